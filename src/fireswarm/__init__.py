@@ -1,0 +1,3 @@
+"""fireswarm: a durable, multi-role agent swarm on Firestore."""
+
+__version__ = "0.1.0"

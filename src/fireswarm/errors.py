@@ -1,0 +1,125 @@
+"""Every error that fireswarm raises on purpose.
+
+The tree::
+
+    FireswarmError            code, message that says what to do, retryable or not
+    ├── ConfigError           settings, role cards, policies: fix the file and start again
+    ├── InvalidInput          a task, envelope, answer or plan that breaks its contract
+    │   ├── GraphInvalid      a task graph with a cycle, an unknown role, or too many tasks
+    │   └── PolicyRefused     a handoff that mailbox/ does not allow
+    ├── NotFound              no such task, run, message, role or skill
+    ├── Conflict              the document changed since it was read (or exists already)
+    │   └── LeaseLost         the caller's epoch is stale: it may commit nothing to this task
+    ├── TerminalTask          done and canceled tasks never change again
+    ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
+    ├── SkillFailed           a skill raised or returned something that is not a result
+    └── StoreError            the document store refused or could not be reached
+        ├── StoreUnavailable  retry later: not reachable, overloaded, or lock wait exceeded
+        ├── StoreFull         no room on the disk or quota exhausted
+        └── IndexMissing      the query is not covered by firestore.indexes.json
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FireswarmError(Exception):
+    """Base of every error here: ``code`` is stable, ``str(error)`` says what happened and what to do."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+
+class ConfigError(FireswarmError):
+    """A settings file, role card or policy cannot be used; the message names file, key and remedy."""
+
+    code = "config_error"
+
+
+class InvalidInput(FireswarmError):
+    """Something a caller handed in breaks its contract; nothing was written."""
+
+    code = "invalid_input"
+
+
+class GraphInvalid(InvalidInput):
+    """A task graph has a cycle, an unknown role or dependency, or too many tasks; nothing was written."""
+
+    code = "graph_invalid"
+
+
+class PolicyRefused(InvalidInput):
+    """The handoff policy in ``mailbox/`` does not allow this message; nothing was sent."""
+
+    code = "policy_refused"
+
+
+class NotFound(FireswarmError):
+    """The named document, role or skill does not exist."""
+
+    code = "not_found"
+
+
+class Conflict(FireswarmError):
+    """A precondition failed: the document changed since it was read, or exists already.
+
+    ``ambiguous`` is true when an earlier attempt of the same commit may have been applied
+    (the connection broke before the answer): the caller has to read before it concludes.
+    """
+
+    code = "conflict"
+
+    def __init__(self, message: str, *, ambiguous: bool = False, exists: bool = False) -> None:
+        super().__init__(message)
+        self.ambiguous = ambiguous
+        self.exists = exists
+
+
+class LeaseLost(Conflict):
+    """The lease passed to another holder or was cancelled; whoever holds this epoch commits nothing."""
+
+    code = "lease_lost"
+
+
+class TerminalTask(FireswarmError):
+    """The task is done or canceled, and a terminal task never changes again."""
+
+    code = "terminal_task"
+
+
+class StepUncertain(FireswarmError):
+    """A step started before a crash, was never journaled as finished, and is not declared idempotent."""
+
+    code = "step_uncertain"
+
+
+class SkillFailed(FireswarmError):
+    """A skill raised, or returned something that is not a SkillResult."""
+
+    code = "skill_failed"
+
+
+class StoreError(FireswarmError):
+    """The document store refused the request; the message carries the store's own words."""
+
+    code = "store_error"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or is overloaded; the same request may succeed later."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class StoreFull(StoreError):
+    """The disk is full or a quota is exhausted; nothing of the commit was written."""
+
+    code = "store_full"
+
+
+class IndexMissing(StoreError):
+    """The query needs a composite index that ``firestore.indexes.json`` does not list."""
+
+    code = "index_missing"
