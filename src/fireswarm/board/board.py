@@ -1,0 +1,87 @@
+"""The board's one face: what workers and operators call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm import queries
+from fireswarm.board import claim, operate, submit, sweep
+from fireswarm.board.claim import Claimer, Contention
+from fireswarm.board.lease import HeldLease
+from fireswarm.board.rules import BoardRules
+from fireswarm.board.settle import Settler, Transition
+from fireswarm.board.submit import Submitted
+from fireswarm.board.sweep import Swept
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.outcome import Outcome
+from fireswarm.contracts.task import Task, TaskSpec
+from fireswarm.ports import Clock, Query, Store, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Task transitions over one store. *roles* are the roles of this swarm: a plan may name no other."""
+
+    store: Store
+    clock: Clock
+    roles: Collection[str]
+    rules: BoardRules = BoardRules()
+    rng: random.Random = field(default_factory=random.Random)
+
+    async def submit(self, spec: TaskSpec) -> Submitted:
+        """Create a task, or return the one that exists for this objective, context and session."""
+        self.check_role(spec.assigned_to)
+        return await submit.submit(self.store, self.clock, self.rules, spec)
+
+    def check_role(self, role: str) -> None:
+        """Raise NotFound for a role that this swarm does not have."""
+        if role not in self.roles:
+            raise operate.NotFound(
+                f"there is no role {role!r}; this swarm has {', '.join(sorted(self.roles))}. "
+                f"Add roles/{role}/ROLE.md to create it."
+            )
+
+    def claimer(self, role: str, agent_id: str) -> Claimer:
+        """Return the claimer of one agent."""
+        contention = Contention(rng=random.Random(self.rng.random()))
+        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention)
+
+    async def renew(self, held: HeldLease) -> None:
+        """Extend a lease by a whole term; LeaseLost when it is over."""
+        await claim.renew(self.store, self.clock, self.rules, held)
+
+    async def settle(self, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
+        """Commit a turn's outcome, fenced by the epoch; LeaseLost when it is stale."""
+        return await Settler(self.store, self.clock, self.rules, self.rng, self.roles).settle(held, outcome, also)
+
+    async def sweep(self, role: str) -> Swept:
+        """Reap expired leases, end back-offs, enforce deadlines."""
+        return await sweep.sweep(self.store, self.clock, self.rules, role)
+
+    async def admit_hand_written(self, role: str) -> int:
+        """Complete queued documents that were written by hand; returns how many."""
+        return await sweep.admit_hand_written(self.store, self.clock, self.rules, role)
+
+    async def cancel(self, task_id: str, reason: str = "by the operator", *, tree: bool = False) -> list[str]:
+        """Cancel a task (and all below it); returns the ids canceled now."""
+        return await operate.cancel(self.store, self.clock, self.rules, task_id, reason, tree=tree)
+
+    async def retry(self, task_id: str) -> Task:
+        """Queue a failed or paused task again."""
+        return await operate.retry(self.store, self.clock, self.rules, task_id)
+
+    async def answer(self, task_id: str, answers: Mapping[str, Any]) -> Task:
+        """Supply what a blocked task asked for."""
+        return await operate.answer(self.store, self.rules, task_id, answers)
+
+    async def get(self, task_id: str) -> Task:
+        """Read one task; NotFound when there is none."""
+        return (await operate.load(self.store, task_id))[0]
+
+    async def list(self, *, limit: int = 50, **filters: Any) -> list[Task]:
+        """The tasks that changed last, filtered by ``status``, ``assigned_to`` or ``session_hash``."""
+        query: Query = queries.newest(queries.TASKS, "updated_at", limit, **filters)
+        return [parse_task(snapshot.data, snapshot.path) for snapshot in await self.store.query(query)]

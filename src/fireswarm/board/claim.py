@@ -1,0 +1,203 @@
+"""Claim and renew: compare-and-set on the version that was read, and an epoch that only grows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import anyio
+
+from fireswarm import queries
+from fireswarm.board import intake
+from fireswarm.board.lease import HeldLease
+from fireswarm.board.rules import BoardRules
+from fireswarm.contracts.documents import parse_task, plain, run_path, task_path
+from fireswarm.contracts.task import Lease, Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, LeaseLost
+from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+
+
+@dataclass(slots=True)
+class Contention:
+    """How wide a claimer looks: it doubles its window after a lost race and shrinks it after clean claims.
+
+    With nobody else about, it reads exactly as many candidates as it has free places. Among many
+    workers it reads more and picks at random, so that they do not all reach for the same head.
+    """
+
+    factor: float = 1.0
+    won: int = 0
+    lost: int = 0
+    rng: random.Random = field(default_factory=random.Random)
+
+    def window(self, wanted: int, rules: BoardRules) -> int:
+        """How many candidates to read for *wanted* free places."""
+        ceiling = rules.claim_window if self.factor <= 1.0 else rules.claim_window_contended
+        return max(1, min(ceiling, round(wanted * self.factor)))
+
+    def learn(self, won: int, lost: int) -> None:
+        """Take note of one round of claims."""
+        self.won += won
+        self.lost += lost
+        if lost:
+            self.factor = min(64.0, self.factor * 2)
+        elif won:
+            self.factor = max(1.0, self.factor * 0.9)
+
+    @property
+    def contended(self) -> bool:
+        """True while races were lost lately."""
+        return self.factor > 1.0
+
+    def choose(self, candidates: Sequence[Snapshot], wanted: int) -> list[Snapshot]:
+        """The candidates to try: the head of the queue, or a random few of the window while contended."""
+        if not self.contended or len(candidates) <= wanted:
+            return list(candidates[:wanted])
+        return self.rng.sample(list(candidates), wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """Claims tasks of one role for one agent."""
+
+    store: Store
+    clock: Clock
+    rules: BoardRules
+    role: str
+    agent_id: str
+    contention: Contention
+
+    async def claim(self, wanted: int) -> list[HeldLease]:
+        """Claim up to *wanted* queued tasks; an empty list means that nothing could be claimed now."""
+        window = self.contention.window(wanted, self.rules)
+        found = await self.store.query(queries.claimable(self.role, window))
+        ready: list[tuple[Task, Snapshot]] = []
+        for snapshot in self.contention.choose(found, wanted):
+            task = await self._admit(snapshot)
+            if task is not None:
+                ready.append((task, snapshot))
+        if not ready:
+            return []
+        if not self.contention.contended:
+            try:
+                held = await self._commit(ready)
+            except Conflict:
+                pass
+            else:
+                self.contention.learn(len(held), 0)
+                return held
+        return await self._one_by_one(ready)
+
+    async def _admit(self, snapshot: Snapshot) -> Task | None:
+        try:
+            task = parse_task(snapshot.data, snapshot.path)
+        except InvalidInput as error:
+            await intake.repair(self.store, self.clock, snapshot, error)
+            return None
+        if task.deadline <= self.clock.now():
+            await intake.expire(self.store, task, snapshot)
+            return None
+        if intake.is_stray(task):
+            await intake.adopt(self.store, self.clock, task, snapshot)
+            return None
+        return task
+
+    async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        held: list[HeldLease] = []
+
+        async def attempt(task: Task, snapshot: Snapshot) -> None:
+            try:
+                held.extend(await self._commit([(task, snapshot)]))
+            except Conflict as conflict:
+                if conflict.ambiguous:
+                    held.extend(await self._mine_after_all(task))
+
+        async with anyio.create_task_group() as group:
+            for task, snapshot in ready:
+                group.start_soon(attempt, task, snapshot)
+        self.contention.learn(len(held), len(ready) - len(held))
+        return held
+
+    async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        expires_at = self.clock.now() + timedelta(seconds=self.rules.lease_seconds)
+        writes: list[Write] = []
+        for task, snapshot in ready:
+            writes.append(Update(snapshot.path, self._claimed(task, expires_at), if_update_time=snapshot.update_time))
+            writes.append(Create(run_path(task.run_id(task.epoch + 1)), self._started(task)))
+        committed = await self.store.commit(writes)
+        return [
+            HeldLease(task, self.agent_id, task.epoch + 1, expires_at, committed.update_times[2 * index])
+            for index, (task, _) in enumerate(ready)
+        ]
+
+    def _claimed(self, task: Task, expires_at: Any) -> dict[str, Any]:
+        return {
+            "status": TaskStatus.IN_PROGRESS.value,
+            "status_reason": None,
+            "summary": f"{self.agent_id} is working on it",
+            "lease": plain(Lease(owner_agent_id=self.agent_id, expires_at=expires_at, epoch=task.epoch + 1)),
+            "epoch": task.epoch + 1,
+            "not_before": None,
+            "sweep_at": expires_at,
+            "updated_at": SERVER_TIME,
+        }
+
+    def _started(self, task: Task) -> Mapping[str, Any]:
+        return {
+            "run_id": task.run_id(task.epoch + 1),
+            "task_id": task.task_id,
+            "agent_id": self.agent_id,
+            "role": self.role,
+            "session_hash": task.session_hash,
+            "epoch": task.epoch + 1,
+            "status": "started",
+            "summary": task.objective[:200],
+            "progress": 0.0,
+            "events": [],
+            "events_total": 0,
+            "artifacts": [],
+            "idempotency_key": task.idempotency_key,
+            "chain_id": task.trace.chain_id,
+            "started_at": SERVER_TIME,
+        }
+
+    async def _mine_after_all(self, task: Task) -> list[HeldLease]:
+        """After a broken connection: the claim may have been applied although its answer was lost."""
+        snapshot = await self.store.get(task_path(task.task_id))
+        now = parse_task(snapshot.data, snapshot.path)
+        if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
+            return []
+        return [HeldLease(task, self.agent_id, now.epoch, now.lease.expires_at, snapshot.update_time)]
+
+
+async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) -> None:
+    """Extend a lease by a whole term; LeaseLost when the task has passed to somebody else or was ended."""
+    for _ in range(rules.settle_attempts):
+        expires_at = clock.now() + timedelta(seconds=rules.lease_seconds)
+        lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch)
+        fields = {"lease": plain(lease), "sweep_at": expires_at, "updated_at": SERVER_TIME}
+        try:
+            committed = await store.commit([Update(task_path(held.task.task_id), fields, if_update_time=held.version)])
+        except Conflict:
+            await refresh(store, held)
+            continue
+        held.version = committed.update_times[0]
+        held.expires_at = expires_at
+        return
+    raise Conflict(f"task {held.task.task_id} keeps changing: its lease could not be renewed")
+
+
+async def refresh(store: Store, held: HeldLease) -> Task:
+    """Read the task again and note its version; LeaseLost unless this epoch still holds it."""
+    snapshot = await store.get(task_path(held.task.task_id))
+    task = parse_task(snapshot.data, snapshot.path)
+    lease = task.lease
+    if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
+        holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"
+        raise LeaseLost(f"epoch {held.epoch} of task {task.task_id} is over: {holder}; nothing was written")
+    held.version = snapshot.update_time
+    held.task = task
+    return task

@@ -1,0 +1,172 @@
+"""What an operator does to a task: cancel, retry, answer. Compare-and-set, never reload-and-continue."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from fireswarm.board.rules import BoardRules
+from fireswarm.board.state import queued, unleased
+from fireswarm.board.unblock import tell_dependents
+from fireswarm.contracts.documents import message_document, message_path, parse_task, run_path, task_path
+from fireswarm.contracts.envelope import Envelope, Signal, TaskRef
+from fireswarm.contracts.skill import Question
+from fireswarm.contracts.task import NO_DEADLINE, StatusReason, Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
+from fireswarm.ports import SERVER_TIME, Clock, Create, Store, Update, Write
+
+CANCEL_SIGNAL = "cancel"
+"""Signal in the message that tells the holder of a canceled task to stop."""
+
+RETRYABLE = frozenset(
+    {
+        StatusReason.DEAD_LETTER,
+        StatusReason.ESCALATED,
+        StatusReason.DEADLINE_EXCEEDED,
+        StatusReason.BUDGET_EXCEEDED,
+        StatusReason.RETRY_BACKOFF,
+        StatusReason.PAUSED,
+    }
+)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+async def load(store: Store, task_id: str) -> tuple[Task, Any]:
+    """Read a task and its version; NotFound says what to do."""
+    snapshot = await store.get(task_path(task_id))
+    if snapshot.data is None:
+        raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
+    return parse_task(snapshot.data, snapshot.path), snapshot.update_time
+
+
+async def _change(store: Store, rules: BoardRules, task_id: str, fields: Callable[[Task], Mapping[str, Any]]) -> Task:
+    for _ in range(rules.settle_attempts):
+        task, version = await load(store, task_id)
+        change = {**fields(task), "updated_at": SERVER_TIME}
+        try:
+            await store.commit([Update(task_path(task_id), change, version)])
+        except Conflict:
+            continue
+        return (await load(store, task_id))[0]
+    raise StoreUnavailable(f"task {task_id} keeps changing: nothing was written, try again")
+
+
+async def cancel(store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, tree: bool) -> list[str]:
+    """Cancel a task, and with *tree* every task below it; returns the ids that were canceled now.
+
+    The holder of a running task is told through its inbox. A task that is terminal already raises
+    TerminalTask when it was named, and is passed over when it is met in the tree.
+    """
+    canceled: list[str] = []
+    pending = [task_id]
+    seen: set[str] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        task = await _cancel_one(store, clock, rules, current, reason, named=current == task_id and not tree)
+        if task is not None:
+            canceled.append(current)
+        if tree:
+            pending.extend((await load(store, current))[0].children)
+    return canceled
+
+
+async def _cancel_one(
+    store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, named: bool
+) -> Task | None:
+    for _ in range(rules.settle_attempts):
+        task, version = await load(store, task_id)
+        if task.status.terminal:
+            if named:
+                raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+            return None
+        writes: list[Write] = [
+            Update(task_path(task_id), unleased(task, TaskStatus.CANCELED, None, f"canceled: {reason}"), version)
+        ]
+        writes += await tell_dependents(store, task, TaskStatus.CANCELED)
+        if task.lease is not None:
+            ended = {"status": "error", "error": f"canceled: {reason}", "ended_at": SERVER_TIME}
+            writes.append(Update(run_path(task.run_id(task.lease.epoch)), ended))
+            writes.append(_stop_message(task, task.lease.owner_agent_id, reason, clock, rules))
+        try:
+            await store.commit(writes)
+        except Conflict:
+            continue
+        return task
+    raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
+
+
+def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:
+    envelope = Envelope(
+        envelope_id=str(uuid.uuid4()),
+        task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
+        session_hash=task.session_hash,
+        signals=(Signal(name=CANCEL_SIGNAL, strength=1.0, subject=task.task_id, note=reason[:200]),),
+        notes=reason[:1_000],
+        trace=task.trace,
+    )
+    now = clock.now()
+    keep = now + timedelta(seconds=rules.message_ttl_seconds)
+    return Create(message_path(envelope.envelope_id), message_document(envelope, "operator", owner, now, keep))
+
+
+async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> Task:
+    """Queue a blocked task again with all its attempts; a deadline that has passed is lifted."""
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(
+                f"task {task_id} is {task.status.value} and never changes again: submit it anew with --again"
+            )
+        if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
+            state = task.status_reason.value if task.status_reason else task.status.value
+            raise InvalidInput(f"task {task_id} is {state}: only a task that failed or is paused can be retried")
+        deadline = NO_DEADLINE if task.deadline <= clock.now() else task.deadline
+        state = unleased(
+            task, TaskStatus.QUEUED, None, "retried by the operator, waits for an agent", deadline=deadline
+        )
+        return state | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
+
+    return await _change(store, rules, task_id, fields)
+
+
+async def answer(store: Store, rules: BoardRules, task_id: str, answers: Mapping[str, Any]) -> Task:
+    """Supply what a blocked task asked for and queue it; InvalidInput lists what is missing or mistyped."""
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+        if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
+            raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
+        merged = {**task.answers, **answers}
+        _check_answers(task.questions, merged, answers)
+        return queued(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
+
+    return await _change(store, rules, task_id, fields)
+
+
+def _check_answers(questions: tuple[Question, ...], merged: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    known = {question.name: question for question in questions}
+    faults = [f"{name} was not asked for" for name in given if known and name not in known]
+    for question in questions:
+        if question.name not in merged:
+            if question.required:
+                faults.append(f"{question.name} is missing ({question.description})")
+            continue
+        expected = _TYPES.get(question.type, object)
+        value = merged[question.name]
+        if not isinstance(value, expected) or (question.type in ("number", "integer") and isinstance(value, bool)):
+            faults.append(f"{question.name} must be of type {question.type}")
+    if faults:
+        raise InvalidInput("the answer does not fit the questions: " + "; ".join(faults))

@@ -1,0 +1,45 @@
+"""The numbers the board goes by, each with the constraint it has to respect."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRules:
+    """Times in seconds, sizes in documents."""
+
+    lease_seconds: float = 60.0
+    """How long a claim lasts without renewal. Renewed three times in its life; must exceed the longest
+    pause that a healthy process can have (garbage collection, a suspended laptop counts as lost)."""
+
+    backoff_base_seconds: float = 1.0
+    backoff_max_seconds: float = 300.0
+
+    max_graph_tasks: int = 400
+    """Tasks one plan may create: with envelopes, dependents and the run this keeps a settle commit well
+    under Firestore's 10 MiB request limit."""
+
+    claim_window: int = 20
+    """Candidates read by one claim query at most, when nobody competes (1 billed read each)."""
+
+    claim_window_contended: int = 100
+    """The widest window a claimer looks into while it keeps losing races."""
+
+    sweep_batch: int = 50
+    settle_attempts: int = 8
+    """How often a transition is recomputed when the documents it touches change under it."""
+
+    message_ttl_seconds: float = 7 * 24 * 3600.0
+    """How long a handoff stays readable after it was sent."""
+
+    @property
+    def renew_every_seconds(self) -> float:
+        """A third of the lease: two renewals may fail before it is lost."""
+        return self.lease_seconds / 3
+
+    def backoff_seconds(self, attempt: int, rng: random.Random) -> float:
+        """Pause before retry number *attempt* (from 1): exponential, the upper half jittered, capped."""
+        ceiling = min(self.backoff_max_seconds, self.backoff_base_seconds * 2 ** (attempt - 1))
+        return ceiling * rng.uniform(0.5, 1.0)

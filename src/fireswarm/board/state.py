@@ -1,0 +1,43 @@
+"""The fields that make up a task's state: always written together, so that no two of them disagree."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from fireswarm.contracts.documents import next_sweep
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.ports import DELETE_FIELD, SERVER_TIME
+
+MAX_SUMMARY_CHARS = 1_500
+MAX_ERROR_CHARS = 4_000
+"""Of an error kept on the task; the whole of it is in the run's journal."""
+
+
+def unleased(
+    task: Task,
+    status: TaskStatus,
+    reason: StatusReason | None,
+    summary: str,
+    *,
+    not_before: datetime | None = None,
+    deadline: datetime | None = None,
+) -> dict[str, Any]:
+    """The state of a task that nobody holds. ``deadline`` replaces the task's own where it is given."""
+    fields: dict[str, Any] = {
+        "status": status.value,
+        "status_reason": None if reason is None else reason.value,
+        "summary": summary[:MAX_SUMMARY_CHARS],
+        "lease": None,
+        "not_before": not_before,
+        "sweep_at": next_sweep(status, reason, None, not_before, deadline or task.deadline) or DELETE_FIELD,
+        "updated_at": SERVER_TIME,
+    }
+    if status.terminal:
+        fields["ended_at"] = SERVER_TIME
+    return fields
+
+
+def queued(task: Task, summary: str) -> dict[str, Any]:
+    """The state of a task that waits for an agent."""
+    return unleased(task, TaskStatus.QUEUED, None, summary)

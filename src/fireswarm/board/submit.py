@@ -1,0 +1,89 @@
+"""Submit: one objective, or a whole graph of tasks, created once however often it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.board import graph
+from fireswarm.board.rules import BoardRules
+from fireswarm.contracts.documents import new_task, parse_task, plain, planned_task, task_path
+from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable
+from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A submit's answer: the task, and whether this call created it or found it."""
+
+    task: Task
+    created: bool
+
+
+def document(task: Task) -> dict[str, Any]:
+    """A new task as it is stored: server time on it, and no ``sweep_at`` unless something is due by time."""
+    fields = plain(task)
+    if task.sweep_at is None:
+        del fields["sweep_at"]
+    return fields | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
+
+
+async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) -> Submitted:
+    """Create the task, or return the one that the same objective and context made in this session."""
+    for _ in range(rules.settle_attempts):
+        parents = await _parents(store, spec.depends_on)
+        unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
+        task = new_task(spec, clock.now(), waiting_on=len(unmet))
+        writes: list[Write] = [Create(task_path(task.task_id), document(task))]
+        for path, (snapshot, parent) in unmet.items():
+            dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
+            writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
+        try:
+            await store.commit(writes)
+        except Conflict as conflict:
+            existing = await store.get(task_path(task.task_id))
+            if existing.data is not None:
+                return Submitted(parse_task(existing.data, existing.path), created=conflict.ambiguous)
+            continue
+        return Submitted(task, created=True)
+    raise StoreUnavailable(
+        "the tasks this one depends on keep changing: nothing was submitted, send the same objective again"
+    )
+
+
+async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
+    found: dict[str, tuple[Snapshot, Task]] = {}
+    for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
+        if snapshot.data is None:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
+        task = parse_task(snapshot.data, snapshot.path)
+        if task.status is TaskStatus.CANCELED:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
+        found[snapshot.path] = (snapshot, task)
+    return found
+
+
+def children_of(
+    parent: Task, epoch: int, planned: Sequence[PlannedTask], roles: Collection[str], clock: Clock, rules: BoardRules
+) -> list[Task]:
+    """Build the tasks of a plan, wired to each other by id; nothing is written."""
+    ordered = graph.validate(planned, roles, rules.max_graph_tasks)
+    now = clock.now()
+    tasks = {item.key: planned_task(parent, epoch, item, now) for item in ordered}
+    ids = {key: task.task_id for key, task in tasks.items()}
+    dependents: dict[str, list[str]] = {key: [] for key in ids}
+    for item in ordered:
+        for needed in item.depends_on:
+            dependents[needed].append(ids[item.key])
+    return [
+        tasks[item.key].model_copy(
+            update={
+                "depends_on": tuple(ids[key] for key in item.depends_on),
+                "dependents": tuple(dependents[item.key]),
+            }
+        )
+        for item in ordered
+    ]

@@ -1,0 +1,177 @@
+"""Where documents live and how contracts turn into them and back. Pure: no store, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fireswarm.contracts.envelope import Envelope
+from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.task import (
+    MAX_CONTEXT_BYTES,
+    NO_DEADLINE,
+    Lease,
+    StatusReason,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    canonical_json,
+    idempotency_key,
+    task_id_for,
+)
+from fireswarm.errors import InvalidInput
+
+TASKS = "agent_tasks"
+RUNS = "agent_runs"
+MAILBOX = "agent_mailbox"
+MEMORY = "mcp_memory"
+
+
+def task_path(task_id: str) -> str:
+    """Path of a task's document."""
+    return f"{TASKS}/{task_id}"
+
+
+def run_path(run_id: str) -> str:
+    """Path of a run's document."""
+    return f"{RUNS}/{run_id}"
+
+
+def message_path(message_id: str) -> str:
+    """Path of a mailbox message."""
+    return f"{MAILBOX}/{message_id}"
+
+
+def plain(model: BaseModel) -> dict[str, Any]:
+    """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept."""
+    return {name: _plain(value) for name, value in model}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return plain(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (tuple, list, set, frozenset)):
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return [_plain(item) for item in items]
+    if isinstance(value, dict):
+        pairs: dict[Any, Any] = value
+        return {str(key): _plain(item) for key, item in pairs.items()}
+    return value
+
+
+def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
+    """Read a task document; InvalidInput names every field that is wrong."""
+    if data is None:
+        raise InvalidInput(f"{path} does not exist")
+    try:
+        return Task.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(f"{path} is not a task: {explain(error)}") from error
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line what a validation error found, field by field."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}" for item in error.errors()
+    )
+
+
+def next_sweep(
+    status: TaskStatus,
+    reason: StatusReason | None,
+    lease: Lease | None,
+    not_before: datetime | None,
+    deadline: datetime,
+) -> datetime | None:
+    """When a sweep has to look at a task in this state next; None when nothing is due by time."""
+    if status is TaskStatus.IN_PROGRESS and lease is not None:
+        return lease.expires_at
+    if status.terminal or reason in (StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED):
+        return None
+    due = [moment for moment in (not_before, deadline) if moment is not None and moment < NO_DEADLINE]
+    return min(due, default=None)
+
+
+def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
+    """Build the task a submitter asked for; its id follows from session, role and idempotency key."""
+    try:
+        size = len(canonical_json(spec.context).encode())
+    except TypeError as error:
+        raise InvalidInput(f"the context cannot be stored: {error}") from error
+    if size > MAX_CONTEXT_BYTES:
+        raise InvalidInput(
+            f"the context has {size:,} bytes, more than the {MAX_CONTEXT_BYTES:,} a task may carry: "
+            "put large content into a file or bucket and pass its path or URI"
+        )
+    key = idempotency_key(spec.objective, spec.context, spec.fresh_key)
+    task_id = task_id_for(spec.session_hash, key, spec.assigned_to)
+    deadline = spec.deadline or NO_DEADLINE
+    waits = waiting_on > 0
+    status = TaskStatus.BLOCKED if waits else TaskStatus.QUEUED
+    fields = spec.model_dump(exclude={"deadline"})
+    return Task.model_validate(
+        fields
+        | {
+            "task_id": task_id,
+            "status": status,
+            "status_reason": StatusReason.DEPENDENCIES if waits else None,
+            "summary": f"waits for {waiting_on} task(s)" if waits else "waits for an agent",
+            "deadline": deadline,
+            "sweep_at": next_sweep(status, None, None, None, deadline),
+            "idempotency_key": key,
+            "trace": {"chain_id": task_id, "step": 0},
+            "waiting_on": waiting_on,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
+    """Build the task that *parent*, in its turn of *epoch*, plans; ``depends_on`` still holds plan keys."""
+    spec = TaskSpec(
+        objective=planned.objective,
+        assigned_to=planned.assigned_to,
+        session_hash=parent.session_hash,
+        created_by=parent.assigned_to,
+        skill=planned.skill,
+        context=planned.context,
+        constraints=parent.constraints.model_copy(update=planned.constraints),
+        priority=planned.priority or parent.priority,
+        deadline=planned.deadline or parent.deadline,
+        max_attempts=planned.max_attempts or parent.max_attempts,
+        handoff_reason=planned.handoff_reason,
+        expected_outcome=planned.expected_outcome,
+        fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",
+    )
+    task = new_task(spec, now, waiting_on=len(planned.depends_on))
+    return task.model_copy(
+        update={
+            "parent_task_id": parent.task_id,
+            "plan_key": planned.key,
+            "trace": parent.trace.model_copy(update={"step": parent.trace.step + 1}),
+        }
+    )
+
+
+def message_document(envelope: Envelope, sender: str, to: str, now: datetime, keep_until: datetime) -> dict[str, Any]:
+    """Build the ``agent_mailbox`` document of an envelope; *keep_until* feeds the collection's TTL policy."""
+    return {
+        "message_id": envelope.envelope_id,
+        "to_agent_id": to,
+        "from_agent_id": sender,
+        "session_hash": envelope.session_hash,
+        "task_id": envelope.task.task_id,
+        "payload": plain(envelope),
+        "status": "new",
+        "lease": None,
+        "deliveries": 0,
+        "sweep_at": now,
+        "created_at": now,
+        "expires_at": keep_until,
+    }

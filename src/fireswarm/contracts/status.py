@@ -1,0 +1,44 @@
+"""The heartbeat: an ``agent_status`` document of ``mcp_memory``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from fireswarm.contracts.base import JsonObject, Stored, Timestamp
+
+
+class AgentState(StrEnum):
+    """What a role process is doing."""
+
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class AgentStatus(Stored):
+    """One agent's latest heartbeat.
+
+    ``cpu`` is the process's share of one core in percent since the last beat, ``mem`` its resident
+    bytes. ``queue_hints`` holds ``running`` and ``capacity`` (tasks), ``queued`` (the length of the
+    role's queue when last counted) and ``holding`` (the ids it works on).
+    """
+
+    type: str = "agent_status"
+    agent_id: str
+    role: str
+    session_hash: str
+    status: AgentState
+    message: str = ""
+    cpu: float = Field(default=0.0, ge=0.0)
+    mem: int = Field(default=0, ge=0)
+    queue_hints: JsonObject = Field(default_factory=dict)
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    created_at: Timestamp
+    started_at: Timestamp | None = None
+    expires_at: Timestamp | None = None

@@ -1,0 +1,134 @@
+"""Every query that the code makes, on one page; ``firestore.indexes.json`` is generated from it.
+
+A query with one equality filter, or several and no order, is served by Firestore's automatic
+single-field indexes; every other shape stands in ``COMPOSITES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS, TASKS
+from fireswarm.ports import Operator, Query
+
+Direction = Literal["asc", "desc"]
+
+COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
+    TASKS: (
+        (("assigned_to", "asc"), ("status", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
+        (("assigned_to", "asc"), ("sweep_at", "asc")),
+        (("status", "asc"), ("updated_at", "desc")),
+        (("assigned_to", "asc"), ("updated_at", "desc")),
+        (("session_hash", "asc"), ("updated_at", "desc")),
+    ),
+    RUNS: (
+        (("status", "asc"), ("started_at", "desc")),
+        (("role", "asc"), ("started_at", "desc")),
+        (("session_hash", "asc"), ("started_at", "desc")),
+        (("task_id", "asc"), ("started_at", "desc")),
+    ),
+    MAILBOX: (
+        (("to_agent_id", "asc"), ("status", "asc"), ("sweep_at", "asc")),
+        (("status", "asc"), ("created_at", "desc")),
+        (("to_agent_id", "asc"), ("created_at", "desc")),
+        (("session_hash", "asc"), ("created_at", "desc")),
+        (("task_id", "asc"), ("created_at", "desc")),
+    ),
+    MEMORY: (
+        (("type", "asc"), ("created_at", "desc")),
+        (("session_hash", "asc"), ("created_at", "desc")),
+        (("bucket", "asc"), ("created_at", "desc")),
+    ),
+}
+"""Composite indexes by collection. Those that end in the same order are merged by the planner when a
+query filters on several of their leading fields."""
+
+TTL_FIELDS: dict[str, str] = {MAILBOX: "expires_at", MEMORY: "expires_at"}
+"""Fields with a time-to-live policy: Firestore deletes the documents, usually within a day after."""
+
+UNINDEXED: dict[str, tuple[str, ...]] = {
+    TASKS: (
+        "context",
+        "result",
+        "answers",
+        "summary",
+        "objective",
+        "questions",
+        "ended_at",
+        "not_before",
+        "created_at",
+    ),
+    RUNS: ("events", "artifacts", "summary", "usage", "ended_at", "error"),
+    MAILBOX: ("payload", "expires_at"),
+    MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
+}
+"""Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection
+with a sequential indexed field takes about 500 writes/s)."""
+
+
+def claimable(role: str, limit: int) -> Query:
+    """Queued tasks of a role: priority, then deadline, then age."""
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("status", "==", "queued")),
+        order_by=(("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
+        limit=limit,
+    )
+
+
+def queued(role: str, limit: int | None = None) -> Query:
+    """Queued tasks of a role in no order: finds also documents that lack an ordered field."""
+    return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "queued")), limit=limit)
+
+
+def due(role: str, before: datetime, limit: int) -> Query:
+    """Tasks of a role that a sweep has to look at, the most overdue first."""
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("sweep_at", "<=", before)),
+        order_by=(("sweep_at", "asc"),),
+        limit=limit,
+    )
+
+
+def next_due(role: str) -> Query:
+    """The one task of a role that a sweep has to look at next."""
+    return Query(TASKS, where=(("assigned_to", "==", role),), order_by=(("sweep_at", "asc"),), limit=1)
+
+
+def deliverable(to: str, now: datetime, limit: int) -> Query:
+    """Messages that may be claimed: new, or claimed by somebody whose lease ran out."""
+    return Query(
+        MAILBOX,
+        where=(("to_agent_id", "==", to), ("status", "in", ["new", "claimed"]), ("sweep_at", "<=", now)),
+        order_by=(("sweep_at", "asc"),),
+        limit=limit,
+    )
+
+
+def inbox(agent_id: str) -> Query:
+    """New messages to one agent (listened to)."""
+    return Query(MAILBOX, where=(("to_agent_id", "==", agent_id), ("status", "==", "new")))
+
+
+def recall(session_hash: str, keywords: Sequence[str], limit: int) -> Query:
+    """Facts of a session that carry any of at most 30 keywords."""
+    return Query(
+        MEMORY,
+        where=(
+            ("session_hash", "==", session_hash),
+            ("type", "==", "fact"),
+            ("keywords", "array_contains_any", list(keywords)[:30]),
+        ),
+        limit=limit,
+    )
+
+
+def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
+    """The newest documents of a collection, filtered by equality on any of its listed fields."""
+    given: list[tuple[str, Operator, Any]] = [
+        (name, "==", value) for name, value in filters.items() if value is not None
+    ]
+    return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)

@@ -1,0 +1,1 @@
+"""Adapters of the Store and Blobs ports; only ``app`` names them."""

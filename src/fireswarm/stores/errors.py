@@ -1,0 +1,46 @@
+"""Translate the official client's exceptions into the tree of ``fireswarm.errors``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+
+from google.api_core import exceptions as google
+
+from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreError, StoreFull, StoreUnavailable
+
+CONFLICTS = (google.AlreadyExists, google.FailedPrecondition, google.Aborted, google.NotFound)
+TRANSIENT = (google.ServiceUnavailable, google.DeadlineExceeded, google.InternalServerError, google.Unknown)
+
+
+def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) -> FireswarmError:
+    """Return our error for *error*; the message says what was being done and keeps the store's words."""
+    text = getattr(error, "message", None) or str(error)
+    if isinstance(error, google.FailedPrecondition) and "index" in text.lower():
+        return IndexMissing(f"{doing}: {text}")
+    if isinstance(error, CONFLICTS):
+        return Conflict(f"{doing}: {text}", exists=isinstance(error, google.AlreadyExists))
+    if isinstance(error, google.ResourceExhausted):
+        return StoreFull(
+            f"{doing}: {text}. Nothing of it was written. "
+            "Free space on the store's disk or raise the quota, then try again."
+        )
+    if isinstance(error, (*TRANSIENT, google.RetryError)):
+        return StoreUnavailable(
+            f"{doing}: {text}. Check that the store is running (`swarm doctor`); the same request can be sent again."
+        )
+    if isinstance(error, (google.PermissionDenied, google.Unauthenticated)):
+        return StoreError(
+            f"{doing}: {text}. "
+            "Run `gcloud auth application-default login`, or give the service account roles/datastore.user."
+        )
+    return StoreError(f"{doing}: {text}")
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Generator[None]:
+    """Raise our errors in place of the client's; *doing* names the document or query concerned."""
+    try:
+        yield
+    except (google.GoogleAPICallError, google.RetryError) as error:
+        raise translate(error, doing) from error
