@@ -1,0 +1,244 @@
+"""The database: one data file, its documents in memory, and what can be done with them.
+
+A ``Database`` belongs to one thread; its coroutines run on one event loop at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fireswarm.firelite.clock import CommitClock
+from fireswarm.firelite.commit import written_names
+from fireswarm.firelite.errors import CorruptDataFile, FireliteError, InvalidArgument, ResourceExhausted, Unavailable
+from fireswarm.firelite.group import CommitGroup, Outcome
+from fireswarm.firelite.indexes import IndexSet
+from fireswarm.firelite.lockfile import FileLock
+from fireswarm.firelite.locks import LOCK_WAIT_SECONDS, LockTable, Owner
+from fireswarm.firelite.paths import FieldPath
+from fireswarm.firelite.protos import WritePb
+from fireswarm.firelite.query import Query
+from fireswarm.firelite.record import Record
+from fireswarm.firelite.storage import MemoryStorage, SqliteStorage, Storage
+from fireswarm.firelite.store import Store
+from fireswarm.firelite.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """What a read sees: the newest state, a transaction's, or a past moment's (``read_us``)."""
+
+    transaction: Transaction | None = None
+    read_us: int | None = None
+
+    @property
+    def snapshot_us(self) -> int | None:
+        """The moment to read at, None for the newest state."""
+        return self.transaction.read_us if self.transaction is not None else self.read_us
+
+
+class Database:
+    """An embedded Firestore; make one with ``Database.open``."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        lock: FileLock | None,
+        indexes: IndexSet | None,
+        clock: Callable[[], int],
+        limits: TransactionLimits,
+        lock_wait_seconds: float,
+    ) -> None:
+        self.indexes = indexes
+        self._storage = storage
+        self._lock = lock
+        self._closed = False
+        last_us = storage.last_commit_us()
+        # What was committed before this start has no history; reads reach back to here.
+        self.store = Store(horizon_us=last_us)
+        next_row = self._load()
+        self.clock = CommitClock(clock, last_us)
+        self.group = CommitGroup(self.store, storage, self.clock, next_row)
+        self.locks = LockTable(lock_wait_seconds)
+        self.transactions = TransactionTable(self.locks, limits)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None,
+        *,
+        indexes: IndexSet | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        limits: TransactionLimits | None = None,
+        lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+    ) -> Database:
+        """Open a data file, made if it is missing; None keeps everything in memory only.
+
+        ``indexes`` turns on index enforcement, ``clock`` answers nanoseconds since 1970. Raises DataFileInUse,
+        CorruptDataFile, or Unavailable when the file cannot be opened.
+        """
+        limits = limits or TransactionLimits()
+        if path is None:
+            return cls(MemoryStorage(), None, indexes, clock, limits, lock_wait_seconds)
+        path = Path(path).resolve()
+        lock = FileLock(path)
+        storage: SqliteStorage | None = None
+        try:
+            storage = SqliteStorage(path)
+            return cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
+        except FireliteError:
+            if storage is not None:
+                storage.close()
+            lock.release()
+            raise
+
+    def _load(self) -> int:
+        highest = 0
+        names: set[str] = set()
+        for record in self._storage.load():
+            if record.name in names and isinstance(self._storage, SqliteStorage):
+                raise CorruptDataFile(self._storage.path, f"it holds {record.name} twice")
+            names.add(record.name)
+            highest = max(highest, record.row)
+            self.store.load([record])
+        return highest
+
+    def close(self) -> None:
+        """Write what is pending, end all transactions and let the file go; closing twice is fine."""
+        if self._closed:
+            return
+        self.group.flush()
+        self._closed = True
+        self.transactions.close()
+        self._storage.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    @property
+    def path(self) -> Path | None:
+        """The data file, None when there is none."""
+        return self._lock.path if self._lock is not None else None
+
+    def publish_endpoint(self, endpoint: str | None) -> None:
+        """Tell other processes, through the lock file, where this database is served (``host:port``)."""
+        if self._lock is not None and not self._closed:
+            self._lock.publish(endpoint)
+
+    def check_open(self) -> None:
+        """Raise Unavailable after ``close``."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+
+    async def commit(self, writes: Sequence[WritePb], transaction_id: bytes = b"") -> Outcome:
+        """Apply the writes atomically; returns when they are durable.
+
+        Raises the FireliteError of the first write that cannot be applied (then none is), Aborted when a lock could
+        not be had, ResourceExhausted or Unavailable when the file could not be written.
+        """
+        self.check_open()
+        names = written_names(writes)
+        if transaction_id:
+            return await self._commit_transaction(self.transactions.get(transaction_id), writes, names)
+        if self.locks.idle:
+            return await self.group.submit(writes)
+        owner = Owner("A write")
+        await self.locks.acquire(owner, names, exclusive=True)
+        try:
+            self.check_open()
+            return await self.group.submit(writes)
+        finally:
+            self.locks.release(owner)
+
+    async def _commit_transaction(
+        self, transaction: Transaction, writes: Sequence[WritePb], names: Sequence[str]
+    ) -> Outcome:
+        if transaction.read_us is not None and writes:
+            self.transactions.finish(transaction)
+            raise InvalidArgument("A read-only transaction cannot write.")
+        if names:
+            await self.locks.acquire(transaction.owner, names, exclusive=True)
+        self.check_open()
+        if transaction.queries:
+            self.group.flush()
+            self.transactions.verify_queries(transaction)
+        try:
+            outcome = await self.group.submit(writes)
+        except (ResourceExhausted, Unavailable):
+            raise  # clients send the same commit again: the transaction must still be there
+        except FireliteError:
+            self.transactions.finish(transaction)
+            raise
+        self.transactions.finish(transaction)
+        return outcome
+
+    def begin(self, *, read_only: bool = False, read_us: int | None = None, retry_of: bytes = b"") -> Transaction:
+        """Open a transaction; a read-only one sees the moment ``read_us``, or now.
+
+        Raises InvalidArgument or FailedPrecondition for a moment that cannot be read.
+        """
+        self.check_open()
+        if not read_only:
+            return self.transactions.begin(read_us=None, retry_of=retry_of)
+        self.group.flush()
+        return self.transactions.begin(read_us=self.clock.now() if read_us is None else self.check_read_us(read_us))
+
+    def check_read_us(self, read_us: int) -> int:
+        """Return the moment when it can be read; raises InvalidArgument (future) or FailedPrecondition (too old)."""
+        if read_us > self.clock.now():
+            raise InvalidArgument("The requested read_time lies in the future.")
+        self.store.check_readable(read_us)
+        return read_us
+
+    async def get_many(self, names: Sequence[str], consistency: Consistency) -> tuple[list[Record | None], int]:
+        """The documents (None for a missing one) and the moment, in microseconds, they were read at."""
+        self.check_open()
+        snapshot_us = consistency.snapshot_us
+        if snapshot_us is not None:
+            return [self.store.get_at(name, snapshot_us) for name in names], snapshot_us
+        if consistency.transaction is not None:
+            await self.transactions.lock_reads(consistency.transaction, list(names))
+            self.group.flush()
+        return [self.store.get(name) for name in names], self.clock.now()
+
+    async def run_query(self, query: Query, consistency: Consistency) -> tuple[list[Record], int, int]:
+        """The query's documents in order, how many the offset skipped, and the read time in microseconds."""
+        self.check_query(query)
+        snapshot_us = consistency.snapshot_us
+        transaction = consistency.transaction
+        if snapshot_us is not None or transaction is None:
+            found, skipped = self.store.run(query, snapshot_us)
+            return found, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+        while True:
+            self.group.flush()
+            found, skipped = self.store.run(query)
+            if not await self.transactions.lock_reads(transaction, [record.name for record in found]):
+                break
+        transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(found)))
+        return found, skipped, self.clock.now()
+
+    def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
+        """Raise FailedPrecondition when production would miss an index for the query (with ``indexes`` given)."""
+        self.check_open()
+        if self.indexes is not None:
+            self.indexes.check(query, aggregated)
+
+
+def _fingerprint(records: Sequence[Record]) -> Fingerprint:
+    return tuple((record.name, record.update_us) for record in records)

@@ -1,0 +1,128 @@
+"""Every error firelite raises.
+
+::
+
+    FireliteError                 code + message; the base of all
+    ├── InvalidArgument           INVALID_ARGUMENT     the request is malformed or breaks a documented limit
+    ├── NotFound                  NOT_FOUND            the document a precondition needs is missing
+    ├── AlreadyExists             ALREADY_EXISTS       the document a ``create`` writes is there
+    ├── FailedPrecondition        FAILED_PRECONDITION  stale update_time, missing index, read_time too old
+    ├── Aborted                   ABORTED              a transaction lost a conflict; retry it from the start
+    ├── ResourceExhausted         RESOURCE_EXHAUSTED   the disk is full
+    ├── Unavailable               UNAVAILABLE          the store is closed or its file cannot be written
+    ├── Unimplemented             UNIMPLEMENTED        names what firelite does not do
+    ├── DataFileInUse             FAILED_PRECONDITION  another process has the data file open
+    ├── CorruptDataFile           DATA_LOSS            the data file cannot be trusted
+    └── PortInUse                 UNAVAILABLE          the server's port is taken
+
+``code`` is the name of the gRPC status production answers in the same case.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class FireliteError(Exception):
+    """Base of every error firelite raises; ``message`` says what to do about it."""
+
+    code = "INTERNAL"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidArgument(FireliteError):
+    """The request is malformed or breaks a documented limit; sending it again cannot help."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class NotFound(FireliteError):
+    """A precondition needs a document that is missing."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExists(FireliteError):
+    """A precondition needs a document to be missing, and it exists."""
+
+    code = "ALREADY_EXISTS"
+
+
+class FailedPrecondition(FireliteError):
+    """The state of the database does not allow the request."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class Aborted(FireliteError):
+    """A transaction or a write lost a conflict; a retry from the start may succeed."""
+
+    code = "ABORTED"
+
+
+class ResourceExhausted(FireliteError):
+    """The disk is full; nothing of the commit was kept."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class Unavailable(FireliteError):
+    """The store is closed or cannot write at the moment."""
+
+    code = "UNAVAILABLE"
+
+
+class Unimplemented(FireliteError):
+    """Firelite does not do this; the message names it."""
+
+    code = "UNIMPLEMENTED"
+
+
+class DataFileInUse(FireliteError):
+    """Another process holds the data file.
+
+    Attributes: ``path`` of the file, ``pid`` of the holder and the ``endpoint`` (``host:port``) it serves on; the
+    last two are None while unknown.
+    """
+
+    code = "FAILED_PRECONDITION"
+
+    def __init__(self, path: Path, pid: int | None, endpoint: str | None) -> None:
+        self.path = path
+        self.pid = pid
+        self.endpoint = endpoint
+        holder = f"process {pid}" if pid is not None else "another process"
+        advice = (
+            f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}"
+            if endpoint is not None
+            else "stop it, or open another file"
+        )
+        super().__init__(f"The data file {path} is open in {holder}; {advice}.")
+
+
+class CorruptDataFile(FireliteError):
+    """The data file cannot be trusted; it was left as it is."""
+
+    code = "DATA_LOSS"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"The data file {path} is damaged ({reason}). It was left as it is: restore it from a backup or an "
+            "export, or move it aside to start with an empty database."
+        )
+
+
+class PortInUse(FireliteError):
+    """The address the server should listen on is taken."""
+
+    code = "UNAVAILABLE"
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        super().__init__(f"{host}:{port} is in use by another program; choose another port, or 0 for any free one.")

@@ -1,0 +1,103 @@
+"""Listings, partitions and non-atomic batches: what the service needs beside reads, queries and commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fireswarm.firelite.commit import written_names
+from fireswarm.firelite.database import Consistency, Database
+from fireswarm.firelite.errors import FireliteError, InvalidArgument
+from fireswarm.firelite.fields import project
+from fireswarm.firelite.group import Outcome
+from fireswarm.firelite.parse import parse_query
+from fireswarm.firelite.paths import NAME, FieldPath, name_key
+from fireswarm.firelite.protos import (
+    Cursor,
+    CursorPb,
+    Document,
+    DocumentPb,
+    MessagePb,
+    StructuredQuery,
+    Value,
+    WritePb,
+)
+from fireswarm.firelite.query import Order, Query
+from fireswarm.firelite.record import Record
+
+PAGE_DEFAULT = 300
+PAGE_MAX = 1000
+
+
+async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outcome | FireliteError]:
+    """Apply every write on its own; they share a commit group, so one sync.
+
+    Raises InvalidArgument when two writes touch one document: their order would be undefined.
+    """
+    names = written_names(writes)
+    if len(set(names)) != len(names):
+        raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
+
+    async def one(write: WritePb) -> Outcome | FireliteError:
+        try:
+            return await database.commit([write])
+        except FireliteError as error:
+            return error
+
+    return list(await asyncio.gather(*(one(write) for write in writes)))
+
+
+def page[T](items: Sequence[T], size: int, token: str) -> tuple[Sequence[T], str]:
+    """One page, and the token of the next ("" at the end); raises InvalidArgument for a token of another making."""
+    if size < 0 or not (token == "" or token.isdecimal()):
+        raise InvalidArgument("The page size is negative or the page token was not made by this server.")
+    start = int(token or 0)
+    end = start + min(size or PAGE_DEFAULT, PAGE_MAX)
+    return items[start:end], str(end) if end < len(items) else ""
+
+
+async def list_documents(
+    database: Database, request: MessagePb, consistency: Consistency, mask: Sequence[FieldPath] | None
+) -> tuple[list[DocumentPb], str]:
+    """A page of a collection's documents, in name order unless ``order_by`` says otherwise."""
+    if request.show_missing and request.order_by:
+        raise InvalidArgument("ListDocuments cannot combine show_missing with order_by.")
+    records, _, _ = await database.run_query(_listing_query(request), consistency)
+    entries: list[tuple[str, Record | None]] = [(record.name, record) for record in records]
+    if request.show_missing:
+        collection = f"{request.parent}/{request.collection_id}"
+        found = {record.name for record in records}
+        paths = [f"{collection}/{document_id}" for document_id in database.store.tree.on_the_way(collection)]
+        entries += [(name, None) for name in paths if name not in found]
+        entries.sort(key=lambda entry: name_key(entry[0]))
+    chosen, token = page(entries, request.page_size, request.page_token)
+    return [
+        Document(name=name) if record is None else project(record.data or b"", mask) for name, record in chosen
+    ], token
+
+
+def _listing_query(request: MessagePb) -> Query:
+    message = StructuredQuery()
+    if not request.collection_id:
+        raise InvalidArgument("ListDocuments needs a collection_id.")
+    message.from_.add(collection_id=request.collection_id)
+    for item in filter(None, (part.strip() for part in request.order_by.split(","))):
+        path, _, direction = item.partition(" ")
+        if direction.strip().lower() not in ("", "asc", "desc"):
+            raise InvalidArgument(f"order_by {item!r} is not of the form 'field [asc|desc]'.")
+        order = message.order_by.add(direction=2 if direction.strip().lower() == "desc" else 1)
+        order.field.field_path = path
+    return parse_query(request.parent, message)
+
+
+def partition(query: Query, records: Sequence[Record], request: MessagePb) -> tuple[list[CursorPb], str]:
+    """Cursors between ``partition_count + 1`` parts of the query's documents, fewer when there are few documents."""
+    if query.orders != (Order(NAME),) or query.disjuncts != ((),) or query.bounded:
+        raise InvalidArgument("PartitionQuery needs a query ordered by __name__ only, without filters or limits.")
+    if request.partition_count < 1:
+        raise InvalidArgument("PartitionQuery needs a positive partition_count.")
+    parts = request.partition_count + 1
+    steps = dict.fromkeys(len(records) * part // parts for part in range(1, parts))
+    cursors = [Cursor(values=[Value(reference_value=records[step].name)], before=True) for step in steps if step > 0]
+    chosen, token = page(cursors, request.page_size, request.page_token)
+    return list(chosen), token

@@ -1,0 +1,72 @@
+"""The raw protobuf messages of google.firestore.v1, as the official client's package carries them.
+
+The engine works on these upb messages, not on the proto-plus wrappers, which cost ten times as much to touch. Their
+classes are made at run time, so there is nothing for a type checker to see: the annotations below are names for
+``Any``, kept apart so that a signature still says which message it takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.cloud.firestore_v1.types import aggregation_result, common, document, firestore, query, write
+from google.rpc import status_pb2
+
+type DocumentPb = Any
+type ValuePb = Any
+type FieldsPb = Any  # map<string, Value>
+type WritePb = Any
+type WriteResultPb = Any
+type PreconditionPb = Any
+type StructuredQueryPb = Any
+type FilterPb = Any
+type CursorPb = Any
+type TargetPb = Any
+type MessagePb = Any  # any request or response
+type TimestampPb = Any
+
+Document: Any = document.Document.pb()
+DocumentMask: Any = common.DocumentMask.pb()
+Value: Any = document.Value.pb()
+ArrayValue: Any = document.ArrayValue.pb()
+MapValue: Any = document.MapValue.pb()
+Write: Any = write.Write.pb()
+WriteResult: Any = write.WriteResult.pb()
+Precondition: Any = common.Precondition.pb()
+TransactionOptions: Any = common.TransactionOptions.pb()
+StructuredQuery: Any = query.StructuredQuery.pb()
+Cursor: Any = query.Cursor.pb()
+AggregationResult: Any = aggregation_result.AggregationResult.pb()
+
+BatchGetDocumentsResponse: Any = firestore.BatchGetDocumentsResponse.pb()
+BatchWriteResponse: Any = firestore.BatchWriteResponse.pb()
+BeginTransactionResponse: Any = firestore.BeginTransactionResponse.pb()
+CommitResponse: Any = firestore.CommitResponse.pb()
+ListCollectionIdsResponse: Any = firestore.ListCollectionIdsResponse.pb()
+ListDocumentsResponse: Any = firestore.ListDocumentsResponse.pb()
+ListenRequest: Any = firestore.ListenRequest.pb()
+ListenResponse: Any = firestore.ListenResponse.pb()
+PartitionQueryResponse: Any = firestore.PartitionQueryResponse.pb()
+RunAggregationQueryResponse: Any = firestore.RunAggregationQueryResponse.pb()
+RunQueryResponse: Any = firestore.RunQueryResponse.pb()
+TargetChange: Any = firestore.TargetChange.pb()
+WriteResponse: Any = firestore.WriteResponse.pb()
+Status: Any = status_pb2.Status
+
+FieldOperator = query.StructuredQuery.FieldFilter.Operator
+UnaryOperator = query.StructuredQuery.UnaryFilter.Operator
+CompositeOperator = query.StructuredQuery.CompositeFilter.Operator
+Direction = query.StructuredQuery.Direction
+TargetChangeType = firestore.TargetChange.TargetChangeType
+
+
+def set_time(timestamp: TimestampPb, micros: int) -> None:
+    """Write a time in microseconds since 1970 into a Timestamp message."""
+    seconds, rest = divmod(micros, 1_000_000)
+    timestamp.seconds = seconds
+    timestamp.nanos = rest * 1000
+
+
+def micros_of(timestamp: TimestampPb) -> int:
+    """The Timestamp message as microseconds since 1970, rounded down as Firestore stores it."""
+    return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000

@@ -1,0 +1,35 @@
+"""One version of one document, as the engine keeps it in memory."""
+
+from __future__ import annotations
+
+from fireswarm.firelite.paths import collection_of, name_key
+from fireswarm.firelite.protos import Document, FieldsPb
+
+
+class Record:
+    """A version of a document: the serialized Document message, or a tombstone.
+
+    ``row`` is the document's row in the data file, ``update_us`` the commit time of this version in microseconds
+    (for a tombstone: of the delete), ``previous`` the version it replaced while that one can still be read.
+    """
+
+    __slots__ = ("collection", "create_us", "data", "key", "name", "previous", "row", "update_us")
+
+    def __init__(self, name: str, data: bytes | None, create_us: int, update_us: int, row: int) -> None:
+        self.name = name
+        self.collection = collection_of(name)
+        self.key = name_key(name)
+        self.data = data
+        self.create_us = create_us
+        self.update_us = update_us
+        self.row = row
+        self.previous: Record | None = None
+
+    @property
+    def exists(self) -> bool:
+        """False for a tombstone."""
+        return self.data is not None
+
+    def fields(self) -> FieldsPb:
+        """The fields, parsed anew (the message keeps them alive through the map)."""
+        return Document.FromString(self.data or b"").fields
