@@ -26,6 +26,7 @@ from fireswarm.firelite.record import Record
 from fireswarm.firelite.storage import MemoryStorage, SqliteStorage, Storage
 from fireswarm.firelite.store import Store
 from fireswarm.firelite.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
+from fireswarm.firelite.watch import WatchHub
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Database:
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
+        self.hub = WatchHub(self.store, self.group, self.clock, self.check_query)
         self.locks = LockTable(lock_wait_seconds)
         self.transactions = TransactionTable(self.locks, limits)
 
@@ -114,6 +116,7 @@ class Database:
         self.group.flush()
         self._closed = True
         self.transactions.close()
+        self.hub.close()
         self._storage.close()
         if self._lock is not None:
             self._lock.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from sortedcontainers import SortedDict
 
@@ -23,7 +24,7 @@ class OrderedIndex:
     def __init__(self, shape: Shape, records: Iterable[Record]) -> None:
         self.shape = shape
         self._keys: dict[str, tuple[bytes, ...]] = {}
-        self._entries: SortedDict[bytes, str] = SortedDict()
+        self._entries: Any = SortedDict()  # sort key -> document name; sortedcontainers' types are not generic
         entries: dict[bytes, str] = {}
         for record in records:
             keys = self._keys_of(EncodedFields(record.fields(), record.key))

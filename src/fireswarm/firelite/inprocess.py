@@ -7,7 +7,8 @@ Everything that leans on private names of google-cloud-firestore is in this modu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from google.api_core import exceptions as core_exceptions
@@ -88,10 +89,11 @@ def _stub(service: Service, method: Method) -> Callable[..., Awaitable[Any]]:
             raise api_error(error) from None
         return None if response is None else wrap(response)
 
-    async def stream(responses: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def stream(responses: AsyncGenerator[Any]) -> AsyncIterator[Any]:
         try:
-            async for response in responses:
-                yield wrap(response)
+            async with aclosing(responses):
+                async for response in responses:
+                    yield wrap(response)
         except FireliteError as error:
             raise api_error(error) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
@@ -111,13 +112,14 @@ def _handler(service: Service, method: Method) -> Any:
         try:
             response = await implementation(request)
         except FireliteError as error:
-            await context.abort(_STATUS[error.code], error.message)
+            return await context.abort(_STATUS[error.code], error.message)
         return empty() if response is None else response
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
         try:
-            async for response in implementation(request):
-                yield response
+            async with aclosing(implementation(request)) as responses:
+                async for response in responses:
+                    yield response
         except FireliteError as error:
             await context.abort(_STATUS[error.code], error.message)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 from fireswarm.firelite import aggregate, listing
 from fireswarm.firelite.database import Consistency, Database
@@ -33,12 +34,14 @@ from fireswarm.firelite.protos import (
     RunQueryResponse,
     Write,
     WritePb,
+    WriteResponse,
     micros_of,
     set_time,
 )
 from fireswarm.firelite.record import Record
 from fireswarm.firelite.status import CODES
 from fireswarm.firelite.transactions import Transaction
+from fireswarm.firelite.watch import ListenStream
 
 AUTO_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 AUTO_ID_LENGTH = 20  # what all official clients use
@@ -217,14 +220,24 @@ class Service:
         yield request  # makes this a generator, as the other streaming methods are
 
     async def listen(self, requests: AsyncIterator[MessagePb]) -> AsyncIterator[MessagePb]:
-        """Listen."""
-        raise Unimplemented("Listen is on its way.")
-        yield requests
+        """Listen: changes to documents and queries, for as long as the client keeps its side open."""
+        async with aclosing(ListenStream(self.database.hub).responses(requests)) as responses:
+            async for response in responses:
+                yield response
 
     async def write(self, requests: AsyncIterator[MessagePb]) -> AsyncIterator[MessagePb]:
-        """Write."""
-        raise Unimplemented("Write is on its way.")
-        yield requests
+        """Write: a stream of commits, each answered in order. The first request only opens the stream."""
+        stream_id = secrets.token_hex(8)
+        served = 0
+        async for request in requests:
+            response = WriteResponse(stream_id=stream_id, stream_token=str(served).encode())
+            if served or request.writes:
+                _check_size(request)
+                outcome = await self.database.commit(request.writes)
+                response.write_results.extend(outcome.results)
+                set_time(response.commit_time, outcome.commit_us)
+            served += 1
+            yield response
 
     async def _write_one(self, write: WritePb, request: MessagePb) -> DocumentPb:
         _check_size(request)

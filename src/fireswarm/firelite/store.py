@@ -48,7 +48,7 @@ class Store:
         self._records: dict[str, Record] = {}
         self._collections: dict[str, dict[str, Record]] = {}
         self._groups: dict[tuple[str, str], dict[str, None]] = {}
-        self._history: deque[Change] = deque()
+        self._history: deque[tuple[Record, int]] = deque()  # new version, bytes the old one keeps alive
         self._history_bytes = 0
 
     def get(self, name: str) -> Record | None:
@@ -94,8 +94,9 @@ class Store:
         if self.indexes.covers(homes):
             fields = None if change.fields is None else EncodedFields(change.fields, new.key)
             self.indexes.update(homes, new.name, fields)
-        self._history.append(change)
-        self._history_bytes += _weight(change)
+        weight = _weight(change.old)
+        self._history.append((new, weight))
+        self._history_bytes += weight
 
     def _enter(self, record: Record) -> None:
         members = self._collections.get(record.collection)
@@ -121,10 +122,9 @@ class Store:
     def _trim(self, now_us: int) -> None:
         oldest_us = now_us - HISTORY_SECONDS * 1_000_000
         history = self._history
-        while history and (history[0].new.update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
-            change = history.popleft()
-            self._history_bytes -= _weight(change)
-            new = change.new
+        while history and (history[0][0].update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
+            new, weight = history.popleft()
+            self._history_bytes -= weight
             new.previous = None
             self.horizon_us = max(self.horizon_us, new.update_us)
             if not new.exists and self._records.get(new.name) is new:
@@ -134,10 +134,10 @@ class Store:
         """The newest version, tombstones included, of every document changed after the moment."""
         self.check_readable(moment_us)
         changed: dict[str, Record] = {}
-        for change in reversed(self._history):
-            if change.new.update_us <= moment_us:
+        for record, _ in reversed(self._history):
+            if record.update_us <= moment_us:
                 break
-            changed.setdefault(change.new.name, change.new)
+            changed.setdefault(record.name, record)
         return changed
 
     def members(self, scope: Scope) -> Iterator[Record]:
@@ -230,6 +230,6 @@ def homes_of(record: Record) -> tuple[IndexHome, ...]:
     return ("collection", record.collection), ("group", root, last_segment(record.collection)), ("all", root)
 
 
-def _weight(change: Change) -> int:
+def _weight(old: Record | None) -> int:
     # The replaced version is what the history keeps alive; 200 bytes stand for the objects around it.
-    return 200 + (len(change.old.data) if change.old is not None and change.old.data is not None else 0)
+    return 200 + (len(old.data) if old is not None and old.data is not None else 0)
