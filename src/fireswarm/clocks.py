@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 
+from fireswarm.ports import Clock
+
 RESYNC_SECONDS = 60.0
 """A better (smaller) offset estimate is kept at most this long, so that a drifting clock is followed."""
 
@@ -38,8 +40,26 @@ class ServerClock:
         """Wait *seconds* of real time."""
         await anyio.sleep(max(0.0, seconds))
 
-    async def wait(self, event: anyio.Event, seconds: float) -> bool:
-        """Wait for *event*, at most *seconds*; return whether it happened."""
-        with anyio.move_on_after(max(0.0, seconds)):
+    async def wait(self, event: anyio.Event, seconds: float | None) -> bool:
+        """Wait for *event*, at most *seconds* (None: as long as it takes); return whether it happened."""
+        with anyio.move_on_after(seconds):
             await event.wait()
         return event.is_set()
+
+
+class Bell:
+    """An event that can be rung again and again; a ring that nobody heard yet is kept."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def ring(self) -> None:
+        """Wake whoever waits, or the next one who will."""
+        self._event.set()
+
+    async def heard(self, clock: Clock, seconds: float | None) -> bool:
+        """Wait for a ring, at most *seconds*; return whether there was one."""
+        rung = await clock.wait(self._event, seconds)
+        if rung:
+            self._event = anyio.Event()
+        return rung

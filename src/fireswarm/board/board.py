@@ -16,7 +16,7 @@ from fireswarm.board.settle import Settler, Transition
 from fireswarm.board.submit import Submitted
 from fireswarm.board.sweep import Swept
 from fireswarm.contracts.documents import parse_task
-from fireswarm.contracts.outcome import Outcome
+from fireswarm.contracts.outcome import Handoff, Outcome
 from fireswarm.contracts.task import Task, TaskSpec
 from fireswarm.ports import Clock, Query, Store, Write
 
@@ -52,6 +52,10 @@ class Board:
     async def renew(self, held: HeldLease) -> None:
         """Extend a lease by a whole term; LeaseLost when it is over."""
         await claim.renew(self.store, self.clock, self.rules, held)
+
+    def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
+        """The tasks that settling *handoff* will create; GraphInvalid when the plan cannot be accepted."""
+        return submit.children_of(held.task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
 
     async def settle(self, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
         """Commit a turn's outcome, fenced by the epoch; LeaseLost when it is stale."""

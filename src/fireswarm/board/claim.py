@@ -59,7 +59,7 @@ class Contention:
         return self.rng.sample(list(candidates), wanted)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claimer:
     """Claims tasks of one role for one agent."""
 
@@ -69,6 +69,7 @@ class Claimer:
     role: str
     agent_id: str
     contention: Contention
+    last_seen: str | None = None
 
     async def claim(self, wanted: int) -> list[HeldLease]:
         """Claim up to *wanted* queued tasks; an empty list means that nothing could be claimed now."""

@@ -1,11 +1,4 @@
-"""Follow a query with the async client, which has no ``on_snapshot`` of its own.
-
-The one module here that uses the official client's private names (``_firestore_api``, ``_rpc_metadata``,
-``_to_protobuf``, ``_helpers``); the listener tests hold it to them.
-"""
-
-# pyright: reportPrivateUsage=false
-# The public async client cannot listen (its on_snapshot raises); these names are what its sync sibling uses.
+"""Follow a query with the async client, which has no ``on_snapshot`` of its own."""
 
 from __future__ import annotations
 
@@ -16,11 +9,11 @@ from typing import Any
 
 import anyio
 from google.api_core import exceptions as google
-from google.cloud.firestore_v1 import AsyncClient
-from google.cloud.firestore_v1 import _helpers as client_helpers
-from google.cloud.firestore_v1.types import ListenRequest, ListenResponse, Target, TargetChange
+from google.cloud.firestore_v1.types import ListenRequest, TargetChange
 
 from fireswarm.ports import Snapshot, Usage
+from fireswarm.stores import codec
+from fireswarm.stores.channel import Channel
 from fireswarm.stores.errors import TRANSIENT, translate
 
 TARGET_ID = 1
@@ -40,9 +33,9 @@ class _Result:
         self.resume_token = b""
         self._changed = True
 
-    def take(self, response: ListenResponse) -> bool:
+    def take(self, response: Any) -> bool:
         """Apply one message; true when it completes a consistent snapshot that differs from the last."""
-        kind = response._pb.WhichOneof("response_type")
+        kind = response.WhichOneof("response_type")
         if kind == "target_change":
             return self._target_change(response.target_change)
         if kind == "document_change":
@@ -52,38 +45,40 @@ class _Result:
         elif kind == "document_remove":
             self._drop(response.document_remove.document)
         elif kind == "filter" and response.filter.count != len(self.documents):
+            self.restart()
             raise google.Aborted("the listener's result differs from the server's count: listening anew")
         return False
 
-    def _target_change(self, change: TargetChange) -> bool:
+    def restart(self) -> None:
+        """Forget everything: the next stream begins from nothing."""
+        self.documents.clear()
+        self.current = False
+        self.resume_token = b""
+        self._changed = True
+
+    def _target_change(self, change: Any) -> bool:
         kinds = TargetChange.TargetChangeType
         if change.resume_token:
             self.resume_token = change.resume_token
         if change.target_change_type == kinds.REMOVE:
-            raise google.from_grpc_status(
-                change.cause.code or 14, change.cause.message or "the store ended the listener"
-            )
+            raise google.from_grpc_status(change.cause.code or 14, change.cause.message or "the listener was ended")
         if change.target_change_type == kinds.RESET:
-            self.documents.clear()
-            self.current = False
-            self._changed = True
+            self.restart()
         elif change.target_change_type == kinds.CURRENT:
             self.current = True
-        consistent = change.target_change_type == kinds.NO_CHANGE and change.read_time and not change.target_ids
+        at_a_point_in_time = change.HasField("read_time") and not change.target_ids
+        consistent = change.target_change_type == kinds.NO_CHANGE and at_a_point_in_time
         if not (consistent and self.current and self._changed):
             return False
         self._changed = False
         return True
 
     def _document_change(self, change: Any) -> None:
-        document = change.document
         if TARGET_ID in change.removed_target_ids:
-            self._drop(document.name)
+            self._drop(change.document.name)
         if TARGET_ID in change.target_ids:
             self._usage.reads += 1
-            path = document.name.split("/documents/", 1)[1]
-            data = client_helpers.decode_dict(document.fields, None)
-            self.documents[document.name] = Snapshot(path, data, document.update_time, document.create_time)
+            self.documents[change.document.name] = codec.snapshot(change.document)
             self._changed = True
 
     def _drop(self, name: str) -> None:
@@ -94,18 +89,21 @@ class _Result:
 class _Stream:
     """One listening query, reopened with its resume token whenever the stream breaks."""
 
-    def __init__(self, client: AsyncClient, query: Any, usage: Usage) -> None:
-        self._client = client
-        parent, _ = query._parent._parent_info()
-        self._target = Target.QueryTarget(parent=parent, structured_query=query._to_protobuf())
+    def __init__(self, channel: Channel, query: Any, usage: Usage) -> None:
+        self._channel = channel
+        self._query = query
         self._usage = usage
         self._closing = anyio.Event()
 
     async def _requests(self, resume_token: bytes) -> AsyncGenerator[ListenRequest]:
-        target = Target(query=self._target, target_id=TARGET_ID)
+        request: Any = ListenRequest.pb(ListenRequest())
+        request.database = self._channel.database
+        request.add_target.target_id = TARGET_ID
+        request.add_target.query.parent = self._channel.root
+        request.add_target.query.structured_query.CopyFrom(self._query)
         if resume_token:
-            target.resume_token = resume_token
-        yield ListenRequest(database=self._client._database_string, add_target=target)
+            request.add_target.resume_token = resume_token
+        yield ListenRequest.wrap(request)
         await self._closing.wait()
 
     async def snapshots(self) -> AsyncGenerator[list[Snapshot]]:
@@ -115,16 +113,16 @@ class _Stream:
         failures = 0
         while True:
             try:
-                stream = await self._client._firestore_api.listen(
-                    requests=self._requests(result.resume_token), metadata=self._client._rpc_metadata
+                stream = await self._channel.api.listen(
+                    requests=self._requests(result.resume_token), metadata=self._channel.metadata
                 )
                 async for response in stream:
                     failures = 0
-                    if result.take(response):
+                    if result.take(type(response).pb(response)):
                         yield list(result.documents.values())
             except RETRYABLE:
                 if not result.current:
-                    result = _Result(self._usage)
+                    result.restart()
             except google.GoogleAPICallError as error:
                 raise translate(error, "listening to a query") from error
             pause = RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)]
@@ -137,9 +135,9 @@ class _Stream:
 
 
 @contextlib.asynccontextmanager
-async def listening(client: AsyncClient, query: Any, usage: Usage) -> AsyncGenerator[AsyncIterator[list[Snapshot]]]:
+async def listening(channel: Channel, query: Any, usage: Usage) -> AsyncGenerator[AsyncIterator[list[Snapshot]]]:
     """Open a listener on *query*; leaving the block ends it and counts nothing more."""
-    stream = _Stream(client, query, usage)
+    stream = _Stream(channel, query, usage)
     snapshots = stream.snapshots()
     try:
         yield snapshots

@@ -1,0 +1,12 @@
+"""The executor: acts: runs tools, transforms data, writes reports."""
+
+from __future__ import annotations
+
+from fireswarm.agents.role import RoleConfig
+
+NAME = "executor"
+
+
+async def run(cfg: RoleConfig) -> None:
+    """Claim and work on this role's tasks until the process is told to stop."""
+    await cfg.loop(NAME)

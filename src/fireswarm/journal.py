@@ -1,0 +1,200 @@
+"""The journal of a run: what happened, step by step, so that a crash repeats no finished step.
+
+A run belongs to one lease epoch. A later epoch of the same task reads the steps that earlier epochs
+finished and takes their results instead of executing them again. A step that was started, is not known
+to have finished and is not declared idempotent stops the turn with StepUncertain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fireswarm.contracts.documents import plain, run_path
+from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
+from fireswarm.contracts.task import Task, TaskResult, canonical_json
+from fireswarm.errors import StepUncertain
+from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Snapshot, Store, Update, Write
+
+EPOCHS_REPLAYED = 50
+"""Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
+
+PAGE_EVENTS = 50
+"""Events moved to one page of the run's ``journal`` subcollection when the run document is full."""
+
+STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
+    "step_started",
+    "step_finished",
+    "step_failed",
+    "step_replayed",
+)
+
+
+def step_id(name: str, inputs: Any) -> str:
+    """Identify a step by its name and a hash of what it works on: changed input is another step."""
+    return f"{name}:{hashlib.sha256(canonical_json(inputs).encode()).hexdigest()[:16]}"
+
+
+@dataclass(slots=True)
+class Steps:
+    """Steps known from earlier epochs: finished ones with their results, and those left in doubt."""
+
+    finished: dict[str, Any] = field(default_factory=dict)
+    in_doubt: set[str] = field(default_factory=set)
+
+    def take(self, events: list[Mapping[str, Any]]) -> None:
+        """Learn from one run's events, in order."""
+        for event in events:
+            payload = event.get("payload") or {}
+            step = str(payload.get("step"))
+            match event.get("type"):
+                case "step_started":
+                    self.in_doubt.add(step)
+                case "step_finished":
+                    self.in_doubt.discard(step)
+                    self.finished[step] = payload
+                case "step_failed":
+                    self.in_doubt.discard(step)
+                case _:
+                    pass
+
+
+@dataclass(slots=True)
+class Journal:
+    """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``."""
+
+    store: Store
+    clock: Clock
+    blobs: Blobs
+    task: Task
+    run_id: str
+    earlier: Steps = field(default_factory=Steps)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    pages: int = 0
+    total: int = 0
+    progress: float = 0.0
+    _dirty: bool = False
+
+    @classmethod
+    async def open(cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int) -> Journal:
+        """Open the journal of *epoch*; reads earlier runs only when there are any."""
+        journal = cls(store, clock, blobs, task, task.run_id(epoch))
+        first = max(1, epoch - EPOCHS_REPLAYED)
+        for run in await store.get_many([run_path(task.run_id(number)) for number in range(first, epoch)]):
+            if run.data is not None:
+                journal.earlier.take(await read_events(store, run))
+        return journal
+
+    @classmethod
+    async def resume(cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int) -> Journal:
+        """Take up the journal of a turn that was cut short, with the events it had stored."""
+        journal = cls(store, clock, blobs, task, task.run_id(epoch))
+        run = (await store.get(run_path(journal.run_id))).data or {}
+        journal.events = [dict(event) for event in run.get("events") or []]
+        journal.pages = int(run.get("journal_pages") or 0)
+        journal.total = int(run.get("events_total") or 0)
+        journal.progress = float(run.get("progress") or 0.0)
+        return journal
+
+    def note(self, kind: str, **payload: Any) -> None:
+        """Add an event; it is stored with the next flush or the settling commit."""
+        self.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
+        self.total += 1
+        self._dirty = True
+
+    async def step(
+        self,
+        name: str,
+        inputs: Any,
+        run: Callable[[], Awaitable[Any]],
+        *,
+        idempotent: bool,
+        last: bool = False,
+    ) -> Any:
+        """Execute a step once, whatever crashes: a finished step's result is taken from the journal.
+
+        *inputs* and the result are JSON. A step that is not idempotent is journaled as started before it
+        runs. With *last*, an idempotent step's result is stored by the settling commit itself.
+        """
+        step = step_id(name, inputs)
+        if step in self.earlier.finished:
+            self.note(STEP_REPLAYED, step=step)
+            return await self._result(self.earlier.finished[step])
+        if step in self.earlier.in_doubt and not idempotent:
+            raise StepUncertain(
+                f"step {name!r} of task {self.task.task_id} was started by an earlier run and may have taken effect. "
+                "Look at what it did; then `swarm retry` the task, or cancel it."
+            )
+        if not idempotent:
+            self.note(STEP_STARTED, step=step)
+            await self.flush()
+        try:
+            result = await run()
+        except Exception as error:
+            self.note(STEP_FAILED, step=step, error=f"{type(error).__name__}: {error}"[:2_000])
+            raise
+        self.note(STEP_FINISHED, step=step, **await self._stored(step, result))
+        if not (last and idempotent):
+            await self.flush()
+        return result
+
+    async def _stored(self, step: str, result: Any) -> dict[str, Any]:
+        text = json.dumps(result, default=_iso)
+        if len(text) <= MAX_INLINE_PAYLOAD_BYTES:
+            return {"result": json.loads(text)}
+        name = f"journal/{self.run_id}/{hashlib.sha256(step.encode()).hexdigest()[:24]}.json"
+        return {"result_uri": await self.blobs.put(name, text.encode())}
+
+    async def _result(self, payload: Mapping[str, Any]) -> Any:
+        if "result_uri" in payload:
+            return json.loads(await self.blobs.get(payload["result_uri"]))
+        return payload.get("result")
+
+    async def flush(self) -> None:
+        """Store the events so far, so that they survive this process."""
+        if not self._dirty:
+            return
+        await self.store.commit(self._writes({"status": RunStatus.PROGRESS.value, "progress": self.progress}))
+        self._dirty = False
+
+    def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
+        """The writes that end this run, for the commit that settles the task."""
+        return self._writes(
+            {
+                "status": status.value,
+                "summary": summary[:1_500],
+                "progress": 1.0 if status is RunStatus.COMPLETED else self.progress,
+                "artifacts": [plain(artifact) for artifact in result.artifacts] if result else [],
+                "error": error,
+                "ended_at": SERVER_TIME,
+            }
+        )
+
+    def _writes(self, fields: dict[str, Any]) -> list[Write]:
+        writes: list[Write] = []
+        while len(self.events) > MAX_RUN_EVENTS:
+            page, self.events = self.events[:PAGE_EVENTS], self.events[PAGE_EVENTS:]
+            writes.append(Create(f"{run_path(self.run_id)}/journal/{self.pages:06d}", {"events": page}))
+            self.pages += 1
+        fields |= {"events": self.events, "events_total": self.total, "journal_pages": self.pages}
+        return [*writes, Update(run_path(self.run_id), fields)]
+
+
+async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
+    """All events of a run in order: the older pages first, then those on the run document."""
+    data = run.data or {}
+    paths = [f"{run.path}/journal/{page:06d}" for page in range(int(data.get("journal_pages") or 0))]
+    events: list[Mapping[str, Any]] = []
+    for page in await store.get_many(paths):
+        events += (page.data or {}).get("events", [])
+    return events + list(data.get("events") or [])
+
+
+def _iso(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"a step's result must be JSON, not {type(value).__name__}")

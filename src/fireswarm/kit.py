@@ -1,0 +1,44 @@
+"""The kit: what a turn is given. A small frozen object, passed along; no globals."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from fireswarm.board import Board
+from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.mailbox import Mailbox
+from fireswarm.memory import Memory
+from fireswarm.ports import Blobs, Clock, Store
+from fireswarm.rolecards import RoleCard
+from fireswarm.settings import Settings
+from fireswarm.skills.catalog import Catalog
+
+InlineSkill = Callable[[SkillRequest], Awaitable[SkillResult]]
+"""A skill of the engine itself, cheap enough to run on the event loop."""
+
+
+async def noop(request: SkillRequest) -> SkillResult:
+    """Do nothing, successfully: for benchmarks, tests and trying out a graph."""
+    return SkillResult(summary="nothing to do, done")
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """Everything a role process works with."""
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    blobs: Blobs
+    board: Board
+    mailbox: Mailbox
+    memory: Memory
+    roles: Mapping[str, RoleCard]
+    catalog: Catalog
+    workdir: Path
+    inline: Mapping[str, InlineSkill] = field(default_factory=lambda: {"noop": noop})
+    processes: anyio.CapacityLimiter | None = None

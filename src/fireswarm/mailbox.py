@@ -1,0 +1,199 @@
+"""The mailbox: envelopes sent, claimed once, acknowledged, and the policy of ``mailbox/policy.yaml``.
+
+The envelope of a planned task has the task's own id, so its receiver finds it without a query and its
+claim follows the task's lease: when the claimant dies, whoever reclaims the task is handed it again.
+Messages to an agent or a role by name have leases of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from fireswarm import queries
+from fireswarm.contracts.base import Contract
+from fireswarm.contracts.documents import explain, message_document, message_path, plain
+from fireswarm.contracts.envelope import Envelope, MailLease, MailStatus, Message, SecurityContext, TaskRef
+from fireswarm.contracts.task import Task, TaskResult, canonical_json
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, PolicyRefused
+from fireswarm.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
+
+ANYONE = "*"
+MESSAGE_LEASE_SECONDS = 60.0
+"""How long a claimed message stays with its claimant before it is delivered again."""
+
+
+class HandoffPolicy(Contract):
+    """Handoff rules as data; sizes in bytes, retention in days."""
+
+    max_hops: int = Field(default=16, ge=1)
+    max_envelope_bytes: int = Field(default=65_536, ge=1_024, le=900_000)
+    retention_days: float = Field(default=7, gt=0)
+    routes: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {ANYONE: (ANYONE,)})
+
+    @classmethod
+    def load(cls, path: Path) -> HandoffPolicy:
+        """Read a policy file; ConfigError names the file, the key and what is wrong with it."""
+        try:
+            return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+        except FileNotFoundError as error:
+            raise ConfigError(f"{path} is missing: `swarm init` writes one") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not YAML: {error}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{path}: {explain(error)}") from error
+
+    def check(self, envelope: Envelope, sender_role: str) -> None:
+        """Raise PolicyRefused unless *sender_role* may send this envelope to the role it is for."""
+        to = envelope.task.assigned_to
+        allowed = self.routes.get(sender_role, self.routes.get(ANYONE, ()))
+        if to not in allowed and ANYONE not in allowed:
+            raise PolicyRefused(
+                f"{sender_role} may not hand work to {to}: mailbox/policy.yaml allows it "
+                f"{', '.join(allowed) or 'nobody'}. "
+                f"Add {to} under routes.{sender_role} if that is wanted."
+            )
+        if envelope.trace.step > self.max_hops:
+            raise PolicyRefused(
+                f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = {self.max_hops}: "
+                "the roles pass work in circles, or the plan is too deep"
+            )
+        size = len(canonical_json(envelope.model_dump(mode="json")).encode())
+        if size > self.max_envelope_bytes:
+            raise PolicyRefused(
+                f"the envelope for {to} has {size:,} bytes, more than max_envelope_bytes = "
+                f"{self.max_envelope_bytes:,}: put large content into an artifact's uri instead of its value"
+            )
+
+
+@dataclass(slots=True)
+class HeldMessage:
+    """A claimed message and the version that fences its acknowledgement."""
+
+    message: Message
+    owner: str
+    epoch: int
+    version: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """Messages over one store, under one policy."""
+
+    store: Store
+    clock: Clock
+    policy: HandoffPolicy
+
+    def handoffs(self, task: Task, births: Sequence[Task], result: TaskResult, notes: str) -> list[Write]:
+        """Return the writes that hand *births* over from *task*'s role; PolicyRefused if one is not allowed."""
+        now = self.clock.now()
+        keep = now + timedelta(days=self.policy.retention_days)
+        writes: list[Write] = []
+        for child in births:
+            envelope = Envelope(
+                envelope_id=child.task_id,
+                task=TaskRef(task_id=child.task_id, assigned_to=child.assigned_to),
+                session_hash=child.session_hash,
+                artifacts=result.artifacts,
+                signals=result.signals,
+                attachments=task.attachments,
+                notes=notes or child.handoff_reason,
+                security_context=SecurityContext(mode="demo_safe" if child.constraints.demo_safe else "standard"),
+                trace=child.trace,
+            )
+            self.policy.check(envelope, task.assigned_to)
+            document = message_document(envelope, task.assigned_to, child.assigned_to, now, keep)
+            # A planned task's claim carries the message along; only free messages are swept for.
+            del document["sweep_at"]
+            writes.append(Create(message_path(child.task_id), document))
+        return writes
+
+    async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
+        """Send a message to an agent or role by name; returns its id. Sending it twice delivers it once."""
+        self.policy.check(envelope, sender_role)
+        now = self.clock.now()
+        keep = now + timedelta(days=self.policy.retention_days)
+        path = message_path(envelope.envelope_id)
+        try:
+            await self.store.commit([Create(path, message_document(envelope, sender, to, now, keep))])
+        except Conflict as conflict:
+            if not (conflict.exists or conflict.ambiguous):
+                raise
+        return envelope.envelope_id
+
+    async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
+        """Claim and read the envelope that came with a planned task, for the holder of the task's lease."""
+        snapshot = await self.store.get(message_path(task.task_id))
+        if snapshot.data is None:
+            return None
+        message = parse_message(snapshot)
+        if message.status is MailStatus.READ:
+            return message.payload
+        lease = MailLease(owner_agent_id=owner, expires_at=self.clock.now(), epoch=epoch)
+        claimed = {"status": "claimed", "lease": plain(lease), "deliveries": message.deliveries + 1}
+        try:
+            await self.store.commit([Update(snapshot.path, claimed, snapshot.update_time)])
+        except Conflict as conflict:
+            raise LeaseLost(
+                f"the envelope of task {task.task_id} was opened by another holder of the task"
+            ) from conflict
+        return message.payload
+
+    @staticmethod
+    def opened(task: Task) -> list[Write]:
+        """The write that acknowledges a planned task's envelope, for the commit that settles the task."""
+        return [Update(message_path(task.task_id), {"status": "read", "lease": None})]
+
+    async def claim(self, to: str, agent_id: str, limit: int = 10) -> list[HeldMessage]:
+        """Claim messages to *to*: each is held by one claimant until its lease runs out."""
+        held: list[HeldMessage] = []
+        now = self.clock.now()
+        expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
+        for snapshot in await self.store.query(queries.deliverable(to, now, limit)):
+            message = parse_message(snapshot)
+            epoch = (message.lease.epoch if message.lease else 0) + 1
+            lease = MailLease(owner_agent_id=agent_id, expires_at=expires_at, epoch=epoch)
+            fields = {
+                "status": "claimed",
+                "lease": plain(lease),
+                "deliveries": message.deliveries + 1,
+                "sweep_at": expires_at,
+            }
+            try:
+                committed = await self.store.commit([Update(snapshot.path, fields, snapshot.update_time)])
+            except Conflict:
+                continue
+            held.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
+        return held
+
+    async def acknowledge(self, held: HeldMessage) -> None:
+        """Mark a claimed message as read; LeaseLost when it was delivered to somebody else meanwhile."""
+        fields = {"status": "read", "lease": None, "sweep_at": DELETE_FIELD}
+        path = message_path(held.message.message_id)
+        try:
+            await self.store.commit([Update(path, fields, held.version)])
+        except Conflict as conflict:
+            now = (await self.store.get(path)).data or {}
+            if conflict.ambiguous and now.get("status") == "read":
+                return
+            raise LeaseLost(f"message {held.message.message_id} was delivered again: not acknowledged") from conflict
+
+    async def read(self, query: Query) -> list[Message]:
+        """Read messages for display."""
+        return [parse_message(snapshot) for snapshot in await self.store.query(query)]
+
+
+def parse_message(snapshot: Snapshot) -> Message:
+    """Read a mailbox document; InvalidInput names what is wrong with it."""
+    if snapshot.data is None:
+        raise NotFound(f"there is no message {snapshot.id}")
+    try:
+        return Message.model_validate(snapshot.data)
+    except ValidationError as error:
+        raise InvalidInput(f"{snapshot.path} is not a message: {explain(error)}") from error

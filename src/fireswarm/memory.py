@@ -1,0 +1,111 @@
+"""Memory: heartbeats, facts and summaries in ``mcp_memory``. Nothing crosses a session."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from fireswarm import queries
+from fireswarm.contracts.documents import MEMORY, explain, plain
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import Fact
+from fireswarm.contracts.status import AgentStatus
+from fireswarm.contracts.task import Task
+from fireswarm.errors import InvalidInput
+from fireswarm.ports import SERVER_TIME, Clock, Merge, Store, Write
+
+STATUS_TTL_SECONDS = 24 * 3600.0
+"""A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
+
+MAX_KEYWORDS = 30
+"""Firestore allows 30 values in an array-contains-any filter."""
+
+MAX_SUMMARY_CHARS = 10_000
+_WORD = re.compile(r"[a-z][a-z0-9_.-]{2,}")
+_COMMON = frozenset({"and", "are", "for", "from", "into", "our", "that", "the", "this", "was", "what", "which", "with"})
+
+
+def keywords_of(texts: Iterable[str], limit: int = MAX_KEYWORDS) -> list[str]:
+    """The words of *texts* worth recalling by, the most frequent first."""
+    counted = Counter(word.strip(".-_") for text in texts for word in _WORD.findall(text.lower()))
+    words = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return [word for word, _ in words if word not in _COMMON and len(word) > 2][:limit]
+
+
+def fact_path(session_hash: str, bucket: str, key: str) -> str:
+    """A fact has one document for each session, bucket and key: learning it again replaces it."""
+    digest = hashlib.sha256(f"{session_hash}\n{bucket}\n{key}".encode()).hexdigest()
+    return f"{MEMORY}/fact-{digest[:40]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Facts, summaries and heartbeats over one store."""
+
+    store: Store
+    clock: Clock
+
+    def remember(self, task: Task, facts: Sequence[Fact]) -> list[Write]:
+        """The writes that store *facts*, for the commit that settles the task they come from."""
+        writes: list[Write] = []
+        for fact in facts:
+            words = [word.lower() for word in fact.keywords] or keywords_of([fact.key, fact.bucket])
+            fields = plain(fact) | {
+                "type": "fact",
+                "session_hash": task.session_hash,
+                "keywords": words[:MAX_KEYWORDS],
+                "source": fact.source or f"task {task.task_id}",
+                "source_task_id": task.task_id,
+                "learned_at": fact.learned_at or self.clock.now(),
+                "created_at": SERVER_TIME,
+            }
+            writes.append(Merge(fact_path(task.session_hash, fact.bucket, fact.key), fields))
+        return writes
+
+    def summarise(self, task: Task, artifact: Artifact) -> list[Write]:
+        """The write that keeps a session summary, one document a task that made it."""
+        text = artifact.value if isinstance(artifact.value, str) else artifact.summary
+        fields = {
+            "type": "session_summary",
+            "session_hash": task.session_hash,
+            "bucket": "summaries",
+            "key": task.task_id,
+            "text": text[:MAX_SUMMARY_CHARS],
+            "source": f"task {task.task_id}",
+            "created_at": SERVER_TIME,
+        }
+        return [Merge(f"{MEMORY}/summary-{task.task_id}", fields)]
+
+    async def recall(self, session_hash: str, keywords: Sequence[str], limit: int = 200) -> list[Fact]:
+        """Facts of this session that carry any of *keywords* (the first 30 count)."""
+        if not keywords:
+            return []
+        found = await self.store.query(queries.recall(session_hash, keywords, limit))
+        return [_fact(snapshot.data or {}, snapshot.path) for snapshot in found]
+
+    async def beat(self, status: AgentStatus) -> None:
+        """Write a heartbeat: one document an agent, overwritten by the next beat."""
+        keep = self.clock.now() + timedelta(seconds=STATUS_TTL_SECONDS)
+        fields = plain(status) | {"created_at": SERVER_TIME, "expires_at": keep}
+        await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
+
+    async def agents(self, limit: int = 200) -> list[AgentStatus]:
+        """The latest heartbeat of every agent, the newest first."""
+        query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
+        return [AgentStatus.model_validate(snapshot.data) for snapshot in await self.store.query(query)]
+
+
+def _fact(data: Any, path: str) -> Fact:
+    fields = {name: data.get(name) for name in Fact.model_fields if data.get(name) is not None}
+    fields.setdefault("value", None)
+    try:
+        return Fact.model_validate(fields)
+    except ValidationError as error:
+        raise InvalidInput(f"{path} is not a fact: {explain(error)}") from error

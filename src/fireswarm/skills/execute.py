@@ -1,0 +1,96 @@
+"""Run a skill's code in a process of its own: a busy skill starves no heartbeat, and cancel ends it.
+
+The child process loads ``scripts/`` as a package, so that a skill's modules import each other relatively.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import anyio.to_process
+from pydantic import ValidationError
+
+from fireswarm.contracts.documents import explain
+from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.errors import SkillFailed
+from fireswarm.skills.catalog import Skill
+
+PARENT_CHECK_SECONDS = 0.5
+"""How often a skill's process looks whether its worker still lives; it ends itself when it does not."""
+
+_guarded = threading.Event()
+
+
+async def run_skill(skill: Skill, request: SkillRequest, limiter: anyio.CapacityLimiter | None = None) -> SkillResult:
+    """Run a skill that has code; cancelling the call kills its process.
+
+    SkillFailed when it raises (with its traceback), dies, or returns something that is not a SkillResult.
+    """
+    if skill.entry is None:
+        raise SkillFailed(f"skill {skill.name!r} is instructions only: it needs a model, or an entry in its metadata")
+    try:
+        text = await anyio.to_process.run_sync(
+            _in_child, str(skill.folder), str(skill.entry), request.model_dump_json(), cancellable=True, limiter=limiter
+        )
+    except anyio.BrokenWorkerProcess as error:
+        raise SkillFailed(f"the process of skill {skill.name!r} died: out of memory, killed, or crashed") from error
+    ok, content = text
+    if not ok:
+        raise SkillFailed(f"skill {skill.name!r} raised {content}")
+    try:
+        return SkillResult.model_validate_json(content)
+    except ValidationError as error:
+        raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain(error)}") from error
+
+
+def _in_child(folder: str, entry: str, request: str) -> tuple[bool, str]:
+    _end_with_parent()
+    try:
+        module = load_entry(Path(folder), Path(entry))
+        result: Any = module.run(SkillRequest.model_validate_json(request))
+    except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
+        return False, "".join(traceback.format_exception(error, limit=-8))[-6_000:]
+    if not isinstance(result, SkillResult):
+        return False, f"nothing, but returned {type(result).__name__} instead of SkillResult"
+    return True, result.model_dump_json()
+
+
+def load_entry(folder: Path, entry: Path) -> ModuleType:
+    """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, its scripts folder as the package."""
+    package_name = f"fireswarm_skill_{folder.name.replace('-', '_')}"
+    scripts = (folder / entry).parent
+    known = sys.modules.get(package_name)
+    if known is None or list(known.__path__) != [str(scripts)]:
+        for stale in [name for name in sys.modules if name == package_name or name.startswith(package_name + ".")]:
+            del sys.modules[stale]
+        spec = importlib.util.spec_from_loader(package_name, loader=None, is_package=True)
+        assert spec is not None
+        package = importlib.util.module_from_spec(spec)
+        package.__path__ = [str(scripts)]
+        sys.modules[package_name] = package
+    return importlib.import_module(f"{package_name}.{entry.stem}")
+
+
+def _end_with_parent() -> None:
+    """Start, once a process, a thread that ends it when the worker that started it is gone."""
+    if _guarded.is_set():
+        return
+    _guarded.set()
+    parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(PARENT_CHECK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

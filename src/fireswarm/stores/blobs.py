@@ -1,0 +1,93 @@
+"""Blobs over fsspec: a local folder, ``gs://`` with the extra ``gcs``, or any other fsspec location."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import fsspec
+
+from fireswarm.errors import ConfigError, NotFound, StoreError, StoreFull
+
+
+class FsspecBlobs:
+    """Content by URI below one root, such as ``.fireswarm/blobs`` or ``gs://bucket/prefix``.
+
+    Writing the same name again replaces the content. A file appears whole or not at all.
+    """
+
+    def __init__(self, root: str) -> None:
+        try:
+            self._fs, base = fsspec.url_to_fs(root)
+        except (ImportError, ValueError) as error:
+            raise ConfigError(f"blobs root {root!r}: {error}. For gs:// install fireswarm[gcs].") from error
+        self._local = "file" in ((self._fs.protocol,) if isinstance(self._fs.protocol, str) else self._fs.protocol)
+        self._base: str = str(Path(base).resolve()) if self._local else base.rstrip("/")
+        self._cache = Path(tempfile.gettempdir()) / f"fireswarm-blobs-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
+
+    async def put(self, name: str, content: bytes) -> str:
+        """Store *content* under *name*; returns its URI."""
+        return await anyio.to_thread.run_sync(self._put, name, content)
+
+    async def put_file(self, name: str, path: Path) -> str:
+        """Store a file under *name*; returns its URI."""
+        return await self.put(name, await anyio.Path(path).read_bytes())
+
+    async def get(self, uri: str) -> bytes:
+        """Read the content of a URI; NotFound when it is gone."""
+        return await anyio.to_thread.run_sync(self._get, uri)
+
+    async def local_path(self, uri: str) -> Path:
+        """Return a local file with the content of *uri*, downloading it when it lies elsewhere."""
+        if uri.startswith("file://"):
+            return Path(uri.removeprefix("file://"))
+        target = self._cache / hashlib.sha256(uri.encode()).hexdigest() / Path(uri).name
+        if not target.exists():
+            content = await self.get(uri)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        return target
+
+    def _put(self, name: str, content: bytes) -> str:
+        full = f"{self._base}/{name}"
+        fs: Any = self._fs
+        try:
+            if self._local:
+                _write_whole(Path(full), content)
+            else:
+                fs.pipe_file(full, content)
+        except OSError as error:
+            if error.errno in (28, 122):
+                raise StoreFull(f"no room to store {name}: free space below {self._base}") from error
+            raise StoreError(f"storing {name} below {self._base} failed: {error}") from error
+        return f"file://{full}" if self._local else str(fs.unstrip_protocol(full))
+
+    def _get(self, uri: str) -> bytes:
+        try:
+            fs, path = fsspec.url_to_fs(uri)
+            content: Any = fs.cat_file(path)
+        except FileNotFoundError as error:
+            raise NotFound(f"{uri} is gone: was the blob folder moved or cleaned?") from error
+        except OSError as error:
+            raise StoreError(f"reading {uri} failed: {error}") from error
+        return bytes(content)
+
+    def clear_cache(self) -> None:
+        """Remove downloaded copies."""
+        shutil.rmtree(self._cache, ignore_errors=True)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
+        try:
+            part.write(content)
+            part.flush()
+        except OSError:
+            Path(part.name).unlink(missing_ok=True)
+            raise
+    Path(part.name).replace(path)

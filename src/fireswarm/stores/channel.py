@@ -1,0 +1,40 @@
+"""What the adapter needs of the official client beyond its public face, in one place.
+
+``AsyncClient`` is made by the user's settings; its generated API client, database name and request metadata
+are what its own methods use underneath.
+"""
+
+# pyright: reportPrivateUsage=false
+# These names have no public spelling; tests/integration/test_store.py fails when a release renames one.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.cloud.firestore_v1 import AsyncClient
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The generated API client (every RPC a method), and what each request names."""
+
+    api: Any
+    database: str
+    metadata: Sequence[tuple[str, str]]
+
+    @property
+    def root(self) -> str:
+        """Parent of every top-level collection."""
+        return f"{self.database}/documents"
+
+
+def channel_of(client: AsyncClient) -> Channel:
+    """Return the channel that *client* itself uses."""
+    return Channel(client._firestore_api, client._database_string, list(client._rpc_metadata))
+
+
+async def close(client: AsyncClient) -> None:
+    """Close a client's connection; its own ``close`` leaves the channel open."""
+    await client._firestore_api.transport.close()

@@ -1,0 +1,91 @@
+"""Write what is generated from the code: indexes and schemas. ``--check`` fails when a file differs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from fireswarm import queries
+from fireswarm.contracts.envelope import Envelope, Message
+from fireswarm.contracts.run import Run
+from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult
+from fireswarm.contracts.status import AgentStatus
+from fireswarm.contracts.task import Task, TaskSpec
+from fireswarm.mailbox import HandoffPolicy
+from fireswarm.rolecards import RoleCard
+from fireswarm.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "agent_tasks": Task,
+    "agent_runs": Run,
+    "agent_mailbox": Message,
+    "mcp_memory.agent_status": AgentStatus,
+    "mcp_memory.fact": Fact,
+    "envelope": Envelope,
+    "task_spec": TaskSpec,
+    "skill_request": SkillRequest,
+    "skill_result": SkillResult,
+    "role_card": RoleCard,
+    "handoff_policy": HandoffPolicy,
+    "swarm_yaml": Settings,
+}
+ORDERS = {"asc": "ASCENDING", "desc": "DESCENDING"}
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Every generated file and its content."""
+    yield ROOT / "firestore.indexes.json", json.dumps(indexes(), indent=2) + "\n"
+    for name, model in SCHEMAS.items():
+        schema = model.model_json_schema(mode="serialization")
+        yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
+
+
+def indexes() -> dict[str, Any]:
+    """The composite indexes and field overrides of ``queries.py``, as the Firebase CLI deploys them."""
+    composites = [
+        {
+            "collectionGroup": collection,
+            "queryScope": "COLLECTION",
+            "fields": [{"fieldPath": field, "order": ORDERS[direction]} for field, direction in fields],
+        }
+        for collection, shapes in queries.COMPOSITES.items()
+        for fields in shapes
+    ]
+    overrides: list[dict[str, Any]] = []
+    for collection, fields in queries.UNINDEXED.items():
+        for field in fields:
+            override: dict[str, Any] = {"collectionGroup": collection, "fieldPath": field, "indexes": []}
+            if queries.TTL_FIELDS.get(collection) == field:
+                override["ttl"] = True
+            overrides.append(override)
+    return {"indexes": composites, "fieldOverrides": overrides}
+
+
+def main() -> int:
+    """Write the files, or check them; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail when a file is not what the code generates")
+    check: bool = parser.parse_args().check
+    stale: list[str] = []
+    for path, content in generated():
+        if path.exists() and path.read_text(encoding="utf-8") == content:
+            continue
+        stale.append(str(path.relative_to(ROOT)))
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+    if stale:
+        print(("differ from the code, run `make generate`: " if check else "wrote ") + ", ".join(stale))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
