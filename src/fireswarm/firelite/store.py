@@ -154,6 +154,11 @@ class Store:
                 if scope.contains(record.name):
                     yield record
 
+    def everything(self) -> Iterator[Record]:
+        """Every existing document of every database, in no particular order."""
+        for members in self._collections.values():
+            yield from members.values()
+
     def collection_paths(self) -> dict[str, int]:
         """Every non-empty collection and how many documents it holds."""
         return {path: len(members) for path, members in self._collections.items()}

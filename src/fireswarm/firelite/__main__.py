@@ -1,0 +1,51 @@
+"""``python -m fireswarm.firelite``: serve a data file until SIGTERM or SIGINT.
+
+Prints one line of JSON, ``{"endpoint": "host:port", …}``, when it serves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.errors import FireliteError
+from fireswarm.firelite.indexes import IndexSet
+from fireswarm.firelite.server import Server
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve; returns the exit status, 1 with a message on stderr when it could not start."""
+    parser = argparse.ArgumentParser(prog="python -m fireswarm.firelite", description="An embedded Firestore.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: loopback only)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    parser.add_argument("--data", type=Path, help="data file (default: in memory, gone at the end)")
+    parser.add_argument("--indexes", type=Path, help="firestore.indexes.json to enforce (default: no enforcement)")
+    options = parser.parse_args(arguments)
+    try:
+        asyncio.run(_serve(options))
+    except FireliteError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    indexes = IndexSet.load(options.indexes) if options.indexes is not None else None
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    with Database.open(options.data, indexes=indexes) as db:
+        async with Server(db, options.host, options.port) as server:
+            print(json.dumps({"endpoint": server.endpoint, "pid": os.getpid()}), flush=True)
+            await stopping.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
