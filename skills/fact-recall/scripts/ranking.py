@@ -1,0 +1,48 @@
+"""BM25 over facts: the rarer a shared word and the shorter the fact, the higher it ranks."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+
+from fireswarm.contracts.skill import Fact
+
+K1, B = 1.2, 0.75
+"""The usual BM25 constants (Robertson and Zaragoza, 2009): saturation of repeats, weight of length."""
+
+SAME_BUCKET = 5.0
+"""Added for a fact about the very folder or file asked about: more than any usual word score."""
+
+_WORD = re.compile(r"[^\W_]{2,}", re.UNICODE)
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words of two letters and more; underscores and punctuation separate."""
+    return _WORD.findall(text.lower())
+
+
+def fact_words(fact: Fact) -> list[str]:
+    """The words a fact is found by: its key, its keywords and its value."""
+    value = fact.value if isinstance(fact.value, str) else json.dumps(fact.value, sort_keys=True, default=str)
+    return words_of(" ".join([fact.key, *fact.keywords, value[:2_000]]))
+
+
+def rank(facts: list[Fact], query: list[str], bucket: str) -> list[tuple[float, Fact]]:
+    """Score every fact against the *query* words, best first; ties by bucket and key."""
+    documents = [Counter(fact_words(fact)) for fact in facts]
+    lengths = [sum(document.values()) for document in documents]
+    usual = sum(lengths) / len(lengths) if lengths else 1.0
+    holders = Counter(word for document in documents for word in document)
+    wanted = sorted(set(query))
+    scored: list[tuple[float, Fact]] = []
+    for fact, document, length in zip(facts, documents, lengths, strict=True):
+        score = SAME_BUCKET if bucket and fact.bucket == bucket else 0.0
+        for word in wanted:
+            count = document.get(word, 0)
+            if count:
+                rarity = math.log(1 + (len(facts) - holders[word] + 0.5) / (holders[word] + 0.5))
+                score += rarity * count * (K1 + 1) / (count + K1 * (1 - B + B * length / (usual or 1.0)))
+        scored.append((round(score * fact.confidence, 4), fact))
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1].bucket, pair[1].key))

@@ -1,0 +1,72 @@
+"""Writing Markdown that stays what it is: every text is escaped, every table has its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
+_LINE_START = re.compile(r"^(\s*)([#+\-=]|\d+[.)])", re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def inline(value: Any) -> str:
+    """Text as one escaped line: nothing in it can start markup, a table cell, a link or HTML."""
+    text = _SPECIAL.sub(r"\\\1", " ".join(_CONTROL.sub(" ", str(value)).split()))
+    return _LINE_START.sub(
+        lambda match: (
+            f"{match.group(1)}\\{match.group(2)}"
+            if not match.group(2)[0].isdigit()
+            else f"{match.group(1)}{match.group(2)[:-1]}\\{match.group(2)[-1]}"
+        ),
+        text,
+    )
+
+
+def code(value: Any) -> str:
+    """Text as a code span, safe inside a table: the fence is longer than any run of backticks within."""
+    text = " ".join(_CONTROL.sub(" ", str(value)).split()).replace("|", "\\|")
+    if not text:
+        return ""
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
+    """A pipe table; the cells are Markdown already, *align* has one of ``l r c`` a column."""
+    marks = {"l": "---", "r": "---:", "c": ":---:"}
+    line = [marks[align[index]] if index < len(align) else "---" for index in range(len(header))]
+    body = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(header)} |", f"| {' | '.join(line)} |", *body])
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list; the lines are Markdown already."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def number(value: Any) -> str:
+    """A figure as people read it: thousands separated, at most four significant digits after the point."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return inline(value)
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def brief(value: Any, most: int = 80) -> str:
+    """A JSON value as a short escaped phrase."""
+    if isinstance(value, list | tuple):
+        text = ", ".join(str(entry) for entry in value)
+    elif isinstance(value, dict):
+        text = ", ".join(f"{key} {entry}" for key, entry in value.items())
+    else:
+        return number(value) if isinstance(value, int | float) else inline(clipped(str(value), most))
+    return inline(clipped(text, most))
+
+
+def clipped(text: str, most: int) -> str:
+    """The beginning of a text, with an ellipsis when that is not all of it."""
+    return text if len(text) <= most else text[: most - 3].rstrip() + "..."

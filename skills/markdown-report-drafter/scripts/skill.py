@@ -1,0 +1,205 @@
+"""Draft ``report.md`` out of the artifacts, signals and facts at hand; every statement names its source."""
+
+from __future__ import annotations
+
+import hashlib
+
+from fireswarm.contracts.envelope import Artifact, Signal
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+from .chart import MISSING_EXTRA, draw
+from .folder import inventory_section, noticed_section, risk_section
+from .markdown import bullets, code, inline, table
+from .notes import checklist, notes_section
+from .remembered import remembered_section
+from .sources import Source, collect, of_type, sources_table
+from .table_report import csv_section
+
+SUBJECTS = ("inventory", "risk_scores", "csv_forecast")
+_SIGNALS, _CHANGES = 12, 6
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Write the report, its chart, and for notes a checklist."""
+    sources = collect(request)
+    if not any(source.artifact.type in SUBJECTS and source.content for source in sources):
+        summary = (
+            "There is nothing to report on: no inventory, risk_scores or csv_forecast artifact came in. "
+            "Let this task depend on the tasks that make them."
+        )
+        return SkillResult(state=SkillState.FAILED, summary=summary)
+    kind = kind_of(request, sources)
+    title = str(request.context.get("title") or "Report")
+    artifacts: list[Artifact] = []
+    insights: list[str] = []
+    figure = _chart(request, sources, kind, artifacts, insights)
+    remembered, changes = remembered_section(request, sources)
+    listed = _checklist(request, sources, kind, title, artifacts)
+    text = _compose(request, sources, kind, title, figure, remembered, changes)
+    summary = f"{title}: {len(text.split())} words from {len(sources)} sources"
+    summary += f", {len(changes)} changes since earlier runs" if changes else ""
+    summary += f", {listed} open points in checklist.md" if listed is not None else ""
+    report = written(request, "report", "report.md", text.encode(), "text/markdown", f"{summary}.")
+    return SkillResult(
+        summary=f"{summary}.",
+        artifacts=(report, *artifacts),
+        insights=(*insights, *(f"Changed: {change}" for change in changes[:_CHANGES])),
+        confidence=1.0,
+        next_recommended_actions=tuple(action for action, _ in next_actions(sources)),
+    )
+
+
+def kind_of(request: SkillRequest, sources: list[Source]) -> str:
+    """What is reported on: as the context says, else by the artifacts."""
+    kind = request.context.get("kind")
+    if kind in {"folder", "csv", "notes"}:
+        return str(kind)
+    return "csv" if of_type(sources, "csv_forecast") is not None else "folder"
+
+
+def _compose(
+    request: SkillRequest,
+    sources: list[Source],
+    kind: str,
+    title: str,
+    figure: str,
+    remembered: str,
+    changes: list[str],
+) -> str:
+    inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
+    parts = [
+        f"# {inline(title)}",
+        f"Objective: {inline(request.objective)}",
+        f"As of {request.now.strftime('%Y-%m-%d %H:%M')} UTC. Every statement names its source, listed at the end.",
+        "## Summary",
+        bullets(_summary(sources, request.signals, changes)),
+        figure,
+    ]
+    if kind == "csv" and forecast is not None:
+        parts.append(csv_section(forecast))
+    elif inventory is not None:
+        parts.append(notes_section(inventory) if kind == "notes" else inventory_section(inventory))
+        parts.append(risk_section(risk) if risk is not None else "")
+        parts.append(noticed_section(inventory))
+    parts += [_signal_section(request.signals), remembered, *_open(sources), "## Sources", sources_table(sources)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(sources: list[Source], signals: tuple[Signal, ...], changes: list[str]) -> list[str]:
+    lines = [
+        f"{inline(source.artifact.summary)} {source.cite}"
+        for source in sources
+        if source.artifact.summary and source.artifact.type in (*SUBJECTS, "recalled_facts")
+    ]
+    if signals:
+        first = max(signals, key=lambda signal: (signal.strength, signal.name, signal.subject))
+        note = f": {inline(first.note)}" if first.note else ""
+        lines.append(f"Strongest signal: {inline(first.name)} on {code(first.subject)} ({first.strength:.2f}){note}.")
+    return lines + [f"Since the last run: {change}" for change in changes[:_CHANGES]]
+
+
+def _signal_section(signals: tuple[Signal, ...]) -> str:
+    if not signals:
+        return ""
+    strongest = sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject))[:_SIGNALS]
+    rows = [[inline(s.name), f"{s.strength:.2f}", code(s.subject), inline(s.note)] for s in strongest]
+    title = f"## Signals ({len(rows)} of {len(signals)})"
+    return f"{title}\n\n{table(['Signal', 'Strength', 'About', 'Note'], rows, 'lrll')}"
+
+
+def _open(sources: list[Source]) -> list[str]:
+    questions = open_questions(sources)
+    actions = next_actions(sources)
+    parts: list[str] = []
+    if questions:
+        parts += ["## Open questions", bullets(f"{inline(text)} {source.cite}" for text, source in questions)]
+    if actions:
+        steps = "\n".join(f"{place}. {inline(text)} {s.cite}" for place, (text, s) in enumerate(actions, start=1))
+        parts += ["## Next actions", steps]
+    return parts
+
+
+def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
+    """What the artifacts themselves say they do not know."""
+    found: list[tuple[str, Source]] = []
+    inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
+    if inventory is not None:
+        left = inventory.content.get("folder", {}).get("left_out") or {}
+        if left:
+            told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in left.items())
+            found.append((f"Does it matter that the inventory left out {told}?", inventory))
+        if inventory.content.get("history", 0) is None:
+            found.append(("Without git history: what changed lately, and who knows these files?", inventory))
+    if risk is not None and risk.content.get("why_not_supervised"):
+        reason = risk.content["why_not_supervised"]
+        found.append((f"Would the order hold with more history? It was not learned, because {reason}.", risk))
+    if forecast is not None:
+        for text in forecast.content.get("warnings", []):
+            if "almost determines" in text or "no better" in text:
+                found.append((f"Is this acceptable? {text}", forecast))
+    return found
+
+
+def next_actions(sources: list[Source]) -> list[tuple[str, Source]]:
+    """What to do first, from the scores and the findings."""
+    found: list[tuple[str, Source]] = []
+    inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
+    if risk is not None:
+        for entry in risk.content.get("scores", [])[:3]:
+            found.append((f"Read {entry['path']} first (score {entry['score']:.2f}).", risk))
+    if inventory is not None:
+        totals = inventory.content.get("totals", {})
+        if totals.get("broken_links"):
+            found.append((f"Repair {totals['broken_links']} broken links.", inventory))
+        if totals.get("source_files") and not totals.get("test_files"):
+            found.append(("Write a first test: there is none.", inventory))
+        if totals.get("markers"):
+            found.append((f"Decide on {totals['markers']} open markers: do them or delete them.", inventory))
+    if forecast is not None and forecast.content.get("open_rows"):
+        found.append((f"Use the {forecast.content['open_rows']} forecasts with their intervals or sets.", forecast))
+    return found
+
+
+def _chart(
+    request: SkillRequest, sources: list[Source], kind: str, artifacts: list[Artifact], insights: list[str]
+) -> str:
+    """Draw and write the chart; return its Markdown, empty when there is none."""
+    try:
+        drawn = draw(sources, kind)
+    except ImportError:
+        insights.append(MISSING_EXTRA)
+        return ""
+    if drawn is None:
+        insights.append("There was nothing to draw.")
+        return ""
+    data, caption = drawn
+    artifacts.append(written(request, "chart", "chart.svg", data, "image/svg+xml", f"{caption}."))
+    return f"![{inline(caption)}](chart.svg)"
+
+
+def _checklist(
+    request: SkillRequest, sources: list[Source], kind: str, title: str, artifacts: list[Artifact]
+) -> int | None:
+    inventory = of_type(sources, "inventory")
+    if kind != "notes" or inventory is None:
+        return None
+    text, count = checklist(inventory, title)
+    artifacts.append(
+        written(request, "checklist", "checklist.md", text.encode(), "text/markdown", f"{count} open points.")
+    )
+    return count
+
+
+def written(request: SkillRequest, kind: str, name: str, data: bytes, mime: str, summary: str) -> Artifact:
+    """Write *data* below the workdir and return the artifact that refers to it."""
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / name).write_bytes(data)
+    return Artifact(
+        type=kind,
+        name=name,
+        summary=summary[:500],
+        uri=f"workdir:{name}",
+        mime=mime,
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )

@@ -1,0 +1,87 @@
+"""The artifacts a report rests on: numbered, loaded, and listed at its end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import SkillRequest
+
+from .markdown import code, inline, table
+
+_ORDER = ("recalled_facts", "inventory", "risk_scores", "csv_forecast", "checklist", "session_summary")
+MAX_READ_BYTES = 100_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """An artifact with its id in the report and its content."""
+
+    id: str
+    artifact: Artifact
+    content: dict[str, Any]
+    task: str
+
+    @property
+    def cite(self) -> str:
+        """The mark behind a statement that this source supports."""
+        return f"[{self.id}]"
+
+
+def collect(request: SkillRequest) -> list[Source]:
+    """Number the artifacts of dependencies and children, each once, in a stable order."""
+    found: dict[tuple[str, str, str | None], tuple[Artifact, str]] = {}
+    for artifact in request.artifacts:
+        found.setdefault(_key(artifact), (artifact, artifact.source_task_id or ""))
+    for child in request.children:
+        for artifact in child.artifacts:
+            found.setdefault(_key(artifact), (artifact, artifact.source_task_id or child.task_id))
+    ordered = sorted(found.values(), key=lambda pair: (_rank(pair[0].type), pair[0].type, pair[0].name, pair[1]))
+    return [
+        Source(f"A{number}", artifact, content_of(artifact), task)
+        for number, (artifact, task) in enumerate(ordered, start=1)
+    ]
+
+
+def of_type(sources: list[Source], kind: str) -> Source | None:
+    """The first source of a type."""
+    return next((source for source in sources if source.artifact.type == kind), None)
+
+
+def content_of(artifact: Artifact) -> dict[str, Any]:
+    """The JSON object behind *artifact*: its file when that can be read, else the value it carries."""
+    uri = artifact.uri or ""
+    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
+    try:
+        readable = bool(uri) and path.stat().st_size <= MAX_READ_BYTES
+        content = json.loads(path.read_bytes()) if readable else artifact.value
+    except (OSError, ValueError):
+        content = artifact.value
+    return content if isinstance(content, dict) else {}
+
+
+def sources_table(sources: list[Source]) -> str:
+    """The table every citation leads to."""
+    rows = [
+        [
+            source.id,
+            inline(source.artifact.type),
+            inline(source.artifact.name or "without a name"),
+            code((source.artifact.sha256 or "")[:16]) or "in the task's result",
+            code(source.task) or "unknown",
+        ]
+        for source in sources
+    ]
+    return table(["Id", "Type", "Name", "sha256 (first 16)", "Task"], rows)
+
+
+def _key(artifact: Artifact) -> tuple[str, str, str | None]:
+    return artifact.type, artifact.name, artifact.sha256 or artifact.source_task_id
+
+
+def _rank(kind: str) -> int:
+    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)

@@ -1,0 +1,65 @@
+"""The second turn: whether the tasks of the plan brought what was asked for."""
+
+from __future__ import annotations
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import ChildResult, SkillRequest, SkillResult, SkillState
+
+CARRIED = ("report", "chart", "checklist")
+"""Artifacts that answer the objective and so become this task's own; the rest stays with the tasks that made it."""
+
+
+def review(request: SkillRequest) -> SkillResult:
+    """Carry the report over when it is there, and name every task that did not finish."""
+    unfinished = [child for child in request.children if child.status != "done"]
+    carried = _carried(request.children)
+    report = next((artifact for artifact in carried if artifact.type == "report"), None)
+    insights = tuple(_line(child) for child in request.children)
+    missing = "; ".join(f"{child.key or child.task_id} ({child.assigned_to}) is {child.status}" for child in unfinished)
+    if report is None:
+        reason = missing or "every task finished, but none left a report artifact"
+        return SkillResult(
+            state=SkillState.FAILED,
+            summary=f"There is no report: {reason}."[:2_000],
+            artifacts=tuple(carried),
+            insights=insights,
+            next_recommended_actions=tuple(_remedy(child) for child in unfinished),
+        )
+    done = len(request.children) - len(unfinished)
+    summary = f"{report.name or 'The report'} is ready: {done} of {len(request.children)} tasks finished."
+    if report.summary:
+        summary += f" {report.summary}"
+    if missing:
+        summary += f" Not finished: {missing}."
+    return SkillResult(
+        summary=summary[:2_000],
+        artifacts=tuple(carried),
+        insights=insights,
+        confidence=_confidence(request.children, done),
+        next_recommended_actions=tuple(_remedy(child) for child in unfinished),
+    )
+
+
+def _carried(children: tuple[ChildResult, ...]) -> list[Artifact]:
+    found: list[Artifact] = []
+    for child in children:
+        for artifact in child.artifacts:
+            if artifact.type in CARRIED:
+                source = artifact.source_task_id or child.task_id
+                found.append(artifact.model_copy(update={"source_task_id": source}))
+    return sorted(found, key=lambda artifact: CARRIED.index(artifact.type))
+
+
+def _line(child: ChildResult) -> str:
+    made = ", ".join(artifact.name or artifact.type for artifact in child.artifacts)
+    return f"{child.key or child.task_id} [{child.assigned_to}] {child.status}: {child.summary or made or 'no result'}"
+
+
+def _remedy(child: ChildResult) -> str:
+    return f"Look at task {child.task_id} ({child.key or child.objective[:60]}): {child.summary or child.status}."
+
+
+def _confidence(children: tuple[ChildResult, ...], done: int) -> float:
+    """The least sure finished task, lowered by the share that did not finish."""
+    known = [child.confidence for child in children if child.status == "done" and child.confidence is not None]
+    return round(min(known, default=1.0) * done / len(children), 4)

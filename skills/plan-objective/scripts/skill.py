@@ -1,0 +1,117 @@
+"""From an objective to a task graph, and on the second turn from the tasks' results to the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+
+from .graph import PlanInvalid, fill, validate
+from .match import Match, choose, rank_templates, wanted
+from .review import review
+from .target import Target, TargetMissing, find_target, keywords_of
+from .templates import TemplateBroken, load_templates
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Plan on the first turn, review on the second."""
+    if request.children:
+        return review(request)
+    try:
+        return _plan(request)
+    except TargetMissing as reason:
+        return _ask_for_path(f"{reason} Give the path of a folder or CSV file on the workers' machine.")
+    except (PlanInvalid, TemplateBroken) as reason:
+        return SkillResult(state=SkillState.FAILED, summary=str(reason)[:2_000])
+
+
+def _plan(request: SkillRequest) -> SkillResult:
+    target = find_target(request.context, request.answers, request.objective)
+    matches = rank_templates(load_templates(), request.objective, target)
+    if target is None:
+        return _ask_for_path("The objective names no folder or file. Which one is it about?")
+    asked = wanted(matches)
+    if asked is not None and asked.template.needs.path == "csv" and target.csv is None and target.candidates:
+        return _ask_for_table(target)
+    chosen = choose(matches)
+    if chosen is None:
+        return _ask_for_path(f"No plan fits {target.path.name}. Give a folder or a CSV file.")
+    return _delegate(request, target, chosen, matches)
+
+
+def _delegate(request: SkillRequest, target: Target, chosen: Match, matches: list[Match]) -> SkillResult:
+    if chosen.template.needs.path == "csv" and target.csv is not None:
+        target = Target(target.csv, "csv", target.csv)
+    tasks, notes = fill(chosen.template, _values(request, target), request.roles)
+    waves = validate(tasks, request.roles)
+    plan = _plan_artifact(chosen, tasks, waves, matches)
+    why = ", ".join(chosen.reasons) or "nothing more specific fits"
+    summary = f"Plan {chosen.template.name} for {target.path.name}: {len(tasks)} tasks in {len(waves)} steps."
+    insights = (
+        f"Chose the template {chosen.template.name} with score {chosen.score:g}: {why}.",
+        "Scores: " + ", ".join(f"{match.template.name} {match.score:g}" for match in matches) + ".",
+        *notes,
+    )
+    return SkillResult(
+        state=SkillState.DELEGATING,
+        summary=summary,
+        artifacts=(plan,),
+        insights=insights,
+        tasks=tuple(tasks),
+        confidence=_confidence(chosen, matches),
+    )
+
+
+def _values(request: SkillRequest, target: Target) -> dict[str, Any]:
+    known = request.context | request.answers
+    return {
+        "objective": " ".join(request.objective.split())[:1_500],
+        "path": str(target.path),
+        "name": target.path.name or str(target.path),
+        "bucket": target.bucket,
+        "keywords": keywords_of(request.objective, target),
+        "target": known.get("target"),
+        "shard_files": known.get("shard_files"),
+    }
+
+
+def _plan_artifact(chosen: Match, tasks: list[PlannedTask], waves: list[list[str]], matches: list[Match]) -> Artifact:
+    value = {
+        "template": chosen.template.name,
+        "scores": {match.template.name: match.score for match in matches},
+        "reasons": list(chosen.reasons),
+        "steps": waves,
+        "tasks": [
+            {
+                "key": task.key,
+                "assigned_to": task.assigned_to,
+                "skill": task.skill,
+                "objective": task.objective,
+                "depends_on": list(task.depends_on),
+            }
+            for task in tasks
+        ],
+    }
+    return Artifact(type="plan", name="plan", summary=chosen.template.description, value=value)
+
+
+def _confidence(chosen: Match, matches: list[Match]) -> float:
+    """How clearly the choice won: its score over the sum of its own and the runner-up's; 0.5 is a draw."""
+    others = [match.score for match in matches if match.usable and match.template.name != chosen.template.name]
+    runner_up = max(others, default=0.0)
+    return round(chosen.score / (chosen.score + runner_up), 4) if chosen.score else 0.3
+
+
+def _ask_for_path(why: str) -> SkillResult:
+    question = Question(name="path", description="Absolute path of the folder or CSV file to work on", type="path")
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=why, questions=(question,))
+
+
+def _ask_for_table(target: Target) -> SkillResult:
+    names = ", ".join(target.candidates)
+    question = Question(
+        name="path", description=f"Absolute path of the CSV file in {target.path}: {names}", type="path"
+    )
+    summary = f"{target.path.name} holds {len(target.candidates)} CSV files: {names}. Which one is it?"
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary[:2_000], questions=(question,))

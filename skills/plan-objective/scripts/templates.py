@@ -1,0 +1,70 @@
+"""Plan templates as data: ``references/templates/*.yaml``, read strictly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+TEMPLATES = Path(__file__).resolve().parent.parent / "references" / "templates"
+FALLBACK = "fallback"
+
+
+class TemplateBroken(Exception):
+    """A template file cannot be used; the message names the file and what is wrong with it."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Match(_Strict):
+    """What an objective has to say for a template to fit: weights by word and by phrase."""
+
+    keywords: dict[str, float] = Field(default_factory=dict)
+    phrases: dict[str, float] = Field(default_factory=dict)
+
+
+class Needs(_Strict):
+    """What the context has to hold."""
+
+    path: Literal["folder", "csv", "any"]
+
+
+class TaskTemplate(_Strict):
+    """One task with placeholders; an optional one is dropped when the swarm has no such role."""
+
+    key: str
+    assigned_to: str
+    skill: str
+    objective: str
+    context: dict[str, Any] = Field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    expected_outcome: str = ""
+    optional: bool = False
+
+
+class Template(_Strict):
+    """A task graph, and when to choose it."""
+
+    name: str
+    description: str
+    match: Match
+    needs: Needs
+    tasks: tuple[TaskTemplate, ...] = Field(min_length=1)
+
+
+def load_templates(folder: Path = TEMPLATES) -> list[Template]:
+    """Read every template below *folder*, sorted by name; raises :class:`TemplateBroken`."""
+    found: list[Template] = []
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            template = Template.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+        except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
+            raise TemplateBroken(f"{file.name} is not a plan template: {error}") from error
+        if template.name != file.stem:
+            raise TemplateBroken(f"{file.name} names itself {template.name}; file and name have to agree.")
+        found.append(template)
+    return found

@@ -1,0 +1,237 @@
+"""Which files are likely to cause trouble next: learned from history where it allows, ranked where it does not."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact, Signal
+from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult, SkillState
+
+from . import supervised
+from .features import fixed_between, histories_until, scored_files
+from .metrics import auc
+from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
+
+SHOWN = 25
+SIGNALS = 5
+MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') brings it"
+SCORE_MEANS = "probability that a fix-like commit touches the file in a stretch like the last quarter of the commits"
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The scores, how they were made, and what is known about their error."""
+
+    method: str
+    scores: list[Scored]
+    about: dict[str, Any]
+    insights: tuple[str, ...]
+    confidence: float
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Score the files of the inventory that the request carries."""
+    source = next((artifact for artifact in request.artifacts if artifact.type == "inventory"), None)
+    if source is None:
+        summary = "There is no inventory artifact to score. Let this task depend on workspace-inventory."
+        return SkillResult(state=SkillState.FAILED, summary=summary)
+    inventory = loaded(source)
+    if not isinstance(inventory.get("files"), list):
+        name = source.name or "the inventory"
+        summary = f"The file of {name} could not be read: only its totals came. Run the inventory again."
+        return SkillResult(state=SkillState.FAILED, summary=summary, retryable=True)
+    records = scored_files(inventory)
+    if not records:
+        return SkillResult(
+            summary="There is no text file to score.", artifacts=(_artifact(request, inventory, _nothing()),)
+        )
+    forecast = make_forecast(inventory, records)
+    return _result(request, inventory, forecast)
+
+
+def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> Forecast:
+    """Take the supervised route when history and the extra allow it, else the rank route with the reason."""
+    history: dict[str, Any] | None = inventory.get("history")
+    seed = seed_of(inventory)
+    if importlib.util.find_spec("sklearn") is None:
+        return _rank_route(inventory, records, history, seed, MISSING_EXTRA, {})
+    verdict = supervised.judge(history)
+    if not verdict.usable or history is None:
+        return _rank_route(inventory, records, history, seed, verdict.reason, verdict.evaluation)
+    scores, fitted = supervised.forecast(verdict, records, history, seed)
+    about = {
+        "features": list(supervised.LEARNED),
+        "coefficients": fitted.coefficients(),
+        "evaluation": verdict.evaluation,
+        "bands": f"{BAND[0]:.0%} to {BAND[1]:.0%} of {supervised.REFITS} refits on resampled files",
+        "score_means": SCORE_MEANS,
+    }
+    evaluation = verdict.evaluation
+    insights = [
+        f"Learned from {evaluation['train_files']} files, judged on {evaluation['held_out_files']} later ones: "
+        f"AUC {evaluation['auc']:.2f} (commit count alone {evaluation['auc_by_commit_count']:.2f}), "
+        f"Brier {evaluation['brier']:.3f} (base rate alone {evaluation['brier_of_base_rate']:.3f}).",
+    ]
+    if evaluation["brier"] > evaluation["brier_of_base_rate"]:
+        insights.append("The probabilities are no better than the base rate: trust the order, not the figures.")
+    return Forecast("logistic regression", scores, about, tuple(insights), evaluation["auc"])
+
+
+def _rank_route(
+    inventory: dict[str, Any],
+    records: list[dict[str, Any]],
+    history: dict[str, Any] | None,
+    seed: int,
+    reason: str,
+    evaluation: dict[str, Any],
+) -> Forecast:
+    tests_known = bool(inventory.get("totals", {}).get("test_files"))
+    now = history["commits"][-1]["time"] if history else 0.0
+    columns = table_of(records, histories_until(history, now) if history else {}, tests_known=tests_known)
+    scores, draws = score_ranks(records, columns, seed)
+    backtest = backtest_ranks(history)
+    about = {
+        "features": [name for name in WEIGHTS if name in columns],
+        "weights": {name: weight for name, weight in WEIGHTS.items() if name in columns},
+        "evaluation": backtest,
+        "bands": f"{BAND[0]:.0%} to {BAND[1]:.0%} of {draws} Dirichlet draws of the weights, widened by leaving out "
+        "each feature once",
+        "score_means": "weighted mean of percentile ranks among these files; an order, not a probability",
+        "why_not_supervised": reason,
+    }
+    if evaluation:
+        about["supervised_evaluation"] = evaluation
+    insights = [f"Ranked rather than learned, because {reason}."]
+    if backtest:
+        insights.append(
+            f"Backtest: the same ranking as of {backtest['as_of_share']} of the history found the "
+            f"{backtest['fixed']} files fixed later with an AUC of {backtest['auc']:.2f}."
+        )
+    else:
+        insights.append("The ranking could not be backtested: too few fixes in the history.")
+    return Forecast("weighted ranks", scores, about, tuple(insights), backtest["auc"] if backtest else 0.5)
+
+
+def backtest_ranks(history: dict[str, Any] | None) -> dict[str, Any]:
+    """AUC of the rank score as of the last cut against the fixes after it; empty with fewer than three."""
+    if history is None or not history.get("splits"):
+        return {}
+    split = history["splits"][-1]
+    paths = sorted(path for path, measured in split["files"].items() if measured[1] is not None)
+    fixed = fixed_between(history, split["time"], history["commits"][-1]["time"])
+    labels = [path in fixed for path in paths]
+    if sum(labels) < 3:
+        return {}
+    records = [{"path": p, "lines": split["files"][p][0], "complexity": split["files"][p][1]} for p in paths]
+    columns = table_of(records, histories_until(history, split["time"]), tests_known=False)
+    scores = {file.path: file.score for file in score_ranks(records, columns, 0)[0]}
+    area = auc([scores[path] for path in paths], labels)
+    if area is None:
+        return {}
+    return {"auc": round(area, 4), "files": len(paths), "fixed": sum(labels), "as_of_share": "three quarters"}
+
+
+def _result(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast) -> SkillResult:
+    first = forecast.scores[0]
+    bucket = inventory["folder"]["bucket"]
+    summary = (
+        f"Scored {len(forecast.scores)} files by {forecast.method}; highest {first.path} at {first.score:.2f} "
+        f"({first.low:.2f} to {first.high:.2f})."
+    )
+    facts = facts_of(request, inventory, forecast)
+    artifact = _artifact(request, inventory, forecast, summary, facts)
+    return SkillResult(
+        summary=summary,
+        artifacts=(artifact,),
+        signals=tuple(
+            Signal(name="risk", strength=file.score, subject=file.path, note="; ".join(file.why))
+            for file in forecast.scores[:SIGNALS]
+        ),
+        insights=(*forecast.insights, f"Facts are kept under {bucket}."),
+        facts=facts,
+        confidence=round(min(1.0, max(0.0, forecast.confidence)), 4),
+        next_recommended_actions=tuple(
+            f"Review {file.path} first: {', '.join(file.why) or 'highest score'}." for file in forecast.scores[:3]
+        ),
+    )
+
+
+def facts_of(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast) -> tuple[Fact, ...]:
+    """The riskiest files, the method and its error, in the folder's bucket."""
+    folder = inventory["folder"]
+    values: dict[str, Any] = {
+        "riskiest_files": [file.path for file in forecast.scores[:5]],
+        "highest_risk": forecast.scores[0].score,
+        "risk_method": forecast.method,
+    }
+    area = forecast.about["evaluation"].get("auc")
+    if area is not None:
+        values["risk_auc"] = area
+    shared = ("risk", folder["bucket"], folder["name"].lower())
+    return tuple(
+        Fact(
+            bucket=folder["bucket"],
+            key=key,
+            value=value,
+            keywords=tuple(dict.fromkeys([*shared, *key.split("_")])),
+            source=request.task_id,
+            confidence=round(min(1.0, max(0.0, forecast.confidence)), 4),
+            learned_at=request.now,
+        )
+        for key, value in values.items()
+    )
+
+
+def _artifact(
+    request: SkillRequest,
+    inventory: dict[str, Any],
+    forecast: Forecast,
+    summary: str = "There is no text file to score.",
+    facts: tuple[Fact, ...] = (),
+) -> Artifact:
+    stated = [{"bucket": fact.bucket, "key": fact.key, "value": fact.value} for fact in facts]
+    scores = [vars(file) | {"why": list(file.why)} for file in forecast.scores]
+    head = {"folder": inventory["folder"]["name"], "method": forecast.method, "files": len(scores)}
+    whole = head | forecast.about | {"insights": list(forecast.insights), "facts": stated}
+    data = json.dumps(whole | {"scores": scores}, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / "risk_scores.json").write_bytes(data)
+    return Artifact(
+        type="risk_scores",
+        name="risk_scores.json",
+        summary=summary,
+        value=whole | {"scores": scores[:SHOWN]},
+        uri="workdir:risk_scores.json",
+        mime="application/json",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+def _nothing() -> Forecast:
+    return Forecast("none", [], {"evaluation": {}, "features": []}, (), 0.0)
+
+
+def seed_of(inventory: dict[str, Any]) -> int:
+    """A seed from what is scored: file hashes and history, not the time of the inventory."""
+    history = inventory.get("history") or {}
+    content = [[record["path"], record.get("sha256")] for record in inventory["files"]]
+    text = json.dumps([content, history.get("head")], sort_keys=True)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def loaded(artifact: Artifact) -> dict[str, Any]:
+    """The whole JSON object behind *artifact*: its file when that can be read, else the value it carries."""
+    uri = artifact.uri or ""
+    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
+    try:
+        content = json.loads(path.read_bytes()) if uri else artifact.value
+    except (OSError, ValueError):
+        content = artifact.value
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,129 @@
+"""Facts out of artifacts, and what became of the facts that were known before."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import Fact, SkillRequest
+
+from .material import all_artifacts, loaded
+
+MOST_FACTS = 60
+SAME_WITHIN = 1e-9
+_WORD = re.compile(r"[^\W\d_][^\W_]{3,}")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is known now beside what was known: ``new``, ``changed`` or ``confirmed``."""
+
+    verdict: str
+    fact: Fact
+    before: Fact | None
+
+
+def learn(request: SkillRequest) -> list[Fact]:
+    """The facts this session's artifacts support, one a bucket and key, at most :data:`MOST_FACTS`."""
+    bucket = str(request.context.get("bucket") or f"session:{request.session_hash}"[:100])
+    found: dict[tuple[str, str], Fact] = {}
+    for artifact in all_artifacts(request):
+        if artifact.type == "recalled_facts":
+            continue
+        for key, value, where in _statements(artifact, bucket):
+            source = artifact.source_task_id or request.task_id
+            found[where, key] = Fact(
+                bucket=where,
+                key=key,
+                value=value,
+                keywords=keywords_for(request, key, where),
+                source=source,
+                learned_at=request.now,
+            )
+    outcome = next((a.summary for a in all_artifacts(request) if a.type == "report" and a.summary), "")
+    name = "objective:" + hashlib.sha256(asked(request).encode()).hexdigest()[:12]
+    value = {"objective": asked(request)[:500], "outcome": outcome[:500]}
+    found[bucket, name] = Fact(
+        bucket=bucket,
+        key=name,
+        value=value,
+        keywords=keywords_for(request, "objective", bucket),
+        source=request.task_id,
+        learned_at=request.now,
+    )
+    return list(found.values())[:MOST_FACTS]
+
+
+def asked(request: SkillRequest) -> str:
+    """The operator's objective, without the words the plan put in front of it."""
+    _, marker, rest = request.objective.partition("while answering: ")
+    return " ".join((rest if marker else request.objective).split())
+
+
+def known_before(request: SkillRequest) -> dict[tuple[str, str], Fact]:
+    """Facts from before this session's work: what recall brought first, then facts this work did not write itself."""
+    own = {artifact.source_task_id for artifact in all_artifacts(request)} | {request.task_id}
+    known: dict[tuple[str, str], Fact] = {}
+    for fact in request.facts:
+        if fact.source not in own:
+            known[fact.bucket, fact.key] = fact
+    for artifact in all_artifacts(request):
+        content = loaded(artifact) if artifact.type == "recalled_facts" else None
+        for entry in content.get("facts", []) if isinstance(content, dict) else []:
+            fields = {name: entry[name] for name in ("bucket", "key", "value", "source", "learned_at") if name in entry}
+            fact = Fact.model_validate(fields)
+            known[fact.bucket, fact.key] = fact
+    return known
+
+
+def compare(facts: list[Fact], known: dict[tuple[str, str], Fact]) -> list[Change]:
+    """Judge each fact against what was known."""
+    changes: list[Change] = []
+    for fact in facts:
+        before = known.get((fact.bucket, fact.key))
+        if before is None:
+            changes.append(Change("new", fact, None))
+        else:
+            changes.append(Change("confirmed" if same(before.value, fact.value) else "changed", fact, before))
+    return changes
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values mean the same; numbers may differ by rounding."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=SAME_WITHIN, abs_tol=SAME_WITHIN)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
+
+
+def keywords_for(request: SkillRequest, key: str, bucket: str) -> tuple[str, ...]:
+    """Words a fact is recalled by: its bucket, its key's parts, the plan's keywords, the objective's words."""
+    given = request.context.get("keywords")
+    listed = [str(word).lower() for word in given] if isinstance(given, list | tuple) else []
+    path = str(request.context.get("path") or "").rstrip("/").rsplit("/", 1)[-1].lower()
+    words = [bucket, *re.split(r"[_:.]+", key.lower()), path, *listed, *_WORD.findall(asked(request).lower())]
+    return tuple(dict.fromkeys(word for word in words if word))[:20]
+
+
+def _statements(artifact: Artifact, bucket: str) -> list[tuple[str, Any, str]]:
+    """``(key, value, bucket)`` for what an artifact states: its own ``facts``, else a few figures by type."""
+    content = artifact.value if isinstance(artifact.value, dict) else loaded(artifact)
+    if not isinstance(content, dict):
+        content = {}
+    stated = [
+        (str(entry["key"])[:255], entry["value"], str(entry.get("bucket") or bucket)[:100])
+        for entry in content.get("facts", [])
+        if isinstance(entry, dict) and "key" in entry and "value" in entry
+    ]
+    if artifact.type in {"report", "checklist"} and artifact.summary:
+        stated.append((f"last_{artifact.type}", artifact.summary[:500], bucket))
+    return stated

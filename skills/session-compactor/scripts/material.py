@@ -1,0 +1,107 @@
+"""What a session left behind, as sentences with their source: the material the summary is drawn from."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import SkillRequest
+
+MAX_READ_BYTES = 20_000_000
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`*])")
+_CITATION = re.compile(r"\s*\[A\d+\]")
+_SKIPPED_HEADINGS = ("source", "what earlier runs learned")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, what kind of thing said it, and its place in the order of the material."""
+
+    text: str
+    kind: str
+    source: str
+    order: int
+
+
+KIND_WEIGHT = {"artifact": 3.0, "summary": 3.0, "signal": 1.5, "insight": 2.0, "report": 1.0}
+"""How much a kind of statement counts before its words do: results first, then observations, then prose."""
+
+
+def loaded(artifact: Artifact) -> Any:
+    """The JSON behind *artifact*: its file when that can be read, else the value it carries."""
+    text = text_of(artifact)
+    if text is not None:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return artifact.value
+    return artifact.value
+
+
+def text_of(artifact: Artifact) -> str | None:
+    """The text of the file behind *artifact*; None when there is none to read."""
+    uri = artifact.uri or ""
+    if not uri or uri.startswith("workdir:"):
+        return None
+    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
+    try:
+        if path.stat().st_size > MAX_READ_BYTES:
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def gather(request: SkillRequest) -> list[Sentence]:
+    """Every statement the request carries, in a stable order, without repetitions."""
+    found: list[tuple[str, str, str]] = []
+    for artifact in all_artifacts(request):
+        source = artifact.source_task_id or ""
+        if artifact.summary:
+            found += [(text, "artifact", source) for text in _SENTENCE.split(artifact.summary)]
+        if artifact.type == "report":
+            report = text_of(artifact)
+            source_text = report if report is not None else artifact.value if isinstance(artifact.value, str) else ""
+            found += [(text, "report", source) for text in report_sentences(source_text)]
+    for child in request.children:
+        found.append((child.summary, "summary", child.task_id))
+        found += [(text, "insight", child.task_id) for text in child.insights]
+    signals = [*request.signals, *(signal for child in request.children for signal in child.signals)]
+    for signal in sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject))[:60]:
+        about = f" on {signal.subject}" if signal.subject else ""
+        note = f": {signal.note}" if signal.note else ""
+        found.append((f"Signal {signal.name} ({signal.strength:.2f}){about}{note}.", "signal", ""))
+    seen: dict[str, Sentence] = {}
+    for text, kind, source in found:
+        clean = " ".join(text.split())
+        if clean and clean.lower() not in seen:
+            seen[clean.lower()] = Sentence(clean[:600], kind, source, len(seen))
+    return list(seen.values())
+
+
+def all_artifacts(request: SkillRequest) -> list[Artifact]:
+    """Artifacts of dependencies and of children, each once."""
+    found: dict[tuple[str, str, str | None], Artifact] = {}
+    for artifact in [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]:
+        found.setdefault((artifact.type, artifact.name, artifact.sha256), artifact)
+    return list(found.values())
+
+
+def report_sentences(text: str) -> list[str]:
+    """Prose and list items of a Markdown report; tables, headings, code and its own source list are skipped."""
+    found: list[str] = []
+    skipping = fenced = False
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("```"):
+            fenced = not fenced
+        elif stripped.startswith("#"):
+            skipping = stripped.lstrip("# ").lower().startswith(_SKIPPED_HEADINGS)
+        elif stripped and not fenced and not skipping and not stripped.startswith(("|", "!", ">", "<")):
+            found += _SENTENCE.split(_CITATION.sub("", stripped.lstrip("-*0123456789. ")))
+    return [sentence for sentence in found if len(sentence) > 20]

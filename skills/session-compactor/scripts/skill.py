@@ -1,0 +1,92 @@
+"""Compact a session: a bounded summary of what was found, and facts that outlive it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+from .learning import Change, asked, compare, known_before, learn
+from .material import Sentence, all_artifacts, gather
+from .summary import summarise
+
+MOST_CHARS = 10_000
+"""What another role may be handed of a session: the whole history never is."""
+
+_LISTED_CHANGES = 25
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Summarise what the request carries and sort its facts into new, changed and confirmed."""
+    artifacts = all_artifacts(request)
+    if not artifacts and not request.signals and not request.children:
+        summary = "There is nothing to compact: no artifact, signal or result came in. Let it depend on other tasks."
+        return SkillResult(state=SkillState.FAILED, summary=summary)
+    changes = compare(learn(request), known_before(request))
+    verdicts = Counter(change.verdict for change in changes)
+    room = _room(request.context.get("max_chars"))
+    head = _head(request, artifacts, changes)[:room]
+    sentences = summarise(gather(request), asked(request), room - len(head) - 20)
+    text = (head + _body(sentences))[:room]
+    counts = f"{verdicts['new']} new, {verdicts['changed']} changed, {verdicts['confirmed']} confirmed facts"
+    value = {
+        "text": text,
+        "objective": asked(request)[:500],
+        "facts": {verdict: verdicts[verdict] for verdict in ("new", "changed", "confirmed")},
+        "changes": [_entry(change) for change in changes if change.verdict == "changed"][:_LISTED_CHANGES],
+    }
+    summary = f"Compacted {len(artifacts)} artifacts into {len(text)} characters; {counts}."
+    artifact = Artifact(type="session_summary", name="session summary", summary=summary, value=value, mime="text/plain")
+    return SkillResult(
+        summary=summary,
+        artifacts=(artifact,),
+        insights=tuple(_sentence(change) for change in changes if change.verdict == "changed")[:_LISTED_CHANGES],
+        facts=tuple(change.fact for change in changes if change.verdict != "confirmed"),
+        confidence=1.0,
+    )
+
+
+def _room(given: Any) -> int:
+    return min(MOST_CHARS, given) if isinstance(given, int) and given >= 200 else MOST_CHARS
+
+
+def _head(request: SkillRequest, artifacts: list[Artifact], changes: list[Change]) -> str:
+    kinds = Counter(artifact.type for artifact in artifacts)
+    lines = [
+        f"Objective: {asked(request)[:500]}",
+        f"As of: {request.now.strftime('%Y-%m-%d %H:%M')} UTC",
+        "Artifacts: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
+    ]
+    changed = [change for change in changes if change.verdict == "changed"]
+    if changed:
+        lines.append("Changed since earlier runs:")
+        lines += [f"- {_sentence(change)}" for change in changed[:_LISTED_CHANGES]]
+    return "\n".join(lines) + "\n"
+
+
+def _body(sentences: list[Sentence]) -> str:
+    return "Findings:\n" + "\n".join(f"- {sentence.text}" for sentence in sentences) + "\n" if sentences else ""
+
+
+def _sentence(change: Change) -> str:
+    before = change.before.value if change.before is not None else None
+    return f"{change.fact.key}: {_short(before)} -> {_short(change.fact.value)}"
+
+
+def _entry(change: Change) -> dict[str, Any]:
+    before = change.before
+    return {
+        "bucket": change.fact.bucket,
+        "key": change.fact.key,
+        "before": None if before is None else before.value,
+        "now": change.fact.value,
+        "known_from": "" if before is None else before.source,
+    }
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,157 @@
+"""From the records of single files to the inventory of the folder: the same whether sharded or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from .content import Record
+from .gitlog import History
+from .kinds import is_code, is_prose
+from .terms import weigh_terms
+from .testmap import map_tests
+
+MOST_LISTED = 50
+"""Entries in a list of findings (duplicates, broken links): the counts beside them are complete."""
+
+
+def assemble(folder: dict[str, Any], records: list[Record], history: History | None) -> dict[str, Any]:
+    """Build the inventory of *folder* out of its files' *records* and git *history*."""
+    records = sorted(records, key=lambda record: record["path"])
+    tested = map_tests(records)
+    if history is not None:
+        _add_churn(records, history)
+    terms = (record["terms"] for record in records if record.get("terms"))
+    broken = [
+        {"path": record["path"], "line": link["line"], "target": link["target"]}
+        for record in records
+        for link in record.get("links", ())
+        if link.get("ok") is False
+    ]
+    duplicates = _duplicates(records)
+    return {
+        "folder": folder,
+        "totals": _totals(records, tested, broken, duplicates),
+        "languages": _grouped(records, lambda record: record["language"]),
+        "types": _grouped(records, lambda record: record["mime"]),
+        "files": records,
+        "tests": tested,
+        "duplicates": duplicates[:MOST_LISTED],
+        "broken_links": broken[:MOST_LISTED],
+        "keywords": weigh_terms(terms, 25),
+        "history": None if history is None else _history(history),
+    }
+
+
+def _totals(
+    records: list[Record], tested: dict[str, list[str]], broken: list[Any], duplicates: list[dict[str, Any]]
+) -> dict[str, Any]:
+    code = [record for record in records if is_code(record["language"]) and record["kind"] == "text"]
+    sources = [record for record in code if not record.get("test")]
+    markers = Counter[str]()
+    for record in records:
+        markers.update(marker["kind"] for marker in record.get("markers", ()))
+    return {
+        "files": len(records),
+        "bytes": sum(record["bytes"] for record in records),
+        "lines": sum(record.get("lines", 0) for record in records),
+        "text_files": sum(record["kind"] == "text" for record in records),
+        "binary_files": sum(record["kind"] == "binary" for record in records),
+        "documents": sum(is_prose(record["language"]) for record in records),
+        "source_files": len(sources),
+        "source_lines": sum(record["lines"] for record in sources),
+        "test_files": len(code) - len(sources),
+        "tested_files": len(tested),
+        "untested_lines": sum(record["lines"] for record in sources if "test_distance" not in record),
+        "complexity": sum(record.get("complexity") or 0 for record in sources),
+        "markers": sum(record.get("markers_in_all", len(record.get("markers", ()))) for record in records),
+        "markers_by_kind": dict(sorted(markers.items())),
+        "headings": sum(record.get("headings_in_all", len(record.get("headings", ()))) for record in records),
+        "links": sum(record.get("links_in_all", len(record.get("links", ()))) for record in records),
+        "broken_links": len(broken),
+        "duplicate_groups": len(duplicates),
+        "duplicate_bytes": sum(group["bytes"] * (len(group["paths"]) - 1) for group in duplicates),
+    }
+
+
+def _grouped(records: list[Record], key: Callable[[Record], str]) -> list[dict[str, Any]]:
+    """Files, lines and bytes by *key*, largest first."""
+    groups: dict[str, list[int]] = {}
+    for record in records:
+        group = groups.setdefault(key(record) or "other", [0, 0, 0])
+        group[0] += 1
+        group[1] += record.get("lines", 0)
+        group[2] += record["bytes"]
+    ranked = sorted(groups.items(), key=lambda pair: (-pair[1][1], -pair[1][2], pair[0]))
+    return [{"name": name, "files": files, "lines": lines, "bytes": size} for name, (files, lines, size) in ranked]
+
+
+def _duplicates(records: list[Record]) -> list[dict[str, Any]]:
+    """Files with the same content; empty ones do not count."""
+    by_hash: dict[str, list[Record]] = {}
+    for record in records:
+        if record["bytes"] and record.get("sha256"):
+            by_hash.setdefault(record["sha256"], []).append(record)
+    groups = [
+        {"sha256": digest, "bytes": same[0]["bytes"], "paths": [record["path"] for record in same]}
+        for digest, same in by_hash.items()
+        if len(same) > 1
+    ]
+    return sorted(groups, key=lambda group: (-group["bytes"] * (len(group["paths"]) - 1), group["paths"]))
+
+
+def _add_churn(records: list[Record], history: History) -> None:
+    """Put commits, lines added and deleted, authors, fixes and the last date on each record git knows."""
+    by_path = {record["path"]: record for record in records}
+    authors: dict[str, set[int]] = {}
+    for commit in history.commits:
+        for path, added, deleted in commit.touches:
+            record = by_path.get(path)
+            if record is None:
+                continue
+            if "commits" not in record:
+                record |= {"commits": 0, "added": 0, "deleted": 0, "fixes": 0, "last_commit": _iso(commit.time)}
+            record["commits"] += 1
+            record["added"] += added
+            record["deleted"] += deleted
+            record["fixes"] += int(commit.fix)
+            record["first_commit"] = _iso(commit.time)
+            authors.setdefault(path, set()).add(commit.author)
+    for path, seen in authors.items():
+        by_path[path]["authors"] = len(seen)
+
+
+def _history(history: History) -> dict[str, Any]:
+    """History as the predictor reads it: oldest commit first, paths by number, authors by number."""
+    paths = sorted({path for commit in history.commits for path, _, _ in commit.touches})
+    number = {path: index for index, path in enumerate(paths)}
+    commits: list[dict[str, Any]] = [
+        {
+            "sha": commit.sha[:12],
+            "time": commit.time,
+            "author": commit.author,
+            "fix": commit.fix,
+            "files": [[number[path], added, deleted] for path, added, deleted in commit.touches],
+        }
+        for commit in reversed(history.commits)
+    ]
+    return {
+        "head": history.head,
+        "branch": history.branch,
+        "commits_read": len(commits),
+        "fix_commits": sum(commit.fix for commit in history.commits),
+        "authors": len({commit.author for commit in history.commits}),
+        "first": _iso(commits[0]["time"]),
+        "last": _iso(commits[-1]["time"]),
+        "truncated": history.truncated,
+        "shallow": history.shallow,
+        "paths": paths,
+        "commits": commits,
+        "splits": history.splits,
+    }
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,113 @@
+"""How involved source code is: cyclomatic numbers for Python, opened blocks by indentation for the rest."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+
+_LONGEST_PARSED = 1_000_000
+"""Characters handed to the parser: generated giants are measured by indentation instead."""
+
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_RELATIVE_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*['"](\.{1,2}/[^'"]{1,200})['"]""")
+
+
+@dataclass(frozen=True)
+class CodeMeasure:
+    """Decisions in a file (at least 1), the most in one function, how it was measured, and what it imports."""
+
+    complexity: int | None = None
+    worst: int | None = None
+    worst_name: str = ""
+    method: str = ""
+    imports: tuple[str, ...] = ()
+
+
+def measure_code(text: str, language: str) -> CodeMeasure:
+    """Measure *text*: Python by its syntax tree, anything else (and Python that does not parse) by indentation."""
+    if language == "Python" and len(text) <= _LONGEST_PARSED:
+        tree = _parsed(text)
+        if tree is not None:
+            return _measure_python(tree)
+    imports: tuple[str, ...] = ()
+    if language in {"JavaScript", "TypeScript", "Vue"}:
+        imports = tuple(sorted(set(_RELATIVE_IMPORT.findall(text[:_LONGEST_PARSED]))))[:60]
+    return _measure_indentation(text, imports)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _measure_python(tree: ast.Module) -> CodeMeasure:
+    """Walk once with an explicit stack: each node counts for the innermost function around it."""
+    names = ["<module>"]
+    counts = [1]
+    imports: set[str] = set()
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        node, owner = stack.pop()
+        if isinstance(node, _FUNCTIONS):
+            counts.append(1)
+            names.append(getattr(node, "name", "<lambda>"))
+            owner = len(counts) - 1
+        counts[owner] += _decisions(node)
+        imports |= _imported(node)
+        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+    worst = max(range(len(counts)), key=lambda index: (counts[index], names[index]))
+    return CodeMeasure(
+        complexity=sum(counts) - len(counts) + 1,
+        worst=counts[worst],
+        worst_name=names[worst],
+        method="cyclomatic",
+        imports=tuple(sorted(imports))[:120],
+    )
+
+
+def _decisions(node: ast.AST) -> int:
+    if isinstance(node, _BRANCHES):
+        return 1
+    if isinstance(node, ast.BoolOp):
+        return len(node.values) - 1
+    if isinstance(node, ast.comprehension):
+        return 1 + len(node.ifs)
+    return 0
+
+
+def _imported(node: ast.AST) -> set[str]:
+    """Dotted names of what a statement imports; relative ones keep their leading dots."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        base = "." * node.level + (node.module or "")
+        joint = "" if base.endswith(".") or not base else "."
+        return {base} | {f"{base}{joint}{alias.name}" for alias in node.names if alias.name != "*"}
+    return set()
+
+
+def _measure_indentation(text: str, imports: tuple[str, ...]) -> CodeMeasure:
+    """Count the lines that open a deeper block than the line before; the deepest nesting is the worst place."""
+    levels = [0]
+    opened = 1
+    deepest = 1
+    for line in text.splitlines():
+        stripped = line.lstrip(" \t")
+        if not stripped:
+            continue
+        indent = len(line[: len(line) - len(stripped)].expandtabs(4))
+        if indent > levels[-1]:
+            levels.append(indent)
+            opened += 1
+            deepest = max(deepest, len(levels))
+        else:
+            while levels[-1] > indent:
+                levels.pop()
+    return CodeMeasure(complexity=opened, worst=deepest, method="indentation", imports=imports)

@@ -1,0 +1,164 @@
+"""What one file holds: read once, within bounds, tolerant of anything a disk may give back."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from .code import measure_code
+from .kinds import is_code, is_prose, language_of, mime_of
+from .listing import is_sensitive
+from .prose import headings_of, links_of
+from .terms import code_terms, prose_terms
+
+MAX_TEXT_BYTES = 2_000_000
+"""Text analysed a file; beyond it only the beginning is looked at, and the record says so."""
+
+MAX_HASH_BYTES = 256_000_000
+"""A larger file is not hashed: reading it would take longer than the rest of the folder."""
+
+MAX_MARKERS, MAX_HEADINGS, MAX_LINKS, MAX_TERMS = 50, 60, 200, 30
+_LONGEST_LINE = 2_000
+_SNIFFED_BYTES = 8_192
+
+_MARKER = re.compile(r"(?:^\s*|[#/*;%!-]\s*|(?=\w+[:(]))\b(TODO|FIXME|XXX|HACK)\b[:(\s-]*(.{0,160})")
+_UNCHECKED = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+(.{0,160})")
+_SECRET = re.compile(
+    r"(AKIA[0-9A-Z]{12,}|gh[pousr]_\w{16,}|sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,}\.[\w.-]{10,}"
+    r"|\b[A-Fa-f0-9]{32,}\b|(?i:\b(?:password|passwd|secret|token|api_?key)\b\s*[:=]\s*)\S+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@))"
+)
+
+Record = dict[str, Any]
+"""One file of the inventory, as it is written to JSON."""
+
+
+def redact(text: str) -> str:
+    """Blank out what looks like a credential, so that no excerpt carries one into a document."""
+    return _SECRET.sub("[redacted]", text)
+
+
+def read_record(root: Path, path: str) -> Record | str:
+    """Describe the file at *path* below *root*; a word that says why when it could not be read."""
+    try:
+        return _describe(root, path)
+    except FileNotFoundError:
+        return "vanished"
+    except OSError:
+        return "unreadable"
+
+
+def _describe(root: Path, path: str) -> Record:
+    file = root / path
+    language = language_of(path)
+    if is_sensitive(path):
+        size = file.stat().st_size
+        mime = mime_of(path, binary=False)
+        return {"path": path, "bytes": size, "mime": mime, "language": language, "kind": "sensitive"}
+    head, size, digest = _read(file)
+    binary = _is_binary(head)
+    record: Record = {
+        "path": path,
+        "bytes": size,
+        "mime": mime_of(path, binary=binary),
+        "language": "" if binary else language,
+        "kind": "binary" if binary else "text",
+        "sha256": digest,
+    }
+    if not binary:
+        record |= _describe_text(root, path, head, size)
+    return record
+
+
+def _read(file: Path) -> tuple[bytes, int, str | None]:
+    """Read the beginning and hash the whole; the size is what was read, so that it agrees with the hash."""
+    hasher = hashlib.sha256()
+    with file.open("rb") as stream:
+        head = stream.read(MAX_TEXT_BYTES)
+        hasher.update(head)
+        size = len(head)
+        while size <= MAX_HASH_BYTES and (block := stream.read(1_048_576)):
+            hasher.update(block)
+            size += len(block)
+        if size > MAX_HASH_BYTES:
+            return head, file.stat().st_size, None
+    return head, size, hasher.hexdigest()
+
+
+def _is_binary(head: bytes) -> bool:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    return b"\0" in head[:_SNIFFED_BYTES]
+
+
+def _decode(head: bytes) -> tuple[str, str]:
+    """Decode as UTF-8, as UTF-16 by its mark, else byte by byte: a reader learns which."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return head.decode("utf-16", "replace"), "utf-16"
+    try:
+        return head.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError as error:
+        if len(head) == MAX_TEXT_BYTES and error.start > MAX_TEXT_BYTES - 4:
+            return head[: error.start].decode("utf-8-sig"), "utf-8"
+        return head.decode("latin-1"), "unknown-8bit"
+
+
+def _describe_text(root: Path, path: str, head: bytes, size: int) -> Record:
+    text, encoding = _decode(head)
+    lines = text.splitlines()
+    language = language_of(path)
+    clipped = [line[:_LONGEST_LINE] for line in lines]
+    record: Record = {"lines": len(lines), "encoding": encoding}
+    if size > len(head):
+        record["analysed_bytes"] = len(head)
+    if len(clipped) and max(map(len, lines)) > _LONGEST_LINE:
+        record["longest_line"] = max(map(len, lines))
+    record |= _bounded("markers", find_markers(clipped, prose=is_prose(language)), MAX_MARKERS)
+    if is_code(language):
+        record |= _describe_code(text, language)
+    if language == "Markdown":
+        record |= _bounded("headings", headings_of(clipped), MAX_HEADINGS)
+        record |= _bounded("links", links_of(root, path, clipped), MAX_LINKS)
+    terms = prose_terms(clipped) if is_prose(language) else code_terms(clipped) if is_code(language) else Counter[str]()
+    if terms:
+        ranked = sorted(terms.items(), key=lambda item: (-item[1], item[0]))
+        record["terms"] = dict(ranked[:MAX_TERMS])
+    return record
+
+
+def _describe_code(text: str, language: str) -> Record:
+    measure = measure_code(text, language)
+    record: Record = {"complexity": measure.complexity, "worst_complexity": measure.worst, "measured": measure.method}
+    if measure.worst_name:
+        record["worst_function"] = measure.worst_name
+    if measure.imports:
+        record["imports"] = list(measure.imports)
+    return record
+
+
+def _bounded(name: str, found: list[Record], most: int) -> Record:
+    """Keep the first *most*, and say how many there were when that is not all of them."""
+    if not found:
+        return {}
+    kept: Record = {name: found[:most]}
+    return kept | ({f"{name}_in_all": len(found)} if len(found) > most else {})
+
+
+def find_markers(lines: list[str], *, prose: bool = False) -> list[Record]:
+    """The TODO, FIXME, XXX and HACK markers with their line numbers, credentials blanked out.
+
+    A marker counts where it opens a line or a comment, or where a colon or bracket follows it; in prose an
+    unchecked list item counts too, as OPEN.
+    """
+    found: list[Record] = []
+    for number, line in enumerate(lines, start=1):
+        unchecked = _UNCHECKED.match(line) if prose else None
+        match = _MARKER.search(line)
+        if unchecked:
+            found.append({"line": number, "kind": "OPEN", "text": redact(unchecked.group(1)).strip()})
+        elif match:
+            text = redact(match.group(2)).strip(" \t*/-#>)")
+            found.append({"line": number, "kind": match.group(1), "text": text})
+    return found

@@ -1,0 +1,116 @@
+"""Which files a folder holds: what git knows of it, or a walk with sane exclusions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from .gitcli import git_output
+
+EXCLUDED_FOLDERS = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", ".fireswarm", "site-packages",
+})  # fmt: skip
+"""Folders a walk does not enter: version control, virtual environments, caches, installed packages."""
+
+SENSITIVE_NAMES = frozenset(
+    {".netrc", ".pgpass", ".npmrc", ".pypirc", "credentials", "id_rsa", "id_ed25519", "id_ecdsa"}
+)
+SENSITIVE_SUFFIXES = frozenset({".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"})
+
+
+@dataclass
+class Listing:
+    """The files of a folder, as sorted POSIX paths relative to it, and what was left out."""
+
+    method: str
+    paths: list[str]
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    notes: list[str] = field(default_factory=list[str])
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count *count* entries that were left out for *reason*."""
+        if count:
+            self.left_out[reason] = self.left_out.get(reason, 0) + count
+
+
+def is_sensitive(path: str) -> bool:
+    """Whether a file is likely to hold secrets, so that only its name and size are recorded."""
+    name = PurePosixPath(path).name.lower()
+    is_env = name == ".env" or (name.startswith(".env.") and not name.endswith((".example", ".sample", ".template")))
+    return is_env or name in SENSITIVE_NAMES or PurePosixPath(name).suffix in SENSITIVE_SUFFIXES
+
+
+def list_files(root: Path, *, max_files: int) -> Listing:
+    """List the regular files below *root*, never following a symbolic link, at most *max_files* of them."""
+    listing = _from_git(root)
+    if listing is None:
+        listing = _from_walk(root, max_files)
+    listing.paths.sort()
+    listing.leave_out("over_max_files", max(0, len(listing.paths) - max_files))
+    del listing.paths[max_files:]
+    return listing
+
+
+def shard_of(path: str, count: int) -> int:
+    """Which of *count* shards a relative path belongs to: stable, and independent of the other paths."""
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big") % count
+
+
+def in_shard(paths: list[str], index: int, count: int) -> list[str]:
+    """Keep the paths of shard *index* out of *count*; over all indexes each path comes exactly once."""
+    return [path for path in paths if shard_of(path, count) == index]
+
+
+def _from_git(root: Path) -> Listing | None:
+    raw = git_output(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if not raw:
+        return None
+    listing = Listing("git", [])
+    for name in sorted({part for part in raw.decode("utf-8", "surrogateescape").split("\0") if part}):
+        _take(root, name, listing)
+    return listing if listing.paths else None
+
+
+def _from_walk(root: Path, max_files: int) -> Listing:
+    listing = Listing("walk", [])
+
+    def unreadable(_error: OSError) -> None:
+        listing.leave_out("unreadable_folder")
+
+    for folder, subfolders, names in os.walk(root, onerror=unreadable, followlinks=False):
+        here = Path(folder)
+        linked = [name for name in subfolders if (here / name).is_symlink()]
+        excluded = [name for name in subfolders if name in EXCLUDED_FOLDERS and name not in linked]
+        listing.leave_out("symlink", len(linked))
+        listing.leave_out("excluded_folder", len(excluded))
+        subfolders[:] = sorted(set(subfolders) - set(linked) - set(excluded))
+        for name in sorted(names):
+            _take(root, (here / name).relative_to(root).as_posix(), listing)
+        if len(listing.paths) > 4 * max_files:
+            listing.notes.append(f"stopped walking after {len(listing.paths)} files; raise max_files to see more")
+            break
+    return listing
+
+
+def _take(root: Path, name: str, listing: Listing) -> None:
+    """Add one entry when it is a regular file with a name that can be written down."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        listing.leave_out("undecodable_name")
+        return
+    path = root / name
+    if path.is_symlink():
+        listing.leave_out("symlink")
+    elif path.is_file():
+        listing.paths.append(name)
+    elif path.is_dir():
+        listing.leave_out("submodule")
+    elif path.exists():
+        listing.leave_out("special_file")
+    else:
+        listing.leave_out("listed_but_missing")

@@ -1,0 +1,89 @@
+"""Markdown structure: headings, and links with a check that their targets exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_INLINE_CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
+_LINK = re.compile(r"!?\[[^\[\]]{0,400}\]\(\s*(<[^<>]{1,500}>|[^\s()<>]{1,500}(?:\([^\s()]{0,100}\)[^\s()]{0,200})?)")
+_REFERENCE = re.compile(r"^ {0,3}\[[^\[\]^]{1,200}\]:\s*(<[^<>]{1,500}>|\S{1,500})")
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+def outside_fences(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines that are not inside a fenced code block."""
+    fence = ""
+    for number, line in enumerate(lines, start=1):
+        match = _FENCE.match(line)
+        if fence:
+            closes = match and match.group(1)[0] == fence[0] and len(match.group(1)) >= len(fence)
+            fence = "" if closes and not line.strip().strip(fence[0]) else fence
+        elif match:
+            fence = match.group(1)
+        else:
+            yield number, line
+
+
+def headings_of(lines: list[str]) -> list[dict[str, Any]]:
+    """The ``#`` headings outside code blocks: line, level, text."""
+    found: list[dict[str, Any]] = []
+    for number, line in outside_fences(lines):
+        match = _HEADING.match(line)
+        if match:
+            found.append({"line": number, "level": len(match.group(1)), "text": match.group(2)[:200]})
+    return found
+
+
+def links_of(root: Path, path: str, lines: list[str]) -> list[dict[str, Any]]:
+    """The links of a file: ``ok`` is true or false for internal ones and absent for those that leave the folder."""
+    anchors: set[str] | None = None
+    found: list[dict[str, Any]] = []
+    for number, line in outside_fences(lines):
+        bare = _INLINE_CODE.sub("", line)
+        targets = [match.group(1).strip("<>") for match in _LINK.finditer(bare)]
+        targets += [match.group(1).strip("<>") for match in [_REFERENCE.match(bare)] if match]
+        for target in targets:
+            link: dict[str, Any] = {"line": number, "target": _USER_INFO.sub("", target)[:300]}
+            if target.startswith("#"):
+                anchors = anchors_of(lines) if anchors is None else anchors
+                link["ok"] = unquote(target[1:]).lower() in anchors or target == "#"
+            elif not _SCHEME.match(target) and not target.startswith("//"):
+                link["ok"] = _exists(root, path, target)
+            found.append(link)
+    return found
+
+
+def anchors_of(lines: list[str]) -> set[str]:
+    """The anchors that headings and explicit ``id`` attributes make, as common renderers name them."""
+    anchors: set[str] = set()
+    for heading in headings_of(lines):
+        slug = re.sub(r"[^\w\- ]", "", heading["text"].lower(), flags=re.UNICODE).replace(" ", "-")
+        serial, unique = 0, slug
+        while unique in anchors:
+            serial += 1
+            unique = f"{slug}-{serial}"
+        anchors.add(unique)
+    for line in lines:
+        anchors.update(
+            name.lower() for name in re.findall(r"""<[^<>]{0,200}\b(?:id|name)=["']([^"']{1,200})["']""", line)
+        )
+    return anchors
+
+
+def _exists(root: Path, path: str, target: str) -> bool:
+    """Whether an internal link's file or folder is there; a leading slash counts from the folder itself."""
+    name = unquote(target.split("#", 1)[0].split("?", 1)[0])
+    if not name or "\0" in name:
+        return not name
+    base = root if name.startswith("/") else root / PurePosixPath(path).parent
+    try:
+        return (base / name.lstrip("/")).exists()
+    except OSError:
+        return False

@@ -1,0 +1,290 @@
+"""Inventory of a folder: list, read, measure, and leave one artifact; large folders are shared out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+
+from .assemble import assemble
+from .content import Record, read_record
+from .findings import facts_of, largest_files, signals_of
+from .gitlog import read_history
+from .listing import Listing, in_shard, list_files
+
+SHARD_FILES = 400
+"""Files one task reads by default: about two seconds of work."""
+
+MOST_SHARDS = 16
+MAX_FILES = 20_000
+MAX_COMMITS = 2_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a folder is looked at, from the request's context."""
+
+    shard_files: int
+    max_files: int
+    max_commits: int
+
+
+class Refused(Exception):
+    """The request cannot be worked on; the message says what to change."""
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Inventory ``context.path``; one shard of it when ``context.shard`` is given."""
+    given = request.context.get("path") or request.answers.get("path")
+    if not given:
+        ask = Question(name="path", description="Absolute path of the folder to inventory", type="path")
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="No folder was given.", questions=(ask,))
+    try:
+        place = place_at(str(given))
+        limits = limits_of(request.context)
+        if place.is_file():
+            listing = Listing("name", [place.name])
+            return _finish(request, place, listing, limits, read_all(place.parent, listing.paths, listing))
+        root = place
+        listing = list_files(root, max_files=limits.max_files)
+        if "shard" in request.context:
+            return _inventory_shard(request, root, listing)
+        if request.children:
+            return _merge(request, root, listing, limits)
+        if len(listing.paths) > limits.shard_files:
+            return _share_out(request, root, listing, limits)
+        return _finish(request, root, listing, limits, read_all(root, listing.paths, listing))
+    except Refused as reason:
+        return SkillResult(state=SkillState.FAILED, summary=str(reason))
+
+
+def place_at(given: str) -> Path:
+    """The folder or single file that *given* (a path or ``file://`` URI) names."""
+    if given.startswith("file://"):
+        given = unquote(urlsplit(given).path)
+    path = Path(os.path.realpath(Path(given).expanduser()))
+    if not path.exists():
+        raise Refused(
+            f"There is no folder {given}. Give the absolute path of a folder on this machine as context.path."
+        )
+    if not path.is_dir():
+        raise Refused(f"{given} is a file, not a folder. Give the folder it is in as context.path.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise Refused(f"{given} may not be read by this process. Grant it read access or choose another folder.")
+    return path
+
+
+def bucket_of(place: Path) -> str:
+    """Where facts about a folder or file are kept: the same for the same real path."""
+    return ("folder:" if place.is_dir() else "file:") + hashlib.sha256(
+        str(place).encode("utf-8", "surrogateescape")
+    ).hexdigest()[:16]
+
+
+def limits_of(context: dict[str, Any]) -> Limits:
+    """Read the limits, refusing what is not a whole number above zero."""
+    read: dict[str, int] = {}
+    for name, usual in (("shard_files", SHARD_FILES), ("max_files", MAX_FILES), ("max_commits", MAX_COMMITS)):
+        value = context.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise Refused(f"context.{name} is {value!r}; it has to be a whole number above zero.")
+        read[name] = value
+    return Limits(**read)
+
+
+def read_all(root: Path, paths: list[str], listing: Listing) -> list[Record]:
+    """Describe every file, counting those that could not be read."""
+    records: list[Record] = []
+    for path in paths:
+        record = read_record(root, path)
+        if isinstance(record, str):
+            listing.leave_out(record)
+        else:
+            records.append(record)
+    return records
+
+
+def _share_out(request: SkillRequest, root: Path, listing: Listing, limits: Limits) -> SkillResult:
+    count = min(MOST_SHARDS, -(-len(listing.paths) // limits.shard_files))
+    context = {key: request.context[key] for key in ("max_files", "shard_files") if key in request.context}
+    tasks = tuple(
+        PlannedTask(
+            key=f"shard-{index + 1}",
+            assigned_to=request.role,
+            skill="workspace-inventory",
+            objective=f"Inventory part {index + 1} of {count} of the folder {root.name}.",
+            context={**context, "path": str(root), "shard": {"index": index, "count": count}},
+            handoff_reason=f"{len(listing.paths)} files are more than one task reads",
+            expected_outcome="an inventory_shard artifact",
+        )
+        for index in range(count)
+    )
+    summary = f"{len(listing.paths)} files in {root.name}: shared out to {count} tasks."
+    return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks)
+
+
+def _inventory_shard(request: SkillRequest, root: Path, listing: Listing) -> SkillResult:
+    shard: Any = request.context["shard"]
+    if not isinstance(shard, dict) or not {"index", "count"} <= set(shard):
+        raise Refused('context.shard has to look like {"index": 0, "count": 4}.')
+    index, count = int(shard["index"]), int(shard["count"])
+    if not 0 <= index < count:
+        raise Refused(f"context.shard.index {index} is not between 0 and {count - 1}.")
+    failures = Listing(listing.method, [])
+    records = read_all(root, in_shard(listing.paths, index, count), failures)
+    content = {"index": index, "count": count, "files": records, "left_out": failures.left_out}
+    artifact = written(
+        request, content, "inventory_shard", f"inventory-{index + 1}-of-{count}.json", f"{len(records)} files"
+    )
+    value = {"index": index, "count": count, "files": len(records)}
+    summary = f"Read {len(records)} files: part {index + 1} of {count} of {root.name}."
+    return SkillResult(summary=summary, artifacts=(artifact.model_copy(update={"value": value}),), confidence=1.0)
+
+
+def _merge(request: SkillRequest, root: Path, listing: Listing, limits: Limits) -> SkillResult:
+    records: list[Record] = []
+    seen: set[int] = set()
+    count = 0
+    for child in request.children:
+        for artifact in child.artifacts:
+            if artifact.type == "inventory_shard":
+                part = loaded(artifact)
+                if "files" not in part or not isinstance(part["files"], list):
+                    continue
+                count = part["count"]
+                if part["index"] not in seen:
+                    seen.add(part["index"])
+                    records.extend(part["files"])
+                    for reason, number in part["left_out"].items():
+                        listing.leave_out(reason, number)
+    if not records and listing.paths:
+        raise Refused("No part of the inventory came back. Look at the shard tasks for the reason and start again.")
+    missing = sorted(set(range(count)) - seen)
+    if missing:
+        listing.notes.append(f"parts {', '.join(str(index + 1) for index in missing)} of {count} are missing")
+    return _finish(request, root, listing, limits, records)
+
+
+def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits, records: list[Record]) -> SkillResult:
+    history = read_history(place, max_commits=limits.max_commits)
+    folder = {
+        "name": place.name or str(place),
+        "path": str(place),
+        "bucket": bucket_of(place),
+        "listed_by": listing.method,
+        "left_out": dict(sorted(listing.left_out.items())),
+        "notes": listing.notes,
+        "as_of": request.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    inventory = assemble(folder, records, history)
+    facts = facts_of(inventory, request.task_id, request.now)
+    signals = signals_of(inventory)
+    inventory["facts"] = [{"bucket": fact.bucket, "key": fact.key, "value": fact.value} for fact in facts]
+    totals = inventory["totals"]
+    summary = (
+        f"{folder['name']}: {totals['files']} files, {totals['lines']} lines, {totals['source_files']} source and "
+        f"{totals['test_files']} test files, {totals['markers']} TODO markers, {totals['broken_links']} broken links."
+    )
+    artifact = written(request, inventory, "inventory", "inventory.json", summary)
+    return SkillResult(
+        summary=summary,
+        artifacts=(artifact.model_copy(update={"value": digest_of(inventory)}),),
+        signals=signals,
+        insights=insights_of(inventory),
+        facts=facts,
+        confidence=_confidence(totals["files"], listing),
+        next_recommended_actions=actions_of(inventory),
+    )
+
+
+def digest_of(inventory: dict[str, Any]) -> dict[str, Any]:
+    """The small part of an inventory that travels inside documents; the rest is in the file."""
+    history = inventory["history"]
+    return {
+        "folder": {key: inventory["folder"][key] for key in ("name", "path", "bucket", "listed_by", "left_out")},
+        "totals": inventory["totals"],
+        "languages": inventory["languages"][:10],
+        "keywords": [entry["term"] for entry in inventory["keywords"][:15]],
+        "largest_files": [
+            {key: record.get(key) for key in ("path", "bytes", "lines")} for record in largest_files(inventory, 10)
+        ],
+        "git": None if history is None else {key: history[key] for key in ("head", "branch", "commits_read")},
+        "facts": inventory["facts"],
+    }
+
+
+def insights_of(inventory: dict[str, Any]) -> tuple[str, ...]:
+    """What a reader should know: main language, history, what was left out."""
+    folder, history = inventory["folder"], inventory["history"]
+    found = [f"Files were listed by {folder['listed_by']}."]
+    if inventory["languages"]:
+        first = inventory["languages"][0]
+        found.append(f"Most lines are {first['name']}: {first['lines']} in {first['files']} files.")
+    if inventory["keywords"]:
+        found.append("It is about: " + ", ".join(entry["term"] for entry in inventory["keywords"][:8]) + ".")
+    if history is None:
+        found.append("No git history: churn, age and authors are unknown.")
+    else:
+        more = ", older ones were not read" if history["truncated"] or history["shallow"] else ""
+        found.append(
+            f"History: {history['commits_read']} commits by {history['authors']} authors{more}; "
+            f"{history['fix_commits']} read like fixes."
+        )
+    if folder["left_out"]:
+        left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in folder["left_out"].items())
+        found.append(f"Left out: {left}.")
+    return (*found, *(f"Note: {note}." for note in folder["notes"]))
+
+
+def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
+    """What to do next, from what was found."""
+    totals = inventory["totals"]
+    found: list[str] = []
+    if totals["broken_links"]:
+        first = inventory["broken_links"][0]
+        found.append(f"Repair {totals['broken_links']} broken links, first {first['path']} line {first['line']}.")
+    if totals["source_files"] and not totals["test_files"]:
+        found.append("Add a first test: no test file was found.")
+    if totals["duplicate_groups"]:
+        found.append(f"Look at {totals['duplicate_groups']} groups of identical files.")
+    return tuple(found)
+
+
+def _confidence(files: int, listing: Listing) -> float:
+    """Share of the listed files that were read."""
+    lost = sum(listing.left_out.get(reason, 0) for reason in ("vanished", "unreadable", "over_max_files"))
+    return round(files / (files + lost), 4) if files + lost else 1.0
+
+
+def written(request: SkillRequest, content: Any, kind: str, name: str, summary: str) -> Artifact:
+    """Write *content* as JSON below the workdir and return the artifact that refers to it."""
+    data = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / name).write_bytes(data)
+    return Artifact(
+        type=kind,
+        name=name,
+        summary=summary,
+        uri=f"workdir:{name}",
+        mime="application/json",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+def loaded(artifact: Artifact) -> dict[str, Any]:
+    """The whole JSON object behind *artifact*: its file when that can be read, else the value it carries."""
+    uri = artifact.uri or ""
+    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
+    try:
+        content = json.loads(path.read_bytes()) if uri else artifact.value
+    except (OSError, ValueError):
+        content = artifact.value
+    return content if isinstance(content, dict) else {}
