@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 
 import psutil
@@ -44,6 +45,7 @@ class Heartbeat:
             cpu=cpu,
             mem=mem,
             queue_hints={"running": len(holding), "capacity": capacity, "holding": list(holding)[:HELD_IDS_SHOWN]},
+            usage=asdict(self._kit.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,

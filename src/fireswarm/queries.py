@@ -132,3 +132,18 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
         (name, "==", value) for name, value in filters.items() if value is not None
     ]
     return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)
+
+
+def chain(chain_id: str, limit: int | None = None) -> Query:
+    """Every task of one objective: the root and all that was planned below it."""
+    return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)
+
+
+def id_prefix(prefix: str) -> Query:
+    """Tasks whose id begins with *prefix*; two are enough to tell that it is not unique."""
+    return Query(TASKS, where=(("task_id", ">=", prefix), ("task_id", "<", prefix + "\uf8ff")), limit=2)
+
+
+def strays(roles: Sequence[str], limit: int) -> Query:
+    """Tasks of roles that this swarm does not have (Firestore allows ten values in not-in)."""
+    return Query(TASKS, where=(("assigned_to", "not-in", sorted(roles)[:10]),), limit=limit)

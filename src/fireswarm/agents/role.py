@@ -36,3 +36,8 @@ class RoleHooks:
 
 
 PLAIN = RoleHooks()
+
+
+async def run(role: str, cfg: RoleConfig) -> None:
+    """Claim and work on a role's tasks until the process is told to stop."""
+    await cfg.loop(role)

@@ -23,8 +23,8 @@ class AgentStatus(Stored):
     """One agent's latest heartbeat.
 
     ``cpu`` is the process's share of one core in percent since the last beat, ``mem`` its resident
-    bytes. ``queue_hints`` holds ``running`` and ``capacity`` (tasks), ``queued`` (the length of the
-    role's queue when last counted) and ``holding`` (the ids it works on).
+    bytes. ``queue_hints`` holds ``running`` and ``capacity`` (tasks) and ``holding`` (the ids it works
+    on). ``usage`` counts the operations that Firestore billed this agent for since it started.
     """
 
     type: str = "agent_status"
@@ -36,6 +36,7 @@ class AgentStatus(Stored):
     cpu: float = Field(default=0.0, ge=0.0)
     mem: int = Field(default=0, ge=0)
     queue_hints: JsonObject = Field(default_factory=dict)
+    usage: dict[str, int] = Field(default_factory=dict)
     host: str = ""
     pid: int = 0
     version: str = ""

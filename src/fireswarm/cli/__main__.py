@@ -1,0 +1,6 @@
+"""``python -m fireswarm.cli`` is ``swarm``."""
+
+from fireswarm.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""``swarm show``: one task with all that matters to it, and why it does not move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from fireswarm import queries
+from fireswarm.cli.common import ago, console, short, styled, table
+from fireswarm.contracts.documents import RUNS, parse_task, task_path
+from fireswarm.contracts.run import Run
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.kit import Kit
+
+SHOWN_RUNS = 10
+SHOWN_EVENTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is to say about one task."""
+
+    task: Task
+    why: str
+    runs: tuple[Run, ...]
+    relatives: dict[str, Task]
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """As plain data for ``--json``."""
+        return {"task": self.task, "why": self.why, "runs": list(self.runs)}
+
+
+async def look(kit: Kit, task: Task) -> Seen:
+    """Read a task's surroundings."""
+    query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
+    runs = tuple(Run.model_validate(item.data) for item in await kit.store.query(query))
+    ids = dict.fromkeys([*task.depends_on, *task.children])
+    found = await kit.store.get_many([task_path(task_id) for task_id in ids])
+    relatives = {item.id: parse_task(item.data, item.path) for item in found if item.data is not None}
+    return Seen(task, why(task, relatives), runs, relatives)
+
+
+def why(task: Task, relatives: dict[str, Task]) -> str:
+    """Say in one or two sentences what the task waits for and what would move it."""
+    name = short(task.task_id)
+    if task.status.terminal:
+        return f"It is {task.status.value} and never changes again."
+    if task.status is TaskStatus.QUEUED:
+        return f"It waits for a {task.assigned_to} agent: `swarm agents` shows whether one runs."
+    if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
+        left = (task.lease.expires_at - datetime.now(UTC)).total_seconds()
+        if left < 0:
+            return f"Its holder's lease ran out {-left:.0f} s ago: any {task.assigned_to} agent takes it over."
+        return f"{task.lease.owner_agent_id} works on it; its lease lasts {left:.0f} s more without renewal."
+    match task.status_reason:
+        case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
+            open_ones = [relative for relative in relatives.values() if not relative.status.terminal]
+            stuck = [relative for relative in open_ones if relative.status is TaskStatus.BLOCKED]
+            text = (
+                f"It waits for {task.waiting_on} task(s): {', '.join(short(item.task_id) for item in open_ones[:8])}."
+            )
+            return text + "".join(f" {short(item.task_id)} is blocked: {item.summary}" for item in stuck[:3])
+        case StatusReason.INPUT_REQUIRED | StatusReason.APPROVAL_REQUIRED:
+            asked = " ".join(f"{question.name}=..." for question in task.questions)
+            return f"It asks for input: `swarm answer {name} {asked}`."
+        case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
+            until = task.not_before.isoformat() if task.not_before else "soon"
+            return f"It is tried again at {until}; `swarm retry {name}` does so now."
+        case StatusReason.DEAD_LETTER | StatusReason.ESCALATED | StatusReason.DEADLINE_EXCEEDED:
+            return f"It gave up: {task.error or task.summary} Mend the cause, then `swarm retry {name}`."
+        case _:
+            return task.summary
+
+
+def draw(seen: Seen) -> None:
+    """Print a task for a person."""
+    task = seen.task
+    word = task.status_reason.value if task.status_reason else task.status.value
+    console.print(f"[bold]{task.task_id}[/]  {styled(word)}  {task.assigned_to}", soft_wrap=True)
+    console.print(escape(task.objective), soft_wrap=True)
+    console.print(escape(seen.why), style="yellow" if task.status is TaskStatus.BLOCKED else "", soft_wrap=True)
+    lease = f"{task.lease.owner_agent_id}, epoch {task.lease.epoch}" if task.lease else "none"
+    lines = [
+        f"session {task.session_hash}   priority {task.priority}   attempts used {task.attempt} of {task.max_attempts}",
+        f"lease {lease}   epoch {task.epoch}   created {ago(task.created_at)} ago   changed {ago(task.updated_at)} ago",
+    ]
+    for line in lines:
+        console.print(escape(line), style="dim", soft_wrap=True)
+    for question in task.questions:
+        console.print(escape(f"  asks {question.name} ({question.type}): {question.description}"), soft_wrap=True)
+    _draw_graph(seen)
+    _draw_result(task)
+    rows = [
+        (
+            run.run_id.rpartition(".")[2],
+            styled(run.status.value),
+            run.agent_id,
+            ago(run.started_at),
+            escape(run.summary[:90]),
+        )
+        for run in seen.runs
+    ]
+    table("runs", ["epoch", "status", "agent", "started", "summary"], rows, none="no run yet")
+    if seen.runs:
+        events = [
+            (event.ts.strftime("%H:%M:%S.%f")[:-3], event.type, escape(_payload(event.payload)))
+            for event in seen.runs[0].events[-SHOWN_EVENTS:]
+        ]
+        table("events of the last run", ["at", "event", "what"], events, none="no event in the last run")
+
+
+def _payload(payload: dict[str, Any]) -> str:
+    text = ", ".join(f"{key}={value}" for key, value in payload.items() if key != "result")
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _draw_graph(seen: Seen) -> None:
+    task = seen.task
+    if not seen.relatives:
+        return
+    tree = Tree(f"{short(task.task_id)} {task.plan_key or 'objective'}")
+    for title, ids in (("needs", task.depends_on), ("created", task.children)):
+        known = [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
+        if known:
+            branch = tree.add(title)
+            for item in known:
+                word = item.status_reason.value if item.status_reason else item.status.value
+                branch.add(f"{short(item.task_id)} {item.assigned_to} {styled(word)} {escape(item.summary[:80])}")
+    console.print(tree)
+
+
+def _draw_result(task: Task) -> None:
+    if task.result is None:
+        return
+    for insight in task.result.insights[:10]:
+        console.print(escape(f"  - {insight}"), soft_wrap=True)
+    for artifact in task.result.artifacts:
+        where = artifact.uri or "inline"
+        console.print(escape(f"  {artifact.type} {artifact.name}: {where}"), soft_wrap=True)

@@ -1,0 +1,19 @@
+"""Name a task by the beginning of its id."""
+
+from __future__ import annotations
+
+from fireswarm import queries
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.task import Task
+from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.kit import Kit
+
+
+async def find_task(kit: Kit, prefix: str) -> Task:
+    """Return the one task whose id begins with *prefix*; NotFound or InvalidInput otherwise."""
+    found = await kit.store.query(queries.id_prefix(prefix))
+    if not found:
+        raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")
+    if len(found) > 1 and found[0].id != prefix:
+        raise InvalidInput(f"more than one task id begins with {prefix}: give more of it")
+    return parse_task(found[0].data, found[0].path)

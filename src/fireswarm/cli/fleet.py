@@ -1,0 +1,185 @@
+"""Commands that run role processes: ``demo``, ``init``, ``up``, ``role``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import anyio.to_thread
+import psutil
+import typer
+
+from fireswarm import agents, app
+from fireswarm.cli.common import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.cli.progress import follow, report
+from fireswarm.contracts.task import TaskSpec, TaskStatus
+from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.settings import Settings
+from fireswarm.supervisor import Supervisor
+from fireswarm.worker import Worker
+
+HOUSE = ("scout", "architect", "executor", "predictor", "memory")
+DEMO_OBJECTIVE = (
+    "Report on this folder: what is in it, what changed, which files are most likely to cause trouble next, and why"
+)
+DEMO_LEASE_SECONDS = 20.0
+"""Short, so that a process killed during the demo is made up for while one watches."""
+
+SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
+
+
+def _fleet(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
+    return Supervisor.plan(
+        replicas,
+        arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
+        environment={"FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds)},
+        logs=settings.path(".fireswarm/logs"),
+        drain_seconds=settings.worker.drain_seconds,
+    )
+
+
+def demo(
+    path: Annotated[Path, typer.Argument(help="Folder to report on; this one when left out.")] = Path(),
+    objective: Annotated[str, typer.Option("--objective", help="What the swarm is to find out.")] = DEMO_OBJECTIVE,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Start the store and all five roles as processes, submit one objective, and watch it become a report."""
+    folder = path.resolve()
+    if not folder.is_dir():
+        raise InvalidInput(f"{path} is no folder: name one that exists")
+    session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    settings = settings_for(root, store, project, session, **{"leases.lease_seconds": DEMO_LEASE_SECONDS})
+    spec = TaskSpec(
+        objective=objective,
+        assigned_to="architect",
+        session_hash=session,
+        context={"path": str(folder)},
+        fresh_key=uuid.uuid4().hex,
+    )
+
+    async def main() -> TaskStatus:
+        started = time.monotonic()
+        async with app.serving(settings) as uri, _fleet(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
+            console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
+            async with app.open_kit(settings_for(root, uri, project, session)) as kit:
+                task = (await kit.board.submit(spec)).task
+                await follow(kit, task.task_id)
+                await fleet.stop()
+                return await report(kit, task.task_id, time.monotonic() - started)
+
+    if run_async(main) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to lay out the swarm.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> None:
+    """Lay out roles/, mailbox/, skills/ and the Firebase files in a folder of your own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SCAFFOLD:
+        source, target = app.packaged(name), folder / name
+        if target.exists() and not force:
+            console.print(f"kept     {target}")
+            continue
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, target)
+        console.print(f"wrote    {target}")
+    console.print("next: edit roles/*/ROLE.md, then `swarm doctor` and `swarm up`")
+
+
+def _replicas(roles: Sequence[str], given: Sequence[str]) -> dict[str, int]:
+    replicas = dict.fromkeys(roles, 1)
+    for item in given:
+        role, mark, count = item.partition("=")
+        if not mark or not count.isdigit() or not 0 < int(count) <= 100:
+            raise InvalidInput(f"--replicas {item!r} must be ROLE=COUNT with a count from 1 to 100")
+        if role not in replicas:
+            raise InvalidInput(f"--replicas names {role!r}, which is not among the roles started: {', '.join(roles)}")
+        replicas[role] = int(count)
+    return replicas
+
+
+def up(
+    roles: Annotated[str, typer.Option("--roles", help="Comma list; every role card when left out.")] = "",
+    replicas: Annotated[list[str] | None, typer.Option("--replicas", help="ROLE=COUNT, repeatable.")] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the embedded store; 0 takes any.")] = 0,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Run the fleet on this machine, with the embedded store unless told otherwise, until interrupted."""
+    settings = settings_for(root, store, project, session)
+    cards, _, _ = app.load_swarm(settings)
+    chosen = [name for name in roles.split(",") if name] or sorted(cards)
+    for name in chosen:
+        if name not in cards:
+            raise ConfigError(f"--roles names {name!r}, which has no card; there are {', '.join(sorted(cards))}")
+    wanted = _replicas(chosen, replicas or [])
+
+    async def main() -> None:
+        async with app.serving(settings, port=port) as uri, _fleet(settings, uri, wanted).running() as fleet:
+            console.print(f"store {uri}", soft_wrap=True)
+            if uri.startswith("firelite://"):
+                console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
+            console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    break
+            console.print("draining ...")
+
+    run_async(main)
+
+
+def role(
+    name: Annotated[str, typer.Argument(help="Role to work for.")],
+    agent_id: Annotated[str | None, typer.Option("--agent-id", help="A random one when left out.")] = None,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Tasks at once.")] = None,
+    with_parent: Annotated[bool, typer.Option("--with-parent", help="Drain when the parent process is gone.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Run one role process: what Cloud Run starts. SIGTERM drains within seven seconds."""
+    settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency})
+    agent = agent_id or app.new_agent_id(name)
+
+    async def main() -> None:
+        async with app.open_kit(settings) as kit, anyio.create_task_group() as group:
+            worker = Worker(kit, name, agent)
+            group.start_soon(_stop_on_signal, worker)
+            if with_parent:
+                group.start_soon(_stop_with_parent, worker, os.getppid())
+            config = agents.RoleConfig(kit, lambda _: worker.run())
+            await agents.runner(name)(config)
+            group.cancel_scope.cancel()
+
+    errors.print(f"{agent} works for role {name}", style="dim")
+    run_async(main)
+
+
+async def _stop_on_signal(worker: Worker) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            worker.stop()
+
+
+async def _stop_with_parent(worker: Worker, parent: int) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        await anyio.to_thread.run_sync(psutil.Process(parent).wait, abandon_on_cancel=True)
+    worker.stop()

@@ -1,0 +1,220 @@
+"""Commands that show what the swarm did: runs, agents, mail, memory, cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from fireswarm import app, queries
+from fireswarm.cli.common import (
+    AsJson,
+    Limit,
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    ago,
+    console,
+    print_json,
+    run_async,
+    settings_for,
+    short,
+    styled,
+    table,
+    usage_line,
+)
+from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS
+from fireswarm.contracts.run import Run
+from fireswarm.contracts.status import AgentState, AgentStatus
+
+MISSED_BEATS_SECONDS = 75.0
+"""Two and a half idle heartbeats: an agent silent for longer is shown as gone."""
+
+USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
+"""Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
+
+FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
+
+
+def runs(
+    role: Annotated[str | None, typer.Option("--role", help="Runs of one role.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", help="started, progress, completed, error or timeout.")
+    ] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest runs."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
+            found = [Run.model_validate(item.data) for item in await kit.store.query(query)]
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                f"{short(run.task_id)}.{run.epoch}",
+                run.role,
+                styled(run.status.value),
+                ago(run.started_at),
+                f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
+                run.agent_id,
+                escape(run.summary[:80]),
+            )
+            for run in found
+        ]
+        columns = ["run", "role", "status", "started", "took", "agent", "summary"]
+        table("runs", columns, rows, none="no run yet: `swarm up` starts agents")
+
+    run_async(main)
+
+
+def state_now(status: AgentStatus) -> str:
+    """An agent's state, ``gone`` when it fell silent without saying goodbye."""
+    silent = (datetime.now(UTC) - status.created_at).total_seconds()
+    return "gone" if silent > MISSED_BEATS_SECONDS and status.status is not AgentState.STOPPED else status.status.value
+
+
+def agents(
+    limit: Limit = 50, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+) -> None:
+    """List agents by their latest heartbeat."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            found = await kit.memory.agents(limit)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                status.agent_id,
+                status.role,
+                styled(state_now(status)),
+                ago(status.created_at),
+                f"{status.cpu:.0f} %",
+                f"{status.mem / 1e6:.0f} MB",
+                f"{status.queue_hints.get('running', 0)}/{status.queue_hints.get('capacity', 0)}",
+                usage_line(status.usage),
+            )
+            for status in found
+        ]
+        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "billed"]
+        table("agents", columns, rows, none="no agent yet: `swarm up` starts them")
+
+    run_async(main)
+
+
+def mail(
+    to: Annotated[str | None, typer.Option("--to", help="Messages to one role or agent.")] = None,
+    status: Annotated[str | None, typer.Option("--status", help="new, claimed or read.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest handoff envelopes and messages."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
+            found = await kit.mailbox.read(query)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                short(message.message_id),
+                message.from_agent_id,
+                message.to_agent_id,
+                styled(message.status.value),
+                str(message.payload.trace.step),
+                f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
+                ago(message.created_at),
+                escape(message.payload.notes[:70]),
+            )
+            for message in found
+        ]
+        columns = ["message", "from", "to", "status", "hop", "artifacts/signals", "sent", "notes"]
+        table("mail", columns, rows, none="no message yet")
+
+    run_async(main)
+
+
+def memory(
+    kind: Annotated[str | None, typer.Option("--type", help="fact, session_summary or agent_status.")] = "fact",
+    bucket: Annotated[str | None, typer.Option("--bucket", help="Facts of one bucket.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what the swarm remembers."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
+            found = [dict(item.data or {}) for item in await kit.store.query(query)]
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                str(fact.get("type")),
+                str(fact.get("bucket") or fact.get("role") or ""),
+                escape(str(fact.get("key") or fact.get("agent_id") or "")),
+                escape(str(fact.get("value") or fact.get("text") or fact.get("message") or "")[:90]),
+                ago(fact.get("created_at")),
+            )
+            for fact in found
+        ]
+        table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="nothing remembered yet")
+
+    run_async(main)
+
+
+def cost(root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False) -> None:
+    """Show billed Firestore operations of the last day's agents, and what they cost."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            found = await kit.memory.agents(1_000)
+            own = asdict(kit.store.usage)
+        by_role: dict[str, Counter[str]] = {}
+        for status in found:
+            by_role.setdefault(status.role, Counter()).update(status.usage)
+        total = sum(by_role.values(), Counter[str]())
+        if as_json:
+            print_json({"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own})
+            return
+        rows = [(role, *(f"{usage[kind]:,}" for kind in FREE_PER_DAY)) for role, usage in sorted(by_role.items())]
+        rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
+        rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
+        table("billed operations of agents seen in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
+        low, high = _usd(total)
+        console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
+        console.print(f"this command itself: {usage_line(own)}", style="dim")
+
+    run_async(main)
+
+
+def _usd(usage: Any) -> tuple[float, float]:
+    low = sum(usage.get(kind, 0) / 100_000 * prices[0] for kind, prices in USD_PER_100_000.items())
+    high = sum(usage.get(kind, 0) / 100_000 * prices[1] for kind, prices in USD_PER_100_000.items())
+    return low, high

@@ -1,0 +1,79 @@
+"""The ``swarm`` command: its parts, and how errors reach a person."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from fireswarm import __version__
+from fireswarm.cli import doctor, fleet, look, store, work
+from fireswarm.cli.common import errors
+from fireswarm.errors import FireswarmError
+from fireswarm.firelite.errors import FireliteError
+
+app = typer.Typer(
+    name="swarm",
+    help="A durable swarm of agents on Firestore: submit an objective, watch it become a result.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(fleet.demo)
+app.command()(fleet.init)
+app.command()(fleet.up)
+app.command()(fleet.role)
+app.command()(work.submit)
+app.command()(work.tasks)
+app.command()(work.show)
+app.command()(work.watch)
+app.command()(work.cancel)
+app.command()(work.retry)
+app.command()(work.answer)
+app.command()(look.runs)
+app.command()(look.agents)
+app.command()(look.mail)
+app.command()(look.memory)
+app.command()(look.cost)
+app.command()(doctor.doctor)
+app.add_typer(store.app, name="store")
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"fireswarm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens inside to standard error.")] = False,
+) -> None:
+    """Options before any command."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+
+def main() -> None:
+    """Entry point: a known error is one line on standard error and exit code 1."""
+    try:
+        app()
+    except* (FireswarmError, FireliteError) as group:
+        _say(_first(group))
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _say(error: BaseException) -> None:
+    errors.print(f"error ({getattr(error, 'code', 'error')}): {error}", style="red", markup=False, soft_wrap=True)
+    sys.exit(1)

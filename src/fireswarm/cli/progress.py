@@ -1,0 +1,115 @@
+"""Watching an objective: who holds what, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fireswarm import queries
+from fireswarm.cli.common import STYLES, console, short, styled, usage_line
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.task import WAITS_FOR_TIME, Task, TaskStatus
+from fireswarm.kit import Kit
+
+REFRESH_PER_SECOND = 8
+SHOWN_TASKS = 24
+REPORT = "report"
+
+
+def _order(task: Task) -> tuple[int, str, str]:
+    return task.trace.step, task.created_at.isoformat(), task.plan_key
+
+
+def ended(tasks: Sequence[Task], root_id: str) -> bool:
+    """True when the root is terminal, or nothing can move without an operator."""
+    root = next((task for task in tasks if task.task_id == root_id), None)
+    if root is None:
+        return False
+    if root.status.terminal:
+        return True
+    moving = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
+    return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)
+
+
+def view(tasks: Sequence[Task]) -> RenderableType:
+    """The tasks of one objective as they stand."""
+    counted = Counter(task.status.value for task in tasks)
+    line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
+    grid = Table(box=None, padding=(0, 2), show_header=False)
+    for task in sorted(tasks, key=_order)[:SHOWN_TASKS]:
+        word = task.status_reason.value if task.status_reason else task.status.value
+        mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
+        grid.add_row(
+            short(task.task_id), mark, task.assigned_to, styled(word), Text(task.summary[:90], overflow="ellipsis")
+        )
+    return Group(line, grid)
+
+
+async def follow(kit: Kit, root_id: str, *, live: bool = True) -> list[Task]:
+    """Show an objective until it ends or nothing moves; returns its tasks as they ended."""
+    tasks: list[Task] = []
+    with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
+        async with kit.store.listen(queries.chain(root_id)) as snapshots:
+            async for found in snapshots:
+                tasks = [parse_task(item.data, item.path) for item in found]
+                if live:
+                    screen.update(view(tasks))
+                if ended(tasks, root_id):
+                    break
+    return tasks
+
+
+async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
+    """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
+    found = await kit.store.query(queries.chain(root_id))
+    tasks = sorted((parse_task(item.data, item.path) for item in found), key=_order)
+    grid = Table(title="tasks", title_justify="left", header_style="bold")
+    for column in ("task", "step", "role", "status", "runs", "summary"):
+        grid.add_column(column, overflow="fold")
+    for task in tasks:
+        word = task.status_reason.value if task.status_reason else task.status.value
+        grid.add_row(
+            short(task.task_id),
+            task.plan_key or "objective",
+            task.assigned_to,
+            styled(word),
+            str(task.epoch),
+            task.summary,
+        )
+    console.print(grid)
+    agents = [status for status in await kit.memory.agents() if status.session_hash == kit.settings.session]
+    usage = Counter(asdict(kit.store.usage))
+    for status in agents:
+        usage.update(status.usage)
+    handoffs = sum(task.parent_task_id is not None for task in tasks)
+    runs = sum(task.epoch for task in tasks)
+    console.print(
+        f"{len(tasks)} tasks, {runs} runs, {handoffs} handoffs, {seconds:.1f} s; billed: {usage_line(usage)}",
+        soft_wrap=True,
+    )
+    root = next(task for task in tasks if task.task_id == root_id)
+    _print_files(tasks)
+    if root.status is not TaskStatus.DONE:
+        stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
+        for task in stuck:
+            console.print(f"{short(task.task_id)} {task.assigned_to}: {task.summary}", soft_wrap=True, markup=False)
+        console.print(f"the objective is {root.status.value}; `swarm show {short(root_id)}` says why", style="yellow")
+    everything_done = all(task.status is TaskStatus.DONE for task in tasks)
+    return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
+
+
+def _print_files(tasks: Sequence[Task]) -> None:
+    files: dict[str, Artifact] = {}
+    for task in tasks:
+        for artifact in task.result.artifacts if task.result else ():
+            if artifact.uri is not None and artifact.type in (REPORT, "chart"):
+                files[artifact.uri] = artifact
+    for uri, artifact in sorted(files.items(), key=lambda item: item[1].type == "chart"):
+        console.print(f"{artifact.type}: {uri.removeprefix('file://')}", soft_wrap=True, markup=False)

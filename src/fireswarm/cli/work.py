@@ -1,0 +1,238 @@
+"""Commands about tasks: submit, list, show, watch, cancel, retry, answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from fireswarm import app
+from fireswarm.cli import explain, progress
+from fireswarm.cli.common import (
+    AsJson,
+    Limit,
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    ago,
+    console,
+    pairs,
+    print_json,
+    run_async,
+    settings_for,
+    short,
+    styled,
+    table,
+)
+from fireswarm.cli.find import find_task
+from fireswarm.contracts.documents import explain as explain_error
+from fireswarm.contracts.task import TaskSpec, TaskStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.settings import Settings
+
+TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
+
+
+def submit(
+    objective: Annotated[str, typer.Argument(help="What is wanted, in words.")],
+    role: Annotated[str, typer.Option("--role", help="Who takes it.")] = "architect",
+    path: Annotated[Path | None, typer.Option("--path", help="Folder or file it is about (context.path).")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option("--context", help="key=value, repeatable; JSON is taken.")
+    ] = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; chosen when left out.")] = None,
+    priority: Annotated[int, typer.Option("--priority", min=1, max=10, help="10 is most urgent.")] = 5,
+    deadline: Annotated[
+        datetime | None, typer.Option("--deadline", help="UTC; blocks the task when it passes.")
+    ] = None,
+    depends_on: Annotated[
+        list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")
+    ] = None,
+    again: Annotated[str, typer.Option("--again", help="Any word: makes the same objective new work.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end; exit code 1 unless all is done.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+    as_json: AsJson = False,
+) -> None:
+    """Submit an objective. The same objective and context in one session is the same task."""
+    settings = settings_for(root, store, project, session)
+    given = pairs(context, "--context")
+    if path is not None:
+        if not path.exists():
+            raise InvalidInput(f"--path {path} does not exist")
+        given["path"] = str(path.resolve())
+    try:
+        spec = TaskSpec(
+            objective=objective,
+            assigned_to=role,
+            session_hash=settings.session,
+            skill=skill,
+            context=given,
+            priority=priority,
+            deadline=deadline,
+            depends_on=tuple(depends_on or ()),
+            fresh_key=again,
+        )
+    except ValidationError as error:
+        raise InvalidInput(f"nothing was submitted: {explain_error(error)}") from error
+
+    async def main() -> TaskStatus:
+        async with app.open_kit(settings) as kit:
+            submitted = await kit.board.submit(spec)
+            task = submitted.task
+            if as_json:
+                print_json({"created": submitted.created, "task": task})
+            else:
+                what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
+                console.print(f"{what} {task.task_id}", soft_wrap=True)
+            if not wait:
+                return TaskStatus.DONE
+            await progress.follow(kit, task.trace.chain_id, live=not as_json)
+            return await progress.report(kit, task.trace.chain_id, 0.0)
+
+    if run_async(main) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def tasks(
+    status: Annotated[
+        str | None, typer.Option("--status", help="queued, in_progress, blocked, done or canceled.")
+    ] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Tasks of one role.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tasks that changed last."""
+    if status is not None and status not in set(TaskStatus):
+        raise InvalidInput(f"--status {status!r}: use one of {', '.join(TaskStatus)}")
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            found = await kit.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                short(task.task_id),
+                task.assigned_to,
+                styled(task.status_reason.value if task.status_reason else task.status.value),
+                str(task.priority),
+                ago(task.updated_at),
+                task.objective[:60],
+                task.summary[:80],
+            )
+            for task in found
+        ]
+        columns = ["task", "role", "status", "prio", "changed", "objective", "summary"]
+        table("tasks", columns, rows, none="no task yet: `swarm submit` creates one")
+
+    run_async(main)
+
+
+def show(
+    task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+) -> None:
+    """Show one task: graph, lease, attempts, events, and why it is stuck."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            task = await find_task(kit, task_id)
+            seen = await explain.look(kit, task)
+            if as_json:
+                print_json(seen)
+            else:
+                explain.draw(seen)
+
+    run_async(main)
+
+
+def watch(
+    task_id: Annotated[str | None, typer.Argument(help="Task to follow; the newest objective when left out.")] = None,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Follow an objective until it ends or nothing moves any more."""
+
+    async def main() -> None:
+        async with app.open_kit(settings_for(root, store, project)) as kit:
+            if task_id is None:
+                newest = await kit.board.list(limit=1)
+                if not newest:
+                    raise InvalidInput("there is no task to watch: `swarm submit` creates one")
+                chain = newest[0].trace.chain_id
+            else:
+                chain = (await find_task(kit, task_id)).trace.chain_id
+            found = await progress.follow(kit, chain)
+            console.print(progress.view(found))
+
+    run_async(main)
+
+
+def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:
+    async def main() -> None:
+        async with app.open_kit(settings) as kit:
+            task = await find_task(kit, task_id)
+            result = await act(kit, task.task_id)
+            if as_json:
+                print_json(result)
+            else:
+                console.print(f"{done} {task.task_id}", soft_wrap=True)
+
+    run_async(main)
+
+
+def cancel(
+    task_id: TaskId,
+    tree: Annotated[bool, typer.Option("--tree", help="Cancel every task below it as well.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Kept on the task.")] = "by the operator",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a task; running work stops within two seconds."""
+
+    async def act(kit: app.Kit, full_id: str) -> list[str]:
+        return await kit.board.cancel(full_id, reason, tree=tree)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
+
+
+def retry(
+    task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+) -> None:
+    """Queue a failed or paused task again."""
+
+    async def act(kit: app.Kit, full_id: str) -> Any:
+        return await kit.board.retry(full_id)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
+
+
+def answer(
+    task_id: TaskId,
+    values: Annotated[list[str], typer.Argument(help="name=value for each question; JSON is taken.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Supply what a blocked task asked for; it runs on at once."""
+    given = pairs(values, "VALUES")
+
+    async def act(kit: app.Kit, full_id: str) -> Any:
+        return await kit.board.answer(full_id, given)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "answered")

@@ -1,0 +1,119 @@
+"""Role processes on one machine: start them, restart those that die, stop them all in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL
+
+import anyio
+from anyio.abc import Process, TaskGroup
+
+RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pause before a role process that died is started again; grows while it keeps dying at once."""
+
+STEADY_SECONDS = 10.0
+"""A process that lived this long was healthy: its next restart comes fast again."""
+
+GRACE_SECONDS = 1.5
+"""Beyond a role's own drain time, before the process is killed."""
+
+
+@dataclass(slots=True)
+class RoleProcess:
+    """One place in the fleet: its role, and whatever process fills it now."""
+
+    role: str
+    number: int
+    process: Process | None = None
+    restarts: int = 0
+    exit_code: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None between two lives."""
+        return None if self.process is None else self.process.pid
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Keeps one process running for every place. Logs go to ``<logs>/<role>-<number>.log``."""
+
+    places: list[RoleProcess]
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    logs: Path
+    drain_seconds: float
+    stopping: bool = False
+    _group: TaskGroup | None = field(default=None, repr=False)
+
+    @classmethod
+    def plan(
+        cls,
+        replicas: Mapping[str, int],
+        *,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        logs: Path,
+        drain_seconds: float,
+    ) -> Supervisor:
+        """Plan a fleet: *replicas* places for each role; *arguments* go to every ``swarm role``."""
+        places = [RoleProcess(role, number) for role, count in replicas.items() for number in range(1, count + 1)]
+        return cls(places, arguments, environment, logs, drain_seconds)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator[Supervisor]:
+        """Run the fleet inside the block; leaving it drains every process, then kills what is left."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        async with anyio.create_task_group() as group:
+            for place in self.places:
+                group.start_soon(self._keep, place)
+            try:
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self.stop()
+                group.cancel_scope.cancel()
+
+    async def stop(self) -> None:
+        """Ask every process to drain, wait as long as that may take, then kill."""
+        self.stopping = True
+        alive = [place.process for place in self.places if place.process and place.process.returncode is None]
+        for process in alive:
+            _signal(process, signal.SIGTERM)
+        with anyio.move_on_after(self.drain_seconds + GRACE_SECONDS):
+            for process in alive:
+                await process.wait()
+        for process in alive:
+            if process.returncode is None:
+                _signal(process, signal.SIGKILL)
+                await process.wait()
+
+    async def _keep(self, place: RoleProcess) -> None:
+        failures = 0
+        while not self.stopping:
+            started = anyio.current_time()
+            with (self.logs / f"{place.role}-{place.number}.log").open("ab") as log:
+                place.process = await anyio.open_process(
+                    [sys.executable, "-m", "fireswarm.cli", "role", place.role, "--with-parent", *self.arguments],
+                    stdin=DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **self.environment},
+                )
+            place.exit_code = await place.process.wait()
+            if self.stopping:
+                return
+            place.restarts += 1
+            failures = 0 if anyio.current_time() - started > STEADY_SECONDS else failures + 1
+            await anyio.sleep(RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)])
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
