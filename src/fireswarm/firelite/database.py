@@ -173,7 +173,7 @@ class Database:
         self, transaction: Transaction, writes: Sequence[WritePb], names: Sequence[str]
     ) -> Outcome:
         if transaction.read_us is not None and writes:
-            self.transactions.finish(transaction)
+            self.transactions.fail(transaction)
             raise InvalidArgument("A read-only transaction cannot write.")
         if names:
             await self.locks.acquire(transaction.owner, names, exclusive=True)
@@ -186,7 +186,7 @@ class Database:
         except (ResourceExhausted, Unavailable):
             raise  # clients send the same commit again: the transaction must still be there
         except FireliteError:
-            self.transactions.finish(transaction)
+            self.transactions.fail(transaction)
             raise
         self.transactions.finish(transaction)
         return outcome

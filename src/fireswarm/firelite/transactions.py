@@ -65,7 +65,8 @@ class TransactionTable:
         self._limits = limits
         self._open: dict[bytes, Transaction] = {}
         # Recently aborted ones, why and how old: to answer ABORTED and not "unknown", and to hand down the age.
-        self._lost: dict[bytes, tuple[str, int]] = {}
+        # A failed commit (no reason to keep) may still be rolled back: clients do.
+        self._lost: dict[bytes, tuple[str | None, int]] = {}
         self._serials = count(1)
         self._ages = count(1)
 
@@ -82,7 +83,7 @@ class TransactionTable:
             began=loop.time(),
             last_used=loop.time(),
         )
-        transaction.owner.on_abort = lambda reason: self._close(transaction, reason)
+        transaction.owner.on_abort = lambda reason: self._abort(transaction, reason)
         self._open[transaction.id] = transaction
         self._arm(transaction)
         return transaction
@@ -91,8 +92,9 @@ class TransactionTable:
         """The open transaction; raises Aborted when it was, InvalidArgument for one that is unknown or finished."""
         transaction = self._open.get(transaction_id)
         if transaction is None:
-            if transaction_id in self._lost:
-                raise Aborted(self._lost[transaction_id][0])
+            reason = self._lost.get(transaction_id, (None, 0))[0]
+            if reason is not None:
+                raise Aborted(reason)
             raise InvalidArgument(f"Transaction {transaction_id.hex()[-8:]} is unknown, finished or expired.")
         transaction.last_used = asyncio.get_running_loop().time()
         return transaction
@@ -123,23 +125,33 @@ class TransactionTable:
 
     def finish(self, transaction: Transaction) -> None:
         """The transaction committed or rolled back: release what it holds."""
-        self._close(transaction, None)
+        self._close(transaction)
         self._locks.release(transaction.owner)
+
+    def fail(self, transaction: Transaction) -> None:
+        """The transaction's commit cannot succeed: release what it holds; a rollback of it is still answered."""
+        self.finish(transaction)
+        self._remember(transaction, None)
 
     def close(self) -> None:
         """End every transaction: the database closes."""
         for transaction in list(self._open.values()):
             self._locks.abort(transaction.owner, "The database was closed.")
 
-    def _close(self, transaction: Transaction, reason: str | None) -> None:
-        if self._open.pop(transaction.id, None) is None:
-            return
+    def _abort(self, transaction: Transaction, reason: str) -> None:
+        if transaction.id in self._open:
+            self._close(transaction)
+            self._remember(transaction, reason)
+
+    def _close(self, transaction: Transaction) -> None:
+        self._open.pop(transaction.id, None)
         if transaction.timer is not None:
             transaction.timer.cancel()
-        if reason is not None:
-            self._lost[transaction.id] = (reason, transaction.owner.age or 0)
-            if len(self._lost) > _LOST_MAX:
-                del self._lost[next(iter(self._lost))]
+
+    def _remember(self, transaction: Transaction, reason: str | None) -> None:
+        self._lost[transaction.id] = (reason, transaction.owner.age or 0)
+        if len(self._lost) > _LOST_MAX:
+            del self._lost[next(iter(self._lost))]
 
     def _arm(self, transaction: Transaction) -> None:
         loop = asyncio.get_running_loop()

@@ -242,7 +242,7 @@ class ListenStream:
     def _send_events(self, events: dict[int, Events], read_us: int) -> None:
         """One message a document, for all targets together."""
         documents: dict[str, tuple[Record | None, list[int], list[int]]] = {}
-        for target_id, changed in events.items():
+        for target_id, changed in sorted(events.items()):
             for name, record in changed.items():
                 shown, present, gone = documents.get(name, (None, [], []))
                 (gone if record is None else present).append(target_id)

@@ -1,0 +1,102 @@
+"""The backends every conformance test runs on.
+
+``inprocess`` and ``grpc`` are firelite's two faces. When FIRESTORE_EMULATOR_HOST is set, ``emulator`` runs the same
+tests against whatever it names, Google's emulator included. Every test has a project of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore import AsyncClient, Client
+
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.server import Server
+
+EXTERNAL_HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
+EXTERNAL = ["emulator"] if EXTERNAL_HOST else []
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def project() -> str:
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+def make_client[C](cls: type[C], endpoint: str, project: str) -> C:
+    """A client of the server at the endpoint; clients read the variable once, when they are made."""
+    with mock.patch.dict(os.environ, FIRESTORE_EMULATOR_HOST=endpoint):
+        return cls(project=project, credentials=AnonymousCredentials())  # pyright: ignore[reportCallIssue] - C is one of two clients
+
+
+async def close_client(client: AsyncClient) -> None:
+    # client.close() leaves the channel open.
+    await client._firestore_api.transport.close()  # pyright: ignore[reportPrivateUsage] - there is no public way
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with Database.open(None) as database:
+        yield database
+
+
+@pytest.fixture(params=["inprocess", "grpc", *EXTERNAL])
+async def client(request: pytest.FixtureRequest, db: Database, project: str) -> AsyncIterator[AsyncClient]:
+    """An AsyncClient on each backend."""
+    async for made in _clients(request.param, db, project):
+        yield made
+
+
+@pytest.fixture(params=["inprocess", "grpc"])
+async def lite(request: pytest.FixtureRequest, db: Database, project: str) -> AsyncIterator[AsyncClient]:
+    """An AsyncClient on firelite only, for what firelite promises beyond Google's emulator."""
+    async for made in _clients(request.param, db, project):
+        yield made
+
+
+async def _clients(backend: str, db: Database, project: str) -> AsyncIterator[AsyncClient]:
+    if backend == "inprocess":
+        yield connect(db, project)
+    elif backend == "grpc":
+        async with Server(db) as server:
+            made = make_client(AsyncClient, server.endpoint, project)
+            yield made
+            await close_client(made)
+    else:
+        made = make_client(AsyncClient, str(EXTERNAL_HOST), project)
+        yield made
+        await close_client(made)
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """A firelite server in a thread, for clients that block."""
+    with start_blocking_portal("asyncio") as portal:
+        database: Any = portal.call(_open)
+        with portal.wrap_async_context_manager(Server(database)) as server:
+            yield server.endpoint
+        portal.call(database.close)
+
+
+async def _open() -> Database:
+    return Database.open(None)
+
+
+@pytest.fixture(params=["grpc", *EXTERNAL])
+def sync_client(request: pytest.FixtureRequest, endpoint: str, project: str) -> Iterator[Client]:
+    """A blocking Client on each backend that has a port."""
+    made = make_client(Client, endpoint if request.param == "grpc" else str(EXTERNAL_HOST), project)
+    yield made
+    made.close()

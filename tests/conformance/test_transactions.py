@@ -1,0 +1,308 @@
+"""Transactions: isolation, conflicts, snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from google.api_core import exceptions
+from google.cloud.firestore import AsyncClient, AsyncTransaction, async_transactional
+from google.cloud.firestore_v1.base_query import FieldFilter
+
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.transactions import TransactionLimits
+
+pytestmark = pytest.mark.anyio
+
+
+async def begin(client: AsyncClient, **options: Any) -> AsyncTransaction:
+    transaction = client.transaction(**options)
+    await transaction._begin()  # pyright: ignore[reportPrivateUsage] - to interleave two by hand
+    return transaction
+
+
+async def commit(transaction: AsyncTransaction) -> None:
+    await transaction._commit()  # pyright: ignore[reportPrivateUsage] - as above
+
+
+async def test_increments_from_32_clients_lose_none(client: AsyncClient) -> None:
+    ref = client.document("c/counter")
+    await ref.set({"n": 0})
+
+    async def increment() -> None:
+        # One decorated function shares its retry id between calls, so each call decorates its own.
+        @async_transactional
+        async def add(transaction: AsyncTransaction) -> None:
+            seen = await ref.get(transaction=transaction)
+            transaction.update(ref, {"n": (seen.get("n") or 0) + 1})
+
+        await add(client.transaction(max_attempts=10))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(32):
+            group.create_task(increment())
+    assert (await ref.get()).get("n") == 32
+
+
+async def test_a_transaction_reads_then_writes_atomically(client: AsyncClient) -> None:
+    a, b = client.document("c/a"), client.document("c/b")
+    await a.set({"n": 5})
+
+    @async_transactional
+    async def move(transaction: AsyncTransaction) -> int:
+        seen = await a.get(transaction=transaction)
+        transaction.update(a, {"n": 0})
+        transaction.set(b, {"n": seen.get("n")})
+        return int(seen.get("n") or 0)
+
+    assert await move(client.transaction()) == 5
+    assert [(await a.get()).get("n"), (await b.get()).get("n")] == [0, 5]
+
+
+async def test_an_error_inside_rolls_back(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    await ref.set({"n": 1})
+
+    @async_transactional
+    async def fail(transaction: AsyncTransaction) -> None:
+        await ref.get(transaction=transaction)
+        transaction.update(ref, {"n": 2})
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await fail(client.transaction())
+    await ref.update({"m": 1})  # the lock is gone
+    assert (await ref.get()).to_dict() == {"n": 1, "m": 1}
+
+
+async def test_the_first_reader_wins_and_the_other_is_aborted(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    await ref.set({"n": 0})
+    late, early = await begin(client), await begin(client)
+    await ref.get(transaction=early)
+    await ref.get(transaction=late)
+    early.update(ref, {"by": "early"})
+    late.update(ref, {"by": "late"})
+    results = await asyncio.gather(commit(late), commit(early), return_exceptions=True)
+    assert isinstance(results[0], exceptions.Aborted)
+    assert results[1] is None
+    assert (await ref.get()).get("by") == "early"
+
+
+async def test_a_plain_write_waits_for_a_reading_transaction(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    await ref.set({"n": 1})
+    transaction = await begin(client)
+    seen = await ref.get(transaction=transaction)
+    outside = asyncio.ensure_future(ref.update({"outside": True}))
+    await client.document("c/other").set({})  # a round trip on which the write could have overtaken
+    assert not outside.done()
+    transaction.update(ref, {"n": seen.get("n") + 1})
+    await commit(transaction)
+    await outside
+    assert (await ref.get()).to_dict() == {"n": 2, "outside": True}
+
+
+async def test_a_missing_document_is_locked_too(client: AsyncClient) -> None:
+    ref = client.document("c/missing")
+    transaction = await begin(client)
+    assert not (await ref.get(transaction=transaction)).exists
+    outside = asyncio.ensure_future(ref.create({"by": "outside"}))
+    await client.document("c/other").set({})
+    assert not outside.done()
+    transaction.create(ref, {"by": "transaction"})
+    await commit(transaction)
+    with pytest.raises(exceptions.AlreadyExists):
+        await outside
+    assert (await ref.get()).get("by") == "transaction"
+
+
+async def test_documents_a_query_returned_are_locked(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    await ref.set({"s": "on"})
+    transaction = await begin(client)
+    query = client.collection("c").where(filter=FieldFilter("s", "==", "on"))
+    assert [s.id async for s in query.stream(transaction=transaction)] == ["a"]
+    outside = asyncio.ensure_future(ref.update({"s": "off"}))
+    await client.document("d/other").set({})
+    assert not outside.done()
+    await commit(transaction)
+    await outside
+
+
+async def test_a_new_match_of_a_transactions_query_aborts_it(lite: AsyncClient) -> None:
+    query = lite.collection("c").where(filter=FieldFilter("s", "==", "on"))
+    transaction = await begin(lite)
+    assert [s.id async for s in query.stream(transaction=transaction)] == []
+    await lite.document("c/phantom").set({"s": "on"})
+    transaction.set(lite.document("c/leader"), {"alone": True})
+    with pytest.raises(exceptions.Aborted, match="query"):
+        await commit(transaction)
+    assert not (await lite.document("c/leader").get()).exists
+
+
+async def test_a_document_that_does_not_match_the_query_disturbs_nobody(client: AsyncClient) -> None:
+    query = client.collection("c").where(filter=FieldFilter("s", "==", "on"))
+    transaction = await begin(client)
+    assert [s.id async for s in query.stream(transaction=transaction)] == []
+    await client.document("c/other").set({"s": "off"})
+    transaction.set(client.document("c/leader"), {"alone": True})
+    await commit(transaction)
+    assert (await client.document("c/leader").get()).exists
+
+
+async def test_two_transactions_on_different_documents_do_not_meet(client: AsyncClient) -> None:
+    for key in "ab":
+        await client.document(f"c/{key}").set({})
+    one, two = await begin(client), await begin(client)
+    await client.document("c/a").get(transaction=one)
+    await client.document("c/b").get(transaction=two)
+    one.update(client.document("c/a"), {"n": 1})
+    two.update(client.document("c/b"), {"n": 1})
+    await asyncio.gather(commit(one), commit(two))
+    assert [s.get("n") async for s in client.collection("c").stream()] == [1, 1]
+
+
+async def test_write_skew_is_impossible(client: AsyncClient) -> None:
+    a, b = client.document("c/a"), client.document("c/b")
+    await asyncio.gather(a.set({"on": True}), b.set({"on": True}))
+
+    async def leave(mine: Any, other: Any) -> None:
+        @async_transactional
+        async def turn_off(transaction: AsyncTransaction) -> None:
+            if (await other.get(transaction=transaction)).get("on"):
+                transaction.update(mine, {"on": False})
+
+        await turn_off(client.transaction())
+
+    await asyncio.gather(leave(a, b), leave(b, a))
+    assert sorted([(await a.get()).get("on"), (await b.get()).get("on")]) == [False, True]
+
+
+async def test_a_failed_precondition_in_a_transaction_is_not_retried(client: AsyncClient) -> None:
+    attempts = 0
+
+    @async_transactional
+    async def run(transaction: AsyncTransaction) -> None:
+        nonlocal attempts
+        attempts += 1
+        await client.document("c/a").get(transaction=transaction)
+        transaction.update(client.document("c/none"), {"n": 1})
+
+    with pytest.raises(exceptions.NotFound):
+        await run(client.transaction())
+    assert attempts == 1
+
+
+async def test_a_read_only_transaction_sees_one_moment(client: AsyncClient) -> None:
+    a, b = client.document("c/a"), client.document("c/b")
+    await asyncio.gather(a.set({"n": 1}), b.set({"n": 1}))
+    transaction = await begin(client, read_only=True)
+    assert (await a.get(transaction=transaction)).get("n") == 1
+    await b.set({"n": 2})
+    await client.document("c/new").set({"n": 1})
+    await a.delete()
+    assert (await b.get(transaction=transaction)).get("n") == 1
+    query = client.collection("c").where(filter=FieldFilter("n", "==", 1))
+    assert [s.id async for s in query.stream(transaction=transaction)] == ["a", "b"]
+    assert (await query.count().get(transaction=transaction))[0][0].value == 2
+    await commit(transaction)
+    assert [s.id async for s in query.stream()] == ["new"]
+
+
+async def test_reads_at_a_past_moment_see_it(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    first = await ref.set({"n": 1})
+    await ref.set({"n": 2})
+    await ref.delete()
+    then = first.update_time
+    assert (await ref.get(read_time=then)).get("n") == 1
+    assert [s.get("n") async for s in client.collection("c").stream(read_time=then)] == [1]
+    assert not (await ref.get()).exists
+
+
+async def test_reads_at_an_impossible_moment_are_refused(lite: AsyncClient) -> None:
+    ref = lite.document("c/a")
+    await ref.set({})
+    with pytest.raises(exceptions.InvalidArgument, match="future"):
+        await ref.get(read_time=datetime.now(UTC) + timedelta(hours=1))
+
+
+async def test_a_read_only_transaction_does_not_hold_writers_up(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    await ref.set({"n": 1})
+    transaction = await begin(client, read_only=True)
+    await ref.get(transaction=transaction)
+    await ref.set({"n": 2})
+    await commit(transaction)
+
+
+async def test_a_finished_transaction_is_invalid(client: AsyncClient) -> None:
+    transaction = await begin(client)
+    used: Any = transaction.id
+    await commit(transaction)
+    with pytest.raises(exceptions.InvalidArgument):
+        await client._firestore_api.commit(  # pyright: ignore[reportPrivateUsage] - the client would not send it
+            request={"database": f"projects/{client.project}/databases/(default)", "transaction": used}
+        )
+
+
+class TestTime:
+    """What only a database with short limits shows in a test's time."""
+
+    @pytest.fixture
+    async def hasty(self) -> AsyncIterator[AsyncClient]:
+        limits = TransactionLimits(idle_seconds=0.05, total_seconds=0.2)
+        with Database.open(None, limits=limits, lock_wait_seconds=0.02) as db:
+            yield connect(db)
+
+    async def test_a_lock_wait_ends_in_aborted(self, hasty: AsyncClient) -> None:
+        ref = hasty.document("c/a")
+        transaction = await begin(hasty)
+        await ref.get(transaction=transaction)
+        with pytest.raises(exceptions.Aborted, match="c/a"):
+            await ref.set({"n": 1})
+        transaction.set(ref, {"n": 2})
+        await commit(transaction)
+        assert (await ref.get()).get("n") == 2
+
+    async def test_an_idle_transaction_loses_its_locks(self) -> None:
+        limits = TransactionLimits(idle_seconds=0.02, total_seconds=5)
+        with Database.open(None, limits=limits) as db:
+            client = connect(db)
+            ref = client.document("c/a")
+            transaction = await begin(client)
+            await ref.get(transaction=transaction)
+            await ref.set({"n": 1})  # waits until the transaction expires
+            transaction.set(ref, {"n": 2})
+            with pytest.raises(exceptions.Aborted, match="idle"):
+                await commit(transaction)
+
+    async def test_a_busy_transaction_ends_after_its_total_time(self) -> None:
+        limits = TransactionLimits(idle_seconds=5, total_seconds=0.02)
+        with Database.open(None, limits=limits) as db:
+            client = connect(db)
+            ref = client.document("c/a")
+            transaction = await begin(client)
+            await ref.get(transaction=transaction)
+            await ref.set({"n": 1})
+            with pytest.raises(exceptions.Aborted, match="longer than"):
+                await ref.get(transaction=transaction)
+
+    async def test_history_that_was_dropped_cannot_be_read(self) -> None:
+        now = [1_000_000_000 * 10**9]
+        with Database.open(None, clock=lambda: now[0]) as db:
+            client = connect(db)
+            ref = client.document("c/a")
+            then = (await ref.set({"n": 1})).update_time
+            now[0] += 200 * 10**9
+            await ref.set({"n": 2})
+            assert (await ref.get(read_time=then)).get("n") == 1
+            now[0] += 400 * 10**9
+            await ref.set({"n": 3})
+            with pytest.raises(exceptions.FailedPrecondition, match="too old"):
+                await ref.get(read_time=then)
