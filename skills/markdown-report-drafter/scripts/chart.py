@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 from .sources import Source, of_type
 
-MISSING_EXTRA = "There is no chart: matplotlib is missing, the extra `report` brings it (pip install 'fireswarm[report]')."
-    "There is no chart: matplotlib is missing, and the extra `report` brings it (pip install 'fireswarm[report]')."
-)
+MISSING_EXTRA = "There is no chart: the extra `report` (pip install 'fireswarm[report]') brings matplotlib."
 
 _BARS = 12
 _BLUE, _GREY, _INK = "#2f6f9f", "#b9c4cc", "#23303a"
@@ -52,7 +51,9 @@ def _figure(rows: int) -> tuple[Any, Any]:
 def _bytes(figure: Any, form: str) -> bytes:
     stream = io.BytesIO()
     metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
-    figure.savefig(stream, format=form, metadata=metadata, dpi=110)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(stream, format=form, metadata=metadata, dpi=110)
     return stream.getvalue()
 
 

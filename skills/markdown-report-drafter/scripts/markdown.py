@@ -7,21 +7,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
-_LINE_START = re.compile(r"^(\s*)([#+\-=]|\d+[.)])", re.MULTILINE)
+_LINE_START = re.compile(r"^([#+\-=]|\d{1,9}[.)])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
+def escaped(value: Any) -> str:
+    """Text as one line in which nothing can start markup, a table cell, a link or HTML; not for a line's beginning."""
+    return _SPECIAL.sub(r"\\\1", " ".join(_CONTROL.sub(" ", str(value)).split()))
+
+
 def inline(value: Any) -> str:
-    """Text as one escaped line: nothing in it can start markup, a table cell, a link or HTML."""
-    text = _SPECIAL.sub(r"\\\1", " ".join(_CONTROL.sub(" ", str(value)).split()))
-    return _LINE_START.sub(
-        lambda match: (
-            f"{match.group(1)}\\{match.group(2)}"
-            if not match.group(2)[0].isdigit()
-            else f"{match.group(1)}{match.group(2)[:-1]}\\{match.group(2)[-1]}"
-        ),
-        text,
-    )
+    """Escaped text that may also begin a line: it starts no heading, list or rule there."""
+    return _LINE_START.sub(lambda match: f"{match.group(1)[:-1]}\\{match.group(1)[-1]}", escaped(value))
 
 
 def code(value: Any) -> str:
@@ -69,4 +66,4 @@ def brief(value: Any, most: int = 80) -> str:
 
 def clipped(text: str, most: int) -> str:
     """The beginning of a text, with an ellipsis when that is not all of it."""
-    return text if len(text) <= most else text[: most - 3].rstrip() + "..."
+    return text if len(text) <= most else text[: most - 1].rstrip(" ,;.") + "…"

@@ -7,10 +7,11 @@ from typing import Any
 
 from fireswarm.contracts.skill import SkillRequest
 
-from .markdown import brief, code, inline, number, table
+from .markdown import brief, bullets, code, escaped, inline, number, table
 from .sources import Source, of_type
 
 _SHOWN = 25
+_UNCHANGED_SHOWN = 12
 
 
 def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[str, list[str]]:
@@ -23,18 +24,26 @@ def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[st
         summary = recalled.artifact.summary if recalled is not None else "No fact was recalled."
         return f"{title}\n\n{inline(summary)} {cite}", []
     now = _current(sources)
-    rows: list[list[str]] = []
-    changed: list[str] = []
-    for fact in facts[:_SHOWN]:
-        known = now.get((fact["bucket"], fact["key"]))
-        row, sentence = _compared(fact, known)
-        rows.append(row)
-        if sentence:
-            changed.append(f"{sentence} {cite}{known[1].cite if known else ''}")
+    told = [fact for fact in facts if not _is_prose(fact)]
+    compared = [(fact, now.get((fact["bucket"], fact["key"]))) for fact in told]
+    moved = [(fact, known) for fact, known in compared if known and change_of(fact["value"], known[0]) != "same"]
+    same = [fact for fact, known in compared if known and change_of(fact["value"], known[0]) == "same"]
+    unmeasured = [fact for fact, known in compared if known is None]
     summary = recalled.artifact.summary if recalled is not None else f"{len(facts)} facts were handed in."
-    counts = f"{len(changed)} of the {len(rows)} facts shown have another value now."
-    header = ["What", "Then", "Now", "Change", "Learned by"]
-    return f"{title}\n\n{inline(summary)} {cite} {counts}\n\n{table(header, rows, 'lllll')}", changed
+    parts = [title, f"{inline(summary)} {cite}"]
+    if moved:
+        rows = [_row(fact, known) for fact, known in moved[:_SHOWN]]
+        header = ["What", "Then", "Now", "Change", "Learned by"]
+        parts += [f"### What changed since ({len(moved)} of {len(told)}) {cite}", table(header, rows)]
+    if same:
+        parts.append(_listed("Unchanged", same, cite))
+    if unmeasured:
+        parts.append(_listed("Not measured this time", unmeasured, cite))
+    earlier = [fact for fact in facts if _is_prose(fact)]
+    if earlier:
+        parts += [f"### What was asked before {cite}", bullets(_asked(fact) for fact in earlier[:_UNCHANGED_SHOWN])]
+    sentences = [_sentence(fact, known[0], f"{cite}{known[1].cite}") for fact, known in moved]
+    return "\n\n".join(parts), sentences
 
 
 def change_of(before: Any, now: Any) -> str:
@@ -46,7 +55,7 @@ def change_of(before: Any, now: Any) -> str:
             return "same"
         difference = now - before
         sign = "+" if difference > 0 else "-"
-        share = f" ({difference / abs(before):+.0%})" if before else ""
+        share = f" ({difference / abs(before):+.0%})" if before and abs(difference / before) >= 0.005 else ""
         return f"{sign}{number(abs(difference))}{share}"
     if isinstance(before, list | tuple) and isinstance(now, list | tuple):
         added = [str(entry) for entry in now if entry not in before]
@@ -58,18 +67,39 @@ def change_of(before: Any, now: Any) -> str:
     return "same" if before == now else "changed"
 
 
-def _compared(fact: dict[str, Any], known: tuple[Any, Source] | None) -> tuple[list[str], str]:
-    name = inline(str(fact["key"]).replace("_", " "))
+def _is_prose(fact: dict[str, Any]) -> bool:
+    """Whether a fact tells of an earlier run rather than of the subject."""
+    return str(fact["key"]).startswith(("objective:", "last_"))
+
+
+def _name(fact: dict[str, Any]) -> str:
+    return inline(str(fact["key"]).replace("_", " "))
+
+
+def _row(fact: dict[str, Any], known: tuple[Any, Source]) -> list[str]:
+    value, source = known
     learned = str(fact.get("learned_at") or "")[:10]
     by = " ".join(part for part in (code(fact.get("source") or ""), inline(learned)) if part)
-    if known is None:
-        return [name, brief(fact["value"]), "-", "not measured now", by or "-"], ""
-    value, source = known
-    change = change_of(fact["value"], value)
-    row = [name, brief(fact["value"]), f"{brief(value)} {source.cite}", inline(change), by or "-"]
-    if change == "same":
-        return row, ""
-    return row, f"{name.capitalize()}: {brief(fact['value'], 50)} → {brief(value, 50)}."
+    change = escaped(change_of(fact["value"], value))
+    return [_name(fact), brief(fact["value"]), f"{brief(value)} {source.cite}", change, by or "-"]
+
+
+def _sentence(fact: dict[str, Any], value: Any, cite: str) -> str:
+    return f"{_name(fact)}: {brief(fact['value'], 50)} → {brief(value, 50)} {cite}"
+
+
+def _listed(title: str, facts: list[dict[str, Any]], cite: str) -> str:
+    shown = "; ".join(f"{_name(fact)} {brief(fact['value'], 50)}" for fact in facts[:_UNCHANGED_SHOWN])
+    more = f"; and {len(facts) - _UNCHANGED_SHOWN} more" if len(facts) > _UNCHANGED_SHOWN else ""
+    return f"{title} ({len(facts)}): {shown}{more}. {cite}"
+
+
+def _asked(fact: dict[str, Any]) -> str:
+    value = fact["value"]
+    by = f"{code(fact.get('source') or 'unknown')} {inline(str(fact.get('learned_at') or '')[:10])}".strip()
+    if isinstance(value, dict):
+        return f"{by}: {inline(value.get('objective', ''))} {inline(value.get('outcome', ''))}".rstrip()
+    return f"{by}: {inline(value)}"
 
 
 def _recalled(request: SkillRequest, recalled: Source | None) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 
 from fireswarm.contracts.envelope import Artifact, Signal
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
@@ -16,7 +17,7 @@ from .sources import Source, collect, of_type, sources_table
 from .table_report import csv_section
 
 SUBJECTS = ("inventory", "risk_scores", "csv_forecast")
-_SIGNALS, _CHANGES = 12, 6
+_SIGNALS, _SIGNALS_A_NAME, _CHANGES = 12, 3, 6
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -49,6 +50,11 @@ def run(request: SkillRequest) -> SkillResult:
     )
 
 
+def asked(objective: str) -> str:
+    """The operator's own words, without what the plan put in front of them."""
+    return objective.split("answers: ", 1)[-1].split("that answer: ", 1)[-1]
+
+
 def kind_of(request: SkillRequest, sources: list[Source]) -> str:
     """What is reported on: as the context says, else by the artifacts."""
     kind = request.context.get("kind")
@@ -69,7 +75,7 @@ def _compose(
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     parts = [
         f"# {inline(title)}",
-        f"Objective: {inline(request.objective)}",
+        f"Objective: {inline(asked(request.objective))}",
         f"As of {request.now.strftime('%Y-%m-%d %H:%M')} UTC. Every statement names its source, listed at the end.",
         "## Summary",
         bullets(_summary(sources, request.signals, changes)),
@@ -81,7 +87,13 @@ def _compose(
         parts.append(notes_section(inventory) if kind == "notes" else inventory_section(inventory))
         parts.append(risk_section(risk) if risk is not None else "")
         parts.append(noticed_section(inventory))
-    parts += [_signal_section(request.signals), remembered, *_open(sources), "## Sources", sources_table(sources)]
+    parts += [
+        _signal_section(request.signals, sources),
+        remembered,
+        *_open(sources),
+        "## Sources",
+        sources_table(sources),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -94,17 +106,37 @@ def _summary(sources: list[Source], signals: tuple[Signal, ...], changes: list[s
     if signals:
         first = max(signals, key=lambda signal: (signal.strength, signal.name, signal.subject))
         note = f": {inline(first.note)}" if first.note else ""
-        lines.append(f"Strongest signal: {inline(first.name)} on {code(first.subject)} ({first.strength:.2f}){note}.")
+        cite = raised_by(first, sources)
+        text = f"Strongest signal: {inline(first.name)} on {code(first.subject)} ({first.strength:.2f}){note}. {cite}"
+        lines.append(text.rstrip())
     return lines + [f"Since the last run: {change}" for change in changes[:_CHANGES]]
 
 
-def _signal_section(signals: tuple[Signal, ...]) -> str:
+def _signal_section(signals: tuple[Signal, ...], sources: list[Source]) -> str:
+    """The strongest signals, at most a few of each name so that one name does not crowd out the others."""
     if not signals:
         return ""
-    strongest = sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject))[:_SIGNALS]
-    rows = [[inline(s.name), f"{s.strength:.2f}", code(s.subject), inline(s.note)] for s in strongest]
+    seen: Counter[str] = Counter()
+    shown: list[Signal] = []
+    for signal in sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject)):
+        seen[signal.name] += 1
+        if seen[signal.name] <= _SIGNALS_A_NAME and len(shown) < _SIGNALS:
+            shown.append(signal)
+    rows = [
+        [f"{inline(s.name)} {raised_by(s, sources)}".rstrip(), f"{s.strength:.2f}", code(s.subject), inline(s.note)]
+        for s in shown
+    ]
     title = f"## Signals ({len(rows)} of {len(signals)})"
     return f"{title}\n\n{table(['Signal', 'Strength', 'About', 'Note'], rows, 'lrll')}"
+
+
+def raised_by(signal: Signal, sources: list[Source]) -> str:
+    """The citation of the artifact whose task raises signals of this name."""
+    maker = "risk_scores" if signal.name == "risk" else "inventory"
+    if signal.name in {"leakage", "small_data", "predictability"}:
+        maker = "csv_forecast"
+    source = of_type(sources, maker)
+    return source.cite if source is not None else ""
 
 
 def _open(sources: list[Source]) -> list[str]:

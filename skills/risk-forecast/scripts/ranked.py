@@ -17,6 +17,11 @@ WEIGHTS: Mapping[str, float] = {
 """Prior weight of each feature: recent change and past fixes first, then complexity. An opinion, so the band of
 each score comes from drawing other weights around it."""
 
+LABELS: Mapping[str, str] = {
+    "recent": "recent commits (weighted)", "fixes": "fixes", "complexity": "complexity", "commits": "commits",
+    "lines": "lines", "test_distance": "steps from a test", "authors": "authors",
+}  # fmt: skip
+
 CONCENTRATION = 20.0
 """Of the Dirichlet around the weights: at 20 a weight of 0.2 has a standard deviation of 0.09."""
 
@@ -107,7 +112,7 @@ def _reasons(
     lifts = [(WEIGHTS[name] * (ranks[number][index] - 0.5), name, number) for number, name in enumerate(names)]
     lifts.sort(key=lambda lift: (-lift[0], lift[1]))
     return tuple(
-        f"{name.replace('_', ' ')} {columns[name][index]:.4g} (above {ranks[number][index]:.0%})"
+        f"{LABELS[name]} {columns[name][index]:.3g} (top {max(0.01, 1 - ranks[number][index]):.0%})"
         for lift, name, number in lifts[:3]
         if lift > 0
     )
