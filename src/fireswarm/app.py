@@ -99,10 +99,12 @@ def open_database(settings: Settings, *, memory: bool = False) -> Database:
     indexes = IndexSet.load(data_path(settings, INDEXES_FILE))
     path = None if memory else settings.path(settings.store.data)
     try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         return Database.open(path, indexes=indexes)
     except DataFileInUse:
         raise
-    except FireliteError as error:
+    except (FireliteError, OSError) as error:
         raise StoreError(str(error)) from error
 
 

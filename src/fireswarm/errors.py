@@ -16,6 +16,7 @@ The tree::
     └── StoreError            the document store refused or could not be reached
         ├── StoreUnavailable  retry later: not reachable, overloaded, or lock wait exceeded
         ├── StoreFull         no room on the disk or quota exhausted
+        ├── StoreRejected     what was sent can never be stored as it is
         └── IndexMissing      the query is not covered by firestore.indexes.json
 """
 
@@ -117,6 +118,12 @@ class StoreFull(StoreError):
     """The disk is full or a quota is exhausted; nothing of the commit was written."""
 
     code = "store_full"
+
+
+class StoreRejected(StoreError):
+    """The store can never take what was sent: a document too large, a value it does not hold."""
+
+    code = "store_rejected"
 
 
 class IndexMissing(StoreError):

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fireswarm.agents import HOOKS, PLAIN
 from fireswarm.board import HeldLease
@@ -31,8 +31,7 @@ from fireswarm.skills.execute import run_skill
 WORKDIR_URI = "workdir:"
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """A turn's outcome and the writes that are committed with it."""
 
     outcome: Outcome

@@ -23,7 +23,7 @@ from fireswarm.contracts.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.status import AgentState
 from fireswarm.contracts.task import StatusReason
-from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, StoreError
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.heartbeat import Heartbeat
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
@@ -153,12 +153,12 @@ class Worker:
         return Ending(outcome, tuple(journal.closing(status, text, None, text)))
 
     async def _settle(self, held: HeldLease, ending: Ending) -> None:
-        outcome, also = ending.outcome, ending.also
+        outcome, also = ending
         while True:
             try:
                 transition = await self.kit.board.settle(held, outcome, also)
-            except InvalidInput as refused:
-                outcome, also = Failed(str(refused)), ()
+            except (InvalidInput, StoreRejected) as refused:
+                outcome, also = await self._cut_short(held, Failed(str(refused)), RunStatus.ERROR)
             except StoreError as error:
                 if not error.retryable or held.expires_at <= self.kit.clock.now():
                     raise LeaseLost(f"task {held.task.task_id} could not be settled, it is redone: {error}") from error

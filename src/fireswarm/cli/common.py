@@ -85,8 +85,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
         console.print(none)
         return
     drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+    for number, column in enumerate(columns):
+        words = number >= len(columns) - 1
+        drawn.add_column(column, no_wrap=not words, overflow="fold" if words else "ellipsis")
     for row in rows:
         drawn.add_row(*row)
     console.print(drawn)

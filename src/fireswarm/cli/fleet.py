@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -74,12 +74,26 @@ def demo(
             console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
             async with app.open_kit(settings_for(root, uri, project, session)) as kit:
                 task = (await kit.board.submit(spec)).task
-                await follow(kit, task.task_id)
+                await until_signal(lambda: follow(kit, task.task_id))
                 await fleet.stop()
                 return await report(kit, task.task_id, time.monotonic() - started)
 
     if run_async(main) is not TaskStatus.DONE:
         raise typer.Exit(1)
+
+
+async def until_signal(call: Callable[[], Awaitable[object]] = anyio.sleep_forever) -> None:
+    """Await *call*, but return when somebody asks this process to stop."""
+    async with anyio.create_task_group() as group:
+
+        async def listen() -> None:
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async for _ in signals:
+                    group.cancel_scope.cancel()
+
+        group.start_soon(listen)
+        await call()
+        group.cancel_scope.cancel()
 
 
 def init(
@@ -137,9 +151,7 @@ def up(
             if uri.startswith("firelite://"):
                 console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for _ in signals:
-                    break
+            await until_signal()
             console.print("draining ...")
 
     run_async(main)

@@ -71,8 +71,9 @@ async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
     found = await kit.store.query(queries.chain(root_id))
     tasks = sorted((parse_task(item.data, item.path) for item in found), key=_order)
     grid = Table(title="tasks", title_justify="left", header_style="bold")
-    for column in ("task", "step", "role", "status", "runs", "summary"):
-        grid.add_column(column, overflow="fold")
+    for column in ("task", "step", "role", "status", "runs"):
+        grid.add_column(column, no_wrap=True)
+    grid.add_column("summary", overflow="fold")
     for task in tasks:
         word = task.status_reason.value if task.status_reason else task.status.value
         grid.add_row(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
 from fireswarm.cli.common import AsJson, Root, console, print_json, run_async, settings_for, table
+from fireswarm.cli.fleet import until_signal
 from fireswarm.errors import InvalidInput
 from fireswarm.firelite import admin
 from fireswarm.firelite.database import Database
@@ -25,7 +24,9 @@ DEFAULT_PORT = 8080
 
 def _path(root: Path, data: Path | None) -> Path:
     settings = settings_for(root, None)
-    return data if data is not None else settings.path(settings.store.data)
+    path = data if data is not None else settings.path(settings.store.data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 @app.command()
@@ -47,9 +48,7 @@ def serve(
             async with Server(database, host="127.0.0.1", port=port) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
-                with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                    async for _ in signals:
-                        break
+                await until_signal()
         console.print("stopped, everything acknowledged is on disk" if path else "stopped")
 
     run_async(main)

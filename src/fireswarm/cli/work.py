@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from rich.markup import escape
 
 from fireswarm import app
 from fireswarm.cli import explain, progress
@@ -129,12 +130,11 @@ def tasks(
                 styled(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
-                task.objective[:60],
-                task.summary[:80],
+                escape(f"{task.objective[:60]} | {task.summary[:80]}"),
             )
             for task in found
         ]
-        columns = ["task", "role", "status", "prio", "changed", "objective", "summary"]
+        columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
         table("tasks", columns, rows, none="no task yet: `swarm submit` creates one")
 
     run_async(main)

@@ -28,14 +28,6 @@ _RESERVED = re.compile(r"__.*__", re.DOTALL)
 _QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
 
-def database_root(database: str) -> str:
-    """``projects/P/databases/D`` with ``/documents`` appended; raises InvalidArgument for another form."""
-    parts = database.split("/")
-    if len(parts) != 4 or parts[0] != "projects" or parts[2] != "databases" or not (parts[1] and parts[3]):
-        raise InvalidArgument(f"Database {database!r} is not of the form projects/{{project}}/databases/{{database}}.")
-    return f"{database}/documents"
-
-
 @lru_cache(maxsize=65_536)
 def check_document_name(name: str) -> str:
     """Return the name when it can be a document's; raises InvalidArgument that says why not."""

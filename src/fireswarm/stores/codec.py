@@ -57,11 +57,20 @@ def put(target: Any, value: Any) -> None:
     setter(target, value)
 
 
+NESTED = "[]"
+"""Firestore has no arrays in arrays: an inner list is stored as a map with this one key."""
+
+
 def _put_list(target: Any, value: Sequence[Any]) -> None:
     target.array_value.SetInParent()
     values = target.array_value.values
     for item in value:
-        put(values.add(), item)
+        put(values.add(), {NESTED: item} if isinstance(item, (list, tuple)) else item)
+
+
+def _take_list(value: Any) -> list[Any]:
+    items = [take(item) for item in value.array_value.values]
+    return [item[NESTED] if isinstance(item, dict) and list(item) == [NESTED] else item for item in items]
 
 
 def _put_map(target: Any, value: Mapping[Any, Any]) -> None:
@@ -115,7 +124,7 @@ _GETTERS: dict[str, Callable[[Any], Any]] = {
     "bytes_value": lambda value: value.bytes_value,
     "timestamp_value": lambda value: value.timestamp_value.ToDatetime(tzinfo=UTC),
     "map_value": lambda value: take_fields(value.map_value.fields),
-    "array_value": lambda value: [take(item) for item in value.array_value.values],
+    "array_value": _take_list,
     "reference_value": lambda value: value.reference_value,
     "geo_point_value": lambda value: {
         "latitude": value.geo_point_value.latitude,

@@ -7,7 +7,15 @@ from collections.abc import Generator
 
 from google.api_core import exceptions as google
 
-from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreError, StoreFull, StoreUnavailable
+from fireswarm.errors import (
+    Conflict,
+    FireswarmError,
+    IndexMissing,
+    StoreError,
+    StoreFull,
+    StoreRejected,
+    StoreUnavailable,
+)
 
 CONFLICTS = (google.AlreadyExists, google.FailedPrecondition, google.Aborted, google.NotFound)
 TRANSIENT = (google.ServiceUnavailable, google.DeadlineExceeded, google.InternalServerError, google.Unknown)
@@ -34,6 +42,8 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
             f"{doing}: {text}. "
             "Run `gcloud auth application-default login`, or give the service account roles/datastore.user."
         )
+    if isinstance(error, google.InvalidArgument):
+        return StoreRejected(f"{doing}: {text}")
     return StoreError(f"{doing}: {text}")
 
 
