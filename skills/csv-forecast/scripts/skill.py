@@ -133,6 +133,7 @@ def _baseline(target: Target) -> Outcome:
 
 def _learned(table: Table, features: list[Column], target: Target, level: float) -> Outcome:
     import numpy
+    from threadpoolctl import threadpool_limits
 
     from .classification import forecast_class
     from .regression import forecast_number
@@ -150,7 +151,8 @@ def _learned(table: Table, features: list[Column], target: Target, level: float)
         level=level,
         seed=seed,
     )
-    return forecast_class(problem) if target.task == "classification" else forecast_number(problem)
+    with threadpool_limits(1):  # many threads on small data cost more than they bring, and change the last digits
+        return forecast_class(problem) if target.task == "classification" else forecast_number(problem)
 
 
 def _result(

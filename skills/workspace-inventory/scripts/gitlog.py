@@ -176,4 +176,4 @@ def _measure_blobs(root: Path, blobs: list[tuple[str, str]], cache: dict[str, An
         size = int(header[2])
         text = raw[position : position + size].decode("utf-8", "replace")
         position += size + 1
-        cache[blob] = (text.count("\n") + 1, measure_code(text, language_of(wanted[blob])).complexity)
+        cache[blob] = (len(text.splitlines()), measure_code(text, language_of(wanted[blob])).complexity)

@@ -70,22 +70,20 @@ def place_at(given: str) -> Path:
     if given.startswith("file://"):
         given = unquote(urlsplit(given).path)
     path = Path(os.path.realpath(Path(given).expanduser()))
+    remedy = "Give the absolute path of a folder on this machine as context.path."
     if not path.exists():
-        raise Refused(
-            f"There is no folder {given}. Give the absolute path of a folder on this machine as context.path."
-        )
-    if not path.is_dir():
-        raise Refused(f"{given} is a file, not a folder. Give the folder it is in as context.path.")
-    if not os.access(path, os.R_OK | os.X_OK):
+        raise Refused(f"There is nothing at {given}. {remedy}")
+    if not path.is_dir() and not path.is_file():
+        raise Refused(f"{given} is neither a folder nor a regular file. {remedy}")
+    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
         raise Refused(f"{given} may not be read by this process. Grant it read access or choose another folder.")
     return path
 
 
 def bucket_of(place: Path) -> str:
     """Where facts about a folder or file are kept: the same for the same real path."""
-    return ("folder:" if place.is_dir() else "file:") + hashlib.sha256(
-        str(place).encode("utf-8", "surrogateescape")
-    ).hexdigest()[:16]
+    digest = hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return ("folder:" if place.is_dir() else "file:") + digest
 
 
 def limits_of(context: dict[str, Any]) -> Limits:
@@ -258,9 +256,9 @@ def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _confidence(files: int, listing: Listing) -> float:
-    """Share of the listed files that were read."""
-    lost = sum(listing.left_out.get(reason, 0) for reason in ("vanished", "unreadable", "over_max_files"))
-    return round(files / (files + lost), 4) if files + lost else 1.0
+    """Share of the files that are there (as far as they were listed) that were read."""
+    there = len(listing.paths) + listing.left_out.get("over_max_files", 0)
+    return round(min(1.0, files / there), 4) if there else 1.0
 
 
 def written(request: SkillRequest, content: Any, kind: str, name: str, summary: str) -> Artifact:

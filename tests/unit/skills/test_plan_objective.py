@@ -1,0 +1,174 @@
+"""plan-objective: choosing, filling, checking and reviewing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.skills.support import SKILLS, MakeRequest, run_skill, skill_module
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import ChildResult, PlannedTask, SkillState
+
+NAME = "plan-objective"
+
+
+@pytest.mark.parametrize(
+    ("objective", "template"),
+    [
+        ("Analyse this project and report which files are most likely to cause trouble", "folder-report"),
+        ("Take an inventory of what is in this folder, with duplicates", "inventory-only"),
+        ("Summarise my research notes: keywords, broken links and a checklist of open points", "research-notes"),
+        ("Make something nice of it", "fallback"),
+        ("Analize this repositry and report the risk", "folder-report"),
+    ],
+)
+def test_words_of_the_objective_choose_the_template(
+    objective: str, template: str, tmp_path: Path, make_request: MakeRequest
+) -> None:
+    result = run_skill(NAME, make_request(role="architect", objective=objective, context={"path": str(tmp_path)}))
+    assert result.state is SkillState.DELEGATING
+    assert result.artifacts[0].value["template"] == template
+    assert any("Scores:" in text for text in result.insights)
+
+
+def test_a_csv_file_is_forecast_with_its_target(tmp_path: Path, make_request: MakeRequest) -> None:
+    table = tmp_path / "leads.csv"
+    table.write_text("a,won\n1,yes\n")
+    context = {"path": str(table), "target": "won"}
+    result = run_skill(NAME, make_request(objective="Predict the lead scores", context=context))
+    forecast = next(task for task in result.tasks if task.key == "forecast")
+    assert forecast.context == {"path": str(table), "target": "won"}
+    assert forecast.assigned_to == "predictor"
+
+
+def test_the_only_csv_of_a_folder_is_taken_and_several_are_asked_about(
+    tmp_path: Path, make_request: MakeRequest
+) -> None:
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    request = make_request(objective="Forecast the column b from the csv dataset", context={"path": str(tmp_path)})
+    forecast = next(task for task in run_skill(NAME, request).tasks if task.key == "forecast")
+    assert forecast.context["path"] == str(tmp_path / "one.csv")
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n")
+    asked = run_skill(NAME, request)
+    assert asked.state is SkillState.INPUT_REQUIRED
+    assert "one.csv, two.csv" in asked.questions[0].description
+
+
+def test_without_a_path_it_asks_and_the_answer_counts(tmp_path: Path, make_request: MakeRequest) -> None:
+    asked = run_skill(NAME, make_request(objective="Report the risk"))
+    assert asked.state is SkillState.INPUT_REQUIRED
+    assert [question.name for question in asked.questions] == ["path"]
+    answered = run_skill(NAME, make_request(objective="Report the risk", answers={"path": str(tmp_path)}))
+    assert answered.state is SkillState.DELEGATING
+
+
+def test_a_path_in_the_objective_is_found(tmp_path: Path, make_request: MakeRequest) -> None:
+    result = run_skill(NAME, make_request(objective=f"Analyse '{tmp_path}' and report the risk."))
+    assert result.tasks[0].context["path"] == str(tmp_path)
+
+
+def test_a_path_that_is_not_there_is_asked_about(make_request: MakeRequest) -> None:
+    result = run_skill(NAME, make_request(context={"path": "/no/such/place"}))
+    assert result.state is SkillState.INPUT_REQUIRED
+    assert "/no/such/place" in result.summary
+
+
+def test_an_optional_task_without_its_role_is_bridged(tmp_path: Path, make_request: MakeRequest) -> None:
+    roles = ("scout", "architect", "executor")
+    result = run_skill(NAME, make_request(objective="Report the risk", roles=roles, context={"path": str(tmp_path)}))
+    assert [task.key for task in result.tasks] == ["inventory", "report"]
+    assert result.tasks[1].depends_on == ("inventory",)
+    assert any("this swarm has no predictor" in text for text in result.insights)
+
+
+def test_a_needed_role_that_is_missing_fails(tmp_path: Path, make_request: MakeRequest) -> None:
+    result = run_skill(NAME, make_request(roles=("scout",), context={"path": str(tmp_path)}))
+    assert result.state is SkillState.FAILED
+    assert "executor" in result.summary
+
+
+def test_every_template_names_skills_that_exist() -> None:
+    templates = skill_module(NAME, "templates").load_templates()
+    assert {template.name for template in templates} == {
+        "folder-report", "csv-forecast", "inventory-only", "research-notes", "fallback",
+    }  # fmt: skip
+    for template in templates:
+        for task in template.tasks:
+            roles = (SKILLS / task.skill / "SKILL.md").read_text().split('roles: "')[1].split('"')[0]
+            assert task.assigned_to in roles.split(","), (template.name, task.key)
+
+
+def test_a_broken_template_is_named(tmp_path: Path) -> None:
+    templates = skill_module(NAME, "templates")
+    (tmp_path / "odd.yaml").write_text("name: odd\ndescription: x\n")
+    with pytest.raises(templates.TemplateBroken, match=r"odd\.yaml"):
+        templates.load_templates(tmp_path)
+
+
+def planned(key: str, *needs: str, **fields: Any) -> PlannedTask:
+    return PlannedTask(key=key, assigned_to="scout", objective="x", depends_on=needs, **fields)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "says"),
+    [
+        ([planned("a", "b"), planned("b", "a")], "circle"),
+        ([planned("a", "c")], "not in the plan"),
+        ([planned("a"), planned("a")], "same key"),
+        ([planned("a", context={"x": "y" * 20_000})], "bytes"),
+        ([planned(f"t{number}") for number in range(41)], "41 tasks"),
+    ],
+)
+def test_a_graph_that_may_not_be_is_refused(tasks: list[PlannedTask], says: str) -> None:
+    graph = skill_module(NAME, "graph")
+    with pytest.raises(graph.PlanInvalid, match=says):
+        graph.validate(tasks, ("scout",))
+
+
+@given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
+def test_steps_respect_every_dependency(needs: list[set[int]]) -> None:
+    tasks = [
+        planned(f"t{index}", *(f"t{need}" for need in sorted(wanted) if need < index))
+        for index, wanted in enumerate(needs)
+    ]
+    waves = skill_module(NAME, "graph").validate(tasks, ("scout",))
+    position = {key: number for number, wave in enumerate(waves) for key in wave}
+    assert sorted(position) == sorted(task.key for task in tasks)
+    assert all(position[need] < position[task.key] for task in tasks for need in task.depends_on)
+
+
+def child(key: str, status: str = "done", *artifacts: Artifact) -> ChildResult:
+    return ChildResult(
+        task_id=f"id-{key}", key=key, assigned_to="scout", objective=key, status=status, summary=f"{key} summary",
+        artifacts=artifacts, confidence=0.8,
+    )  # fmt: skip
+
+
+def test_review_carries_the_report_over(make_request: MakeRequest) -> None:
+    report = Artifact(type="report", name="report.md", uri="blob://r", sha256="ab")
+    chart = Artifact(type="chart", name="chart.svg", uri="blob://c")
+    children = (child("inventory", "done", Artifact(type="inventory")), child("report", "done", chart, report))
+    result = run_skill(NAME, make_request(children=children))
+    assert result.state is SkillState.COMPLETED
+    assert [artifact.uri for artifact in result.artifacts] == ["blob://r", "blob://c"]
+    assert result.artifacts[0].source_task_id == "id-report"
+    assert "report.md" in result.summary
+    assert result.confidence == 0.8
+
+
+def test_review_without_a_report_fails_and_names_what_is_missing(make_request: MakeRequest) -> None:
+    result = run_skill(NAME, make_request(children=(child("inventory"), child("report", "canceled"))))
+    assert result.state is SkillState.FAILED
+    assert "report (scout) is canceled" in result.summary
+
+
+def test_review_with_a_report_says_what_did_not_finish(make_request: MakeRequest) -> None:
+    report = Artifact(type="report", name="report.md")
+    result = run_skill(NAME, make_request(children=(child("report", "done", report), child("compact", "blocked"))))
+    assert result.state is SkillState.COMPLETED
+    assert "Not finished: compact" in result.summary
+    assert result.confidence == 0.4
