@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from rich.markup import escape
 
 from fireswarm import app
+from fireswarm.board.submit import Submitted
 from fireswarm.cli import explain, progress
 from fireswarm.cli.common import (
     AsJson,
@@ -85,20 +87,26 @@ def submit(
 
     async def main() -> TaskStatus:
         async with app.open_kit(settings) as kit:
+            started = time.monotonic()
             submitted = await kit.board.submit(spec)
-            task = submitted.task
-            if as_json:
-                print_json({"created": submitted.created, "task": task})
-            else:
-                what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
-                console.print(f"{what} {task.task_id}", soft_wrap=True)
+            _say_submitted(submitted, as_json)
             if not wait:
                 return TaskStatus.DONE
-            await progress.follow(kit, task.trace.chain_id, live=not as_json)
-            return await progress.report(kit, task.trace.chain_id, 0.0)
+            chain = submitted.task.trace.chain_id
+            await progress.follow(kit, chain, live=not as_json)
+            return await progress.report(kit, chain, time.monotonic() - started)
 
     if run_async(main) is not TaskStatus.DONE:
         raise typer.Exit(1)
+
+
+def _say_submitted(submitted: Submitted, as_json: bool) -> None:
+    task = submitted.task
+    if as_json:
+        print_json({"created": submitted.created, "task": task})
+        return
+    what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
+    console.print(f"{what} {task.task_id}", soft_wrap=True)
 
 
 def tasks(

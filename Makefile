@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all a newcomer needs; both set everything up first.
+PY := .venv/bin/python
+COVERED := */board/*,*/mailbox.py,*/journal.py,*/firelite/*,*/worker.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check unit generate format lock test-emulator bench clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## Create .venv from requirements.lock
+
+.venv/.ready: requirements.lock pyproject.toml tools/setup.sh
+	@sh tools/setup.sh
+
+demo: setup ## Run the swarm on this folder and read its report
+	@.venv/bin/swarm demo
+
+test: check unit ## All that CI runs
+
+check: setup ## Format, lint, types, import contracts, size gates, drift of generated files
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/lint-imports --no-cache
+	@$(PY) tools/gates.py
+	@$(PY) tools/generate.py --check
+	@.venv/bin/pyright --level error
+
+unit: setup ## Tests, with branch coverage held at 90 % where it matters
+	@rm -f .coverage .coverage.*
+	@.venv/bin/pytest -n 2 --dist worksteal --cov --cov-report= -q
+	@.venv/bin/coverage report --include '$(COVERED)' --fail-under 90 --skip-covered
+
+generate: setup ## Write what is generated from the code
+	@$(PY) tools/generate.py
+
+format: setup ## Format and mend what can be mended
+	@.venv/bin/ruff check --fix --quiet . || true
+	@.venv/bin/ruff format .
+
+lock: ## Resolve the dependencies anew
+	@uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.12 \
+		--extra predict --extra report --group dev pyproject.toml -o requirements.lock
+
+test-emulator: setup ## The same integration tests on Google's emulator (Java 21 and npx)
+	@sh tools/emulator.sh .venv/bin/pytest tests/conformance tests/integration -q -p no:cacheprovider
+
+bench: setup ## Every benchmark, one JSON line each
+	@for file in benchmarks/*_bench.py; do $(PY) $$file; done
+
+clean: ## Remove what make made
+	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis

@@ -1,0 +1,69 @@
+"""Who holds a stale epoch can commit nothing: not a result, not a renewal, not a handoff."""
+
+from __future__ import annotations
+
+import pytest
+
+from fireswarm.contracts.outcome import Handoff
+from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.task import TaskStatus
+from fireswarm.errors import LeaseLost
+from tests.support.swarm import Swarm, done
+
+pytestmark = pytest.mark.anyio
+
+
+async def lose_to_b(swarm: Swarm) -> tuple[str, object]:
+    task = await swarm.submit()
+    stale = await swarm.claim_one("agent-a")
+    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+    swept = await swarm.board.sweep("scout")
+    assert swept.queued == (task.task_id,)
+    return task.task_id, stale
+
+
+async def test_an_expired_lease_is_taken_over_by_a_peer_with_a_higher_epoch(swarm: Swarm) -> None:
+    task_id, _ = await lose_to_b(swarm)
+    held = await swarm.claim_one("agent-b")
+    assert (held.task.task_id, held.epoch) == (task_id, 2)
+
+
+async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: Swarm) -> None:
+    task_id, stale = await lose_to_b(swarm)
+    held = await swarm.claim_one("agent-b")
+    before = await swarm.raw(task_id)
+    with pytest.raises(LeaseLost, match="epoch 1 .* is over"):
+        await swarm.board.settle(stale, done("too late"))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(LeaseLost):
+        await swarm.board.renew(stale)  # pyright: ignore[reportArgumentType]
+    assert await swarm.raw(task_id) == before
+    await swarm.settle(held, done("by b"))
+    assert (await swarm.task(task_id)).summary == "by b"
+
+
+async def test_a_stale_handoff_creates_no_task(swarm: Swarm) -> None:
+    task_id, stale = await lose_to_b(swarm)
+    planned = PlannedTask(key="x", assigned_to="executor", objective="should never exist")
+    with pytest.raises(LeaseLost):
+        await swarm.board.settle(stale, Handoff((planned,)))  # pyright: ignore[reportArgumentType]
+    assert [task.task_id for task in await swarm.board.list()] == [task_id]
+
+
+async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: Swarm) -> None:
+    task_id, _ = await lose_to_b(swarm)
+    run = (await swarm.store.get(f"agent_runs/{task_id}.1")).data
+    assert run is not None
+    assert run["status"] == "timeout"
+    stored = await swarm.task(task_id)
+    assert (stored.status, stored.attempt) == (TaskStatus.QUEUED, 1)
+
+
+async def test_a_renewed_lease_is_left_alone(swarm: Swarm) -> None:
+    task = await swarm.submit()
+    held = await swarm.claim_one()
+    for _ in range(5):
+        await swarm.clock.advance(swarm.board.rules.renew_every_seconds)
+        await swarm.board.renew(held)
+        assert (await swarm.board.sweep("scout")).queued == ()
+    await swarm.settle(held)
+    assert (await swarm.task(task.task_id)).status is TaskStatus.DONE

@@ -1,0 +1,108 @@
+"""A small swarm for tests: the real board, mailbox, journal and memory on firelite, under a virtual clock."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fireswarm.app import packaged
+from fireswarm.board import Board, BoardRules, HeldLease
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.documents import run_path, task_path
+from fireswarm.contracts.outcome import Done, Outcome
+from fireswarm.contracts.task import Task, TaskResult, TaskSpec
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.indexes import IndexSet
+from fireswarm.firelite.inprocess import connect
+from fireswarm.journal import Journal
+from fireswarm.kit import Kit
+from fireswarm.mailbox import HandoffPolicy, Mailbox
+from fireswarm.memory import Memory
+from fireswarm.rolecards import RoleCard
+from fireswarm.settings import Settings
+from fireswarm.skills.catalog import Catalog
+from fireswarm.stores.blobs import FsspecBlobs
+from fireswarm.stores.firestore import FirestoreStore
+
+ROLES = ("architect", "executor", "memory", "predictor", "scout")
+
+
+@dataclass(slots=True)
+class Swarm:
+    """The pieces a test works with, and a few verbs that read well."""
+
+    kit: Kit
+    clock: VirtualClock
+    database: Database
+
+    @property
+    def board(self) -> Board:
+        return self.kit.board
+
+    @property
+    def store(self) -> Any:
+        return self.kit.store
+
+    async def submit(self, objective: str = "look around", role: str = "scout", **fields: Any) -> Task:
+        spec = TaskSpec(objective=objective, assigned_to=role, session_hash=fields.pop("session", "s1"), **fields)
+        return (await self.board.submit(spec)).task
+
+    async def claim(self, agent: str = "agent-a", role: str = "scout", wanted: int = 1) -> list[HeldLease]:
+        return await self.board.claimer(role, agent).claim(wanted)
+
+    async def claim_one(self, agent: str = "agent-a", role: str = "scout") -> HeldLease:
+        [held] = await self.claim(agent, role)
+        return held
+
+    async def settle(self, held: HeldLease, outcome: Outcome | None = None) -> None:
+        await self.board.settle(held, outcome or done())
+
+    async def task(self, task_id: str) -> Task:
+        return await self.board.get(task_id)
+
+    async def run(self, held: HeldLease) -> dict[str, Any]:
+        return dict((await self.store.get(run_path(held.run_id))).data or {})
+
+    async def raw(self, task_id: str) -> dict[str, Any]:
+        return dict((await self.store.get(task_path(task_id))).data or {})
+
+    async def journal(self, held: HeldLease) -> Journal:
+        return await Journal.open(self.store, self.clock, self.kit.blobs, held.task, held.epoch)
+
+
+def done(summary: str = "done", **fields: Any) -> Done:
+    """A finished outcome."""
+    return Done(TaskResult(summary=summary, **fields))
+
+
+@contextlib.asynccontextmanager
+async def open_swarm(
+    *, rules: BoardRules | None = None, database: Database | None = None, clock: VirtualClock | None = None, **settings: Any
+) -> AsyncGenerator[Swarm]:
+    """Open a swarm on a database (in memory unless one is given)."""
+    clock = clock or VirtualClock()
+    indexes = IndexSet.load(packaged("firestore.indexes.json"))
+    with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        if database is None:
+            database = stack.enter_context(Database.open(None, indexes=indexes, clock=clock.nanoseconds))
+        store = FirestoreStore(connect(database), clock)
+        roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
+        board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
+        kit = Kit(
+            settings=Settings.model_validate({"root": Path(folder), **settings}),
+            store=store,
+            clock=clock,
+            blobs=FsspecBlobs(f"{folder}/blobs"),
+            board=board,
+            mailbox=Mailbox(store, clock, HandoffPolicy.load(packaged("mailbox") / "policy.yaml")),
+            memory=Memory(store, clock),
+            roles=roles,
+            catalog=Catalog(),
+            workdir=Path(folder) / "work",
+        )
+        yield Swarm(kit, clock, database)

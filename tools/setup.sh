@@ -1,0 +1,45 @@
+#!/bin/sh
+# Make .venv from requirements.lock and install the project into it. Needs a Python 3.12+ somewhere, and pip
+# of any Python when uv is not installed. Run by `make setup`, which calls it only when something changed.
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf '%s\n' "$*" >&2; }
+
+good_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1; }
+
+find_python() {
+    for name in python3.12 python3.13 python3.14 python3 python; do
+        path=$(command -v "$name" 2>/dev/null) || continue
+        if good_python "$path"; then printf '%s' "$path"; return; fi
+    done
+    for path in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python3 /opt/homebrew/bin/python3.1[2-9] /usr/local/bin/python3.1[2-9]; do
+        if [ -x "$path" ] && good_python "$path"; then printf '%s' "$path"; return; fi
+    done
+    say "fireswarm needs Python 3.12 or newer and found none: install it (Debian: apt-get install python3.12, or pyenv install 3.12) and run make again."
+    exit 1
+}
+
+find_uv() {
+    for path in "$(command -v uv 2>/dev/null || true)" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" .tools/uv/bin/uv; do
+        if [ -n "$path" ] && [ -x "$path" ] && "$path" --version >/dev/null 2>&1; then printf '%s' "$path"; return; fi
+    done
+    for candidate in "$1" python3 python; do
+        if "$candidate" -m pip --version >/dev/null 2>&1; then
+            say "installing uv into .tools/"
+            "$candidate" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools/uv uv >&2
+            printf '%s' .tools/uv/bin/uv
+            return
+        fi
+    done
+    say "neither uv nor pip is installed: install uv (or Debian's python3-pip) and run make again."
+    exit 1
+}
+
+python=$(find_python)
+uv=$(find_uv "$python")
+say "setting up .venv with $("$python" --version)"
+[ -x .venv/bin/python ] && good_python .venv/bin/python || "$uv" venv --quiet --clear --python "$python" .venv
+"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+"$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+touch .venv/.ready
