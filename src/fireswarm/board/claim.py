@@ -177,6 +177,7 @@ class Claimer:
 async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) -> None:
     """Extend a lease by a whole term; LeaseLost when the task has passed to somebody else or was ended."""
     for _ in range(rules.settle_attempts):
+        held.check()
         expires_at = clock.now() + timedelta(seconds=rules.lease_seconds)
         lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch)
         fields = {"lease": plain(lease), "sweep_at": expires_at, "updated_at": SERVER_TIME}

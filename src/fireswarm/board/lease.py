@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from fireswarm.contracts.task import Task
+from fireswarm.errors import LeaseLost
 
 
 @dataclass(slots=True)
@@ -15,6 +16,7 @@ class HeldLease:
 
     ``epoch`` is the fencing token: every later commit has to match it. ``version`` is the task
     document's last known update time, which makes the usual commit one round trip without a read.
+    ``over`` is set when the lease was settled: its version then belongs to whatever came after.
     """
 
     task: Task
@@ -22,6 +24,12 @@ class HeldLease:
     epoch: int
     expires_at: datetime
     version: Any = field(repr=False)
+    over: bool = False
+
+    def check(self) -> None:
+        """Raise LeaseLost when this lease was settled already: what it fenced is no longer its own."""
+        if self.over:
+            raise LeaseLost(f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written")
 
     @property
     def run_id(self) -> str:

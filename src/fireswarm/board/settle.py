@@ -57,17 +57,18 @@ class Settler:
         Raises LeaseLost when the epoch is stale: then nothing is written, whatever *also* holds.
         """
         for _ in range(self.rules.settle_attempts):
+            held.check()
             transition = self.transition(held, outcome)
             writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
             writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
             if transition.ended:
                 writes += await tell_dependents(self.store, held.task, transition.status)
             try:
-                committed = await self.store.commit([*writes, *also])
+                await self.store.commit([*writes, *also])
             except Conflict:
                 await claim.refresh(self.store, held)
                 continue
-            held.version = committed.update_times[0]
+            held.over = True
             return transition
         raise StoreUnavailable(
             f"task {held.task.task_id}: the documents its outcome touches keep changing; it stays leased and is redone"

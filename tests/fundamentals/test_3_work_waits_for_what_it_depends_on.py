@@ -1,0 +1,102 @@
+"""Dependencies and children: the commit that ends the last of them queues the task, and nothing scans."""
+
+from __future__ import annotations
+
+import pytest
+
+from fireswarm.contracts.outcome import Failed, Handoff
+from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
+from fireswarm.errors import GraphInvalid, InvalidInput
+from tests.support.swarm import Swarm, done
+
+pytestmark = pytest.mark.anyio
+
+
+def plan(key: str, *needs: str, role: str = "scout") -> PlannedTask:
+    return PlannedTask(key=key, assigned_to=role, objective=f"do {key}", depends_on=needs)
+
+
+async def diamond(swarm: Swarm) -> Task:
+    root = await swarm.submit("the whole", role="architect")
+    held = await swarm.claim_one(role="architect")
+    tasks = (plan("a"), plan("b", "a"), plan("c", "a"), plan("d", "b", "c"))
+    await swarm.settle(held, Handoff(tasks, result=TaskResult(summary="planned")))
+    return await swarm.task(root.task_id)
+
+
+async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: Swarm) -> None:
+    first, second = await swarm.submit("first"), await swarm.submit("second")
+    last = await swarm.submit("last", depends_on=(first.task_id, second.task_id))
+    assert (last.status, last.status_reason, last.waiting_on) == (TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, 2)
+    for held in await swarm.claim(wanted=5):
+        await swarm.settle(held)
+    stored = await swarm.task(last.task_id)
+    assert (stored.status, stored.status_reason, stored.waiting_on) == (TaskStatus.QUEUED, None, 0)
+
+
+async def test_depending_on_a_finished_task_is_no_wait(swarm: Swarm) -> None:
+    first = await swarm.submit("first")
+    await swarm.settle(await swarm.claim_one())
+    assert (await swarm.submit("last", depends_on=(first.task_id,))).status is TaskStatus.QUEUED
+
+
+async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swarm: Swarm) -> None:
+    root = await diamond(swarm)
+    assert (root.status_reason, root.waiting_on, len(root.children)) == (StatusReason.DELEGATING, 4, 4)
+    order: list[str] = []
+    while held := await swarm.claim(wanted=1):
+        order.append(held[0].task.plan_key)
+        await swarm.settle(held[0])
+    assert order[0] == "a"
+    assert set(order[1:3]) == {"b", "c"}
+    assert order[3] == "d"
+    resumed = await swarm.claim_one(role="architect")
+    assert (resumed.task.task_id, resumed.epoch) == (root.task_id, 2)
+    await swarm.settle(resumed, done("whole"))
+    assert (await swarm.task(root.task_id)).status is TaskStatus.DONE
+
+
+async def test_a_plan_is_refused_whole(swarm: Swarm) -> None:
+    await swarm.submit("the whole", role="architect")
+    held = await swarm.claim_one(role="architect")
+    for tasks, fault in [
+        ((plan("a", "b"), plan("b", "a")), "cycle through a, b"),
+        ((plan("a", role="pilot"),), "no role of this swarm"),
+        ((plan("a", "ghost"),), "depends on ghost"),
+        ((plan("a"), plan("a")), "used twice"),
+        ((), "no task"),
+        (tuple(plan(f"t{n}") for n in range(401)), "more than the 400"),
+    ]:
+        with pytest.raises(GraphInvalid, match=fault):
+            await swarm.settle(held, Handoff(tasks))
+    assert len(await swarm.board.list()) == 1
+
+
+async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(swarm: Swarm) -> None:
+    first = await swarm.submit("first")
+    last = await swarm.submit("last", depends_on=(first.task_id,))
+    await swarm.board.cancel(first.task_id)
+    stored = await swarm.task(last.task_id)
+    assert stored.status_reason is StatusReason.ESCALATED
+    assert first.task_id in stored.summary
+    assert (await swarm.board.retry(last.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: Swarm) -> None:
+    root = await diamond(swarm)
+    held = await swarm.claim_one()
+    await swarm.settle(held, Failed("no such folder"))
+    assert await swarm.claim(wanted=5) == []
+    assert (await swarm.task(root.task_id)).status_reason is StatusReason.DELEGATING
+    await swarm.board.retry(held.task.task_id)
+    while again := await swarm.claim(wanted=5):
+        for lease in again:
+            await swarm.settle(lease)
+    assert (await swarm.task(root.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_a_dependency_that_does_not_exist_is_refused(swarm: Swarm) -> None:
+    with pytest.raises(InvalidInput, match="ghost, which does not exist"):
+        await swarm.submit("last", depends_on=("ghost",))
+    assert await swarm.board.list() == []

@@ -1,0 +1,106 @@
+"""Retries back off; what cannot be helped ends in the dead letter, blocked with a reason, never lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from fireswarm.contracts.outcome import Failed, Released, Retry, Snooze, Waiting
+from fireswarm.contracts.skill import Question
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.errors import InvalidInput, NotFound, TerminalTask
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_retry_waits_longer_each_time_and_then_gives_up(swarm: Swarm) -> None:
+    task = await swarm.submit(max_attempts=3)
+    pauses: list[float] = []
+    for _ in range(2):
+        await swarm.settle(await swarm.claim_one(), Retry("the disk hiccuped"))
+        stored = await swarm.task(task.task_id)
+        assert stored.status_reason is StatusReason.RETRY_BACKOFF
+        assert stored.not_before is not None
+        pauses.append((stored.not_before - swarm.clock.now()).total_seconds())
+        assert (await swarm.board.sweep("scout")).queued == ()
+        await swarm.clock.advance(pauses[-1])
+        assert (await swarm.board.sweep("scout")).queued == (task.task_id,)
+    assert 0.5 <= pauses[0] <= 1.0 <= pauses[1] <= 2.0
+    await swarm.settle(await swarm.claim_one(), Retry("the disk hiccuped"))
+    stored = await swarm.task(task.task_id)
+    assert (stored.status_reason, stored.attempt) == (StatusReason.DEAD_LETTER, 3)
+    assert "the disk hiccuped" in stored.summary
+
+
+async def test_a_task_that_kills_its_workers_ends_in_the_dead_letter(swarm: Swarm) -> None:
+    task = await swarm.submit(max_attempts=3)
+    for _ in range(3):
+        await swarm.claim_one()
+        await swarm.clock.advance(61)
+        await swarm.board.sweep("scout")
+    stored = await swarm.task(task.task_id)
+    assert stored.status_reason is StatusReason.DEAD_LETTER
+    assert "process died or stood still" in (stored.error or "")
+
+
+async def test_the_operator_retries_a_dead_letter_with_all_its_attempts(swarm: Swarm) -> None:
+    task = await swarm.submit()
+    await swarm.settle(await swarm.claim_one(), Failed("bad credentials"))
+    retried = await swarm.board.retry(task.task_id)
+    assert (retried.status, retried.attempt, retried.error) == (TaskStatus.QUEUED, 0, None)
+
+
+async def test_snooze_and_release_count_no_attempt(swarm: Swarm) -> None:
+    task = await swarm.submit()
+    await swarm.settle(await swarm.claim_one(), Snooze(30, "the page is not there yet"))
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.PAUSED
+    await swarm.clock.advance(30)
+    await swarm.board.sweep("scout")
+    await swarm.settle(await swarm.claim_one(), Released())
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.attempt) == (TaskStatus.QUEUED, 0)
+
+
+async def test_a_missed_deadline_blocks_the_task(swarm: Swarm) -> None:
+    task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
+    await swarm.clock.advance(301)
+    assert (await swarm.board.sweep("scout")).blocked == (task.task_id,)
+    stored = await swarm.task(task.task_id)
+    assert stored.status_reason is StatusReason.DEADLINE_EXCEEDED
+    lifted = await swarm.board.retry(task.task_id)
+    assert (lifted.status, lifted.has_deadline) == (TaskStatus.QUEUED, False)
+
+
+async def test_a_task_whose_deadline_passed_is_not_started(swarm: Swarm) -> None:
+    task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
+    await swarm.clock.advance(301)
+    assert await swarm.claim() == []
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
+
+
+async def test_a_blocked_task_gets_its_missing_input_and_runs_on(swarm: Swarm) -> None:
+    task = await swarm.submit()
+    questions = (Question(name="path", description="Which folder?"), Question(name="depth", description="", type="integer"))
+    await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.INPUT_REQUIRED, "which folder?", questions))
+    with pytest.raises(InvalidInput, match="path is missing"):
+        await swarm.board.answer(task.task_id, {"depth": 2})
+    with pytest.raises(InvalidInput, match="depth must be of type integer"):
+        await swarm.board.answer(task.task_id, {"path": "/a", "depth": "two"})
+    with pytest.raises(InvalidInput, match="colour was not asked for"):
+        await swarm.board.answer(task.task_id, {"path": "/a", "depth": 2, "colour": "red"})
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.INPUT_REQUIRED
+    await swarm.board.answer(task.task_id, {"path": "/a", "depth": 2})
+    assert (await swarm.claim_one()).task.answers == {"path": "/a", "depth": 2}
+
+
+async def test_cancel_ends_a_task_and_with_tree_all_below_it(swarm: Swarm) -> None:
+    task = await swarm.submit()
+    assert await swarm.board.cancel(task.task_id) == [task.task_id]
+    with pytest.raises(TerminalTask, match="never changes again"):
+        await swarm.board.cancel(task.task_id)
+    with pytest.raises(TerminalTask):
+        await swarm.board.retry(task.task_id)
+    with pytest.raises(NotFound, match="swarm tasks"):
+        await swarm.board.cancel("ghost")
