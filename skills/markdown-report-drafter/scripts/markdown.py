@@ -6,14 +6,20 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>~$&])")
+BAR = "\\|"
 _LINE_START = re.compile(r"^([#+\-=]|\d{1,9}[.)])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
+def visible(value: Any) -> str:
+    """Text on one line without control characters and direction marks, which would hide or reorder it."""
+    return " ".join(_CONTROL.sub(" ", str(value)).split())
+
+
 def escaped(value: Any) -> str:
-    """Text as one line in which nothing can start markup, a table cell, a link or HTML; not for a line's beginning."""
-    return _SPECIAL.sub(r"\\\1", " ".join(_CONTROL.sub(" ", str(value)).split()))
+    """Text as one line in which nothing can start markup, a link or HTML; not for the beginning of a line."""
+    return _SPECIAL.sub(r"\\\1", visible(value))
 
 
 def inline(value: Any) -> str:
@@ -22,8 +28,8 @@ def inline(value: Any) -> str:
 
 
 def code(value: Any) -> str:
-    """Text as a code span, safe inside a table: the fence is longer than any run of backticks within."""
-    text = " ".join(_CONTROL.sub(" ", str(value)).split()).replace("|", "\\|")
+    """Text as a code span: the fence is longer than any run of backticks within."""
+    text = visible(value)
     if not text:
         return ""
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
@@ -32,10 +38,10 @@ def code(value: Any) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A pipe table; the cells are Markdown already, *align* has one of ``l r c`` a column."""
+    """A pipe table; the cells are Markdown in which pipes are not escaped yet, *align* has ``l``, ``r`` or ``c``."""
     marks = {"l": "---", "r": "---:", "c": ":---:"}
     line = [marks[align[index]] if index < len(align) else "---" for index in range(len(header))]
-    body = [f"| {' | '.join(row)} |" for row in rows]
+    body = [f"| {' | '.join(cell.replace('|', BAR) for cell in row)} |" for row in rows]
     return "\n".join([f"| {' | '.join(header)} |", f"| {' | '.join(line)} |", *body])
 
 

@@ -1,0 +1,85 @@
+"""The packs themselves: frontmatter, role cards, and that each skill stands on its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
+
+NAMES = (
+    "csv-forecast", "fact-recall", "markdown-report-drafter", "plan-objective", "risk-forecast", "session-compactor",
+    "workspace-inventory",
+)  # fmt: skip
+EXTRAS = {"numpy", "sklearn", "matplotlib", "threadpoolctl"}
+ROLES = ("architect", "executor", "memory", "predictor", "scout")
+
+
+def frontmatter(file: Path) -> tuple[dict[str, Any], str]:
+    _, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(head), body
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_skill_says_what_it_is_in_its_frontmatter(name: str) -> None:
+    head, body = frontmatter(SKILLS / name / "SKILL.md")
+    assert set(head) == {"name", "description", "metadata"}
+    assert head["name"] == name
+    assert 1 <= len(head["description"]) <= 1024
+    assert "Use it" in head["description"]
+    assert set(head["metadata"]) == {"version", "tags", "roles", "entry"}
+    assert all(isinstance(value, str) for value in head["metadata"].values())
+    assert (SKILLS / name / head["metadata"]["entry"]).is_file()
+    assert set(head["metadata"]["roles"].split(",")) <= set(ROLES)
+    for section in ("## Inputs", "## Outputs", "## Method", "## Limits"):
+        assert section in body
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_skill_links_to_is_there(name: str) -> None:
+    folder = SKILLS / name
+    for target in re.findall(r"\]\(([^)]+)\)", (folder / "SKILL.md").read_text(encoding="utf-8")):
+        assert (folder / target).exists(), target
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_card_names_its_skills_default_first(role: str) -> None:
+    head, body = frontmatter(REPOSITORY / "roles" / role / "ROLE.md")
+    assert head["name"] == role
+    assert head["description"].strip()
+    assert set(head["limits"]) == {"turn_timeout_seconds", "max_attempts"}
+    for skill in head["skills"]:
+        metadata = frontmatter(SKILLS / skill / "SKILL.md")[0]["metadata"]
+        assert role in metadata["roles"].split(",")
+    for section in ("## How you work", "## What you hand over", "## What you never do"):
+        assert section in body
+
+
+@pytest.mark.parametrize("file", sorted(SKILLS.glob("*/scripts/*.py")), ids=lambda file: "/".join(file.parts[-3::2]))
+def test_a_skill_imports_only_its_own_folder_and_what_it_may(file: Path) -> None:
+    allowed = {"fireswarm", "yaml", "rapidfuzz", "pydantic", *EXTRAS, *sys.stdlib_module_names}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        for name in names if isinstance(node, ast.Import) or node.level == 0 else []:
+            top = name.split(".")[0]
+            assert top in allowed, name
+            assert top != "fireswarm" or name.startswith("fireswarm.contracts"), name
+            assert top not in EXTRAS or node.col_offset > 0, f"{name} is an extra: import it where it is used"
+            assert top not in {"socket", "http"}, name
+            assert name != "urllib.request", name
+
+
+def test_the_planner_the_scout_and_the_forecaster_name_a_place_alike(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a\n1\n")
+    planned = skill_module("plan-objective", "target").bucket_of
+    scouted = skill_module("workspace-inventory").bucket_of
+    assert planned(tmp_path) == scouted(tmp_path)
+    assert planned(table) == scouted(table) == skill_module("csv-forecast").bucket_of(None, table)
