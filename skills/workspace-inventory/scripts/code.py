@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _LONGEST_PARSED = 1_000_000
 """Characters handed to the parser: generated giants are measured by indentation instead."""
 
-_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_BRANCHES = frozenset({ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case})
+_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
+_IMPORTS = frozenset({ast.Import, ast.ImportFrom})
+_LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop, ast.Pass)
+"""Nodes with nothing to count below them: more than half of a tree, and not visited."""
+
 _RELATIVE_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*['"](\.{1,2}/[^'"]{1,200})['"]""")
 
 
@@ -55,13 +60,19 @@ def _measure_python(tree: ast.Module) -> CodeMeasure:
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
     while stack:
         node, owner = stack.pop()
-        if isinstance(node, _FUNCTIONS):
+        kind = type(node)
+        if kind in _FUNCTIONS:
             counts.append(1)
             names.append(getattr(node, "name", "<lambda>"))
             owner = len(counts) - 1
-        counts[owner] += _decisions(node)
-        imports |= _imported(node)
-        stack.extend((child, owner) for child in ast.iter_child_nodes(node))
+        if kind in _BRANCHES:
+            counts[owner] += 1
+        elif kind in _IMPORTS:
+            imports |= _imported(node)
+        else:
+            counts[owner] += _decisions(node)
+        for child in _children(node):
+            stack.append((child, owner))
     worst = max(range(len(counts)), key=lambda index: (counts[index], names[index]))
     return CodeMeasure(
         complexity=sum(counts) - len(counts) + 1,
@@ -72,14 +83,21 @@ def _measure_python(tree: ast.Module) -> CodeMeasure:
     )
 
 
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            for entry in value:
+                if isinstance(entry, ast.AST) and not isinstance(entry, _LEAVES):
+                    yield entry
+        elif isinstance(value, ast.AST) and not isinstance(value, _LEAVES):
+            yield value
+
+
 def _decisions(node: ast.AST) -> int:
-    if isinstance(node, _BRANCHES):
-        return 1
     if isinstance(node, ast.BoolOp):
         return len(node.values) - 1
-    if isinstance(node, ast.comprehension):
-        return 1 + len(node.ifs)
-    return 0
+    return 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
 
 
 def _imported(node: ast.AST) -> set[str]:
