@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from google.api_core import exceptions
@@ -44,7 +45,7 @@ async def test_a_missing_document_reads_as_missing_with_a_read_time(client: Asyn
 
 
 async def test_create_and_update_times_are_those_of_the_commits(client: AsyncClient) -> None:
-    ref = client.document("c/d")
+    ref: Any = client.document("c/d")
     first = await ref.set({"a": 1})
     second = await ref.set({"a": 2})
     snapshot = await ref.get()
@@ -63,7 +64,7 @@ async def test_set_replaces_and_merge_keeps(client: AsyncClient) -> None:
 
 
 async def test_merge_with_chosen_fields_writes_only_those(client: AsyncClient) -> None:
-    ref = client.document("c/d")
+    ref: Any = client.document("c/d")
     await ref.set({"a": 1, "b": 1})
     await ref.set({"a": 2, "b": 3}, merge=["a"])
     assert (await ref.get()).to_dict() == {"a": 2, "b": 1}
@@ -163,7 +164,7 @@ async def test_a_write_that_changes_nothing_keeps_the_update_time(client: AsyncC
 
 
 async def test_an_integer_and_an_equal_double_are_different_content(client: AsyncClient) -> None:
-    ref = client.document("c/d")
+    ref: Any = client.document("c/d")
     first = await ref.set({"a": 1})
     second = await ref.set({"a": 1.0})
     assert second.update_time > first.update_time
@@ -225,7 +226,7 @@ async def test_add_makes_a_document_with_a_random_id(client: AsyncClient) -> Non
 
 
 async def test_a_deleted_document_can_be_created_again_as_a_new_one(client: AsyncClient) -> None:
-    ref = client.document("c/d")
+    ref: Any = client.document("c/d")
     first = await ref.create({"a": 1})
     await ref.delete()
     second = await ref.create({"b": 2})

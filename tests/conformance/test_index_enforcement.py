@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,9 @@ def tasks(client: AsyncClient) -> Any:
     return client.collection("tasks")
 
 
-ALLOWED = {
+type Make = Callable[[Any], Any]
+
+ALLOWED: dict[str, Make] = {
     "no condition": tasks,
     "one equality": lambda c: w(tasks(c), ("x", "==", 1)),
     "equalities merge": lambda c: w(tasks(c), ("x", "==", 1), ("y", "==", 2), ("z", "array_contains", 3)),
@@ -102,7 +104,7 @@ ALLOWED = {
     "names": lambda c: w(tasks(c), (FieldPath.document_id(), ">", c.document("tasks/a"))),
 }
 
-REFUSED = {
+REFUSED: dict[str, tuple[Make, dict[str, Any]]] = {
     "equality and order": (
         lambda c: w(tasks(c), ("x", "==", 1)).order_by("y"),
         {"collectionGroup": "tasks", "fields": [("x", UP), ("y", UP)]},
@@ -137,7 +139,7 @@ REFUSED = {
     ),
 }
 
-REFUSED_FIELDS = {
+REFUSED_FIELDS: dict[str, tuple[Make, str, dict[str, str]]] = {
     "exempt": (lambda c: w(tasks(c), ("blob", "==", 1)), "blob", {"queryScope": "COLLECTION", "order": UP}),
     "below an exempt map": (
         lambda c: tasks(c).order_by("blob.inner"),

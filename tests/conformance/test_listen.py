@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -84,7 +84,7 @@ def describe(kind: str, message: Any) -> str:
 
 
 @asynccontextmanager
-async def listening(client: AsyncClient) -> AsyncIterator[Listener]:
+async def listening(client: AsyncClient) -> AsyncGenerator[Listener]:
     listener = Listener(client)
     await listener.open()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 10
 
 
 @contextmanager
-def watching(target: Any) -> Iterator[queue.Queue[list[str]]]:
+def watching(target: Any) -> Generator[queue.Queue[list[str]]]:
     """Subscribe, and put what each callback tells into a queue."""
     told: queue.Queue[list[str]] = queue.Queue()
 

@@ -219,7 +219,7 @@ async def test_reads_at_a_past_moment_see_it(client: AsyncClient) -> None:
     first = await ref.set({"n": 1})
     await ref.set({"n": 2})
     await ref.delete()
-    then = first.update_time
+    then: Any = first.update_time
     assert (await ref.get(read_time=then)).get("n") == 1
     assert [s.get("n") async for s in client.collection("c").stream(read_time=then)] == [1]
     assert not (await ref.get()).exists
@@ -298,7 +298,7 @@ class TestTime:
         with Database.open(None, clock=lambda: now[0]) as db:
             client = connect(db)
             ref = client.document("c/a")
-            then = (await ref.set({"n": 1})).update_time
+            then: Any = (await ref.set({"n": 1})).update_time
             now[0] += 200 * 10**9
             await ref.set({"n": 2})
             assert (await ref.get(read_time=then)).get("n") == 1

@@ -229,6 +229,8 @@ class ListenStream:
 
     def publish(self, touched: dict[int, tuple[Target, list[Change]]], commit_us: int) -> None:
         """Tell what a commit changed in the touched targets."""
+        if self._failure is not None:
+            return
         if len(self._outbox) > BACKLOG_MAX_MESSAGES:
             self._outbox.clear()
             self.fail(Unavailable("The listener fell too far behind; resume it."))

@@ -239,14 +239,14 @@ async def check(data: dict[str, Any], changes: dict[str, Any], questions: list[A
 def test_queries_answer_what_the_model_does(
     data: dict[str, Any], changes: dict[str, Any], questions: list[Ask]
 ) -> None:
-    RUNNER.run(check(data, changes, questions))
+    loop.run(check(data, changes, questions))
 
 
-RUNNER: asyncio.Runner
+loop: asyncio.Runner
 
 
 @pytest.fixture(autouse=True, scope="module")
 def runner() -> Any:
-    global RUNNER
-    with asyncio.Runner() as RUNNER:  # one loop for all examples: making one costs more than an example
+    global loop
+    with asyncio.Runner() as loop:  # one loop for all examples: making one costs more than an example
         yield

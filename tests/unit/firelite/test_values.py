@@ -49,12 +49,20 @@ def vector(values: list[float]) -> Any:
     return mapping({"__type__": Value(string_value="__vector__"), "value": array([number(float(v)) for v in values])})
 
 
+def moment(seconds: int, micros: int) -> Any:
+    return Value(timestamp_value=Timestamp(seconds=seconds, nanos=micros * 1000))
+
+
+def point(latitude: float, longitude: float) -> Any:
+    return Value(geo_point_value=LatLng(latitude=latitude, longitude=longitude))
+
+
 SCALARS = st.one_of(
     st.just(Value(null_value=0)),
     st.booleans().map(lambda b: Value(boolean_value=b)),
     NUMBERS.map(number),
     st.builds(
-        lambda s, n: Value(timestamp_value=Timestamp(seconds=s, nanos=n * 1000)),
+        moment,
         st.integers(-62135596800, 253402300799),
         st.integers(0, 999_999),
     ),
@@ -64,7 +72,7 @@ SCALARS = st.one_of(
         lambda parts: Value(reference_value="/".join(parts))
     ),
     st.builds(
-        lambda a, b: Value(geo_point_value=LatLng(latitude=a, longitude=b)),
+        point,
         st.floats(-90, 90),
         st.floats(-180, 180),
     ),
