@@ -2,6 +2,9 @@
 
 Opens the store that the settings ask for, and puts the kit together. The embedded store is one file: the
 first process opens it, and every other one finds through the file's lock where that process serves it.
+
+Google's client and the embedded store are imported where they are first used: they cost most of a second,
+and ``swarm --help`` needs neither.
 """
 
 from __future__ import annotations
@@ -14,19 +17,14 @@ import uuid
 from collections.abc import AsyncGenerator
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
-from google.auth.exceptions import DefaultCredentialsError
-from google.cloud.firestore_v1 import AsyncClient
 
 from fireswarm.board import Board, BoardRules
 from fireswarm.clocks import ServerClock
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
-from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import DataFileInUse, FireliteError
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.server import Server
 from fireswarm.kit import Kit
 from fireswarm.mailbox import HandoffPolicy, Mailbox
 from fireswarm.memory import Memory
@@ -34,9 +32,11 @@ from fireswarm.ports import Clock, Store
 from fireswarm.rolecards import RoleCard, load_roles
 from fireswarm.settings import Settings
 from fireswarm.skills.catalog import Catalog, load_catalog
-from fireswarm.stores.blobs import FsspecBlobs
-from fireswarm.stores.channel import close
-from fireswarm.stores.firestore import FirestoreStore
+
+if TYPE_CHECKING:
+    from google.cloud.firestore_v1 import AsyncClient
+
+    from fireswarm.firelite.database import Database
 
 LOCAL_PROJECT = "fireswarm-local"
 """Project id on firelite and on Google's emulator; neither checks it."""
@@ -71,6 +71,8 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 
 def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None = None) -> Kit:
     """Put the kit together over an open store."""
+    from fireswarm.stores.blobs import FsspecBlobs
+
     roles, catalog, policy = load_swarm(settings)
     rules = BoardRules(
         lease_seconds=settings.leases.lease_seconds,
@@ -96,6 +98,9 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
 
 def open_database(settings: Settings, *, memory: bool = False) -> Database:
     """Open the embedded store's file with index enforcement on; StoreError says who holds it otherwise."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.indexes import IndexSet
+
     indexes = IndexSet.load(data_path(settings, INDEXES_FILE))
     path = None if memory else settings.path(settings.store.data)
     try:
@@ -117,6 +122,8 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
     if settings.store.uri not in ("embedded", "memory"):
         yield settings.store.uri
         return
+    from fireswarm.firelite.server import Server
+
     try:
         database = open_database(settings, memory=settings.store.uri == "memory")
     except DataFileInUse as held:
@@ -133,6 +140,8 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
 @contextlib.asynccontextmanager
 async def open_kit(settings: Settings) -> AsyncGenerator[Kit]:
     """Open the store that the settings ask for and yield the kit over it."""
+    from fireswarm.stores.firestore import FirestoreStore
+
     clock = ServerClock()
     async with open_client(settings) as client:
         yield make_kit(settings, FirestoreStore(client, clock), clock)
@@ -141,6 +150,9 @@ async def open_kit(settings: Settings) -> AsyncGenerator[Kit]:
 @contextlib.asynccontextmanager
 async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
     """Yield the official client, connected to whatever the settings name."""
+    from fireswarm.firelite.inprocess import connect
+    from fireswarm.stores.channel import close
+
     uri = settings.store.uri
     if uri in ("embedded", "memory"):
         try:
@@ -168,6 +180,8 @@ def _elsewhere(held: DataFileInUse) -> str:
 
 
 def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
+    from google.cloud.firestore_v1 import AsyncClient
+
     host = uri.removeprefix("firelite://")
     if ":" not in host:
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
@@ -179,6 +193,9 @@ def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
 def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
     if uri != "firestore":
         raise ConfigError(f"store {uri!r} is not known: use embedded, memory, firelite://HOST:PORT or firestore")
+    from google.auth.exceptions import DefaultCredentialsError
+    from google.cloud.firestore_v1 import AsyncClient
+
     try:
         return AsyncClient(project=settings.store.project, database=settings.store.database)
     except (DefaultCredentialsError, OSError) as error:

@@ -1,6 +1,6 @@
 """``python -m fireswarm.cli`` is ``swarm``."""
 
-from fireswarm.cli.main import main
+from fireswarm.cli import main
 
 if __name__ == "__main__":
     main()

@@ -11,10 +11,6 @@ import typer
 from fireswarm.cli.common import AsJson, Root, console, print_json, run_async, settings_for, table
 from fireswarm.cli.fleet import until_signal
 from fireswarm.errors import InvalidInput
-from fireswarm.firelite import admin
-from fireswarm.firelite.database import Database
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.server import Server
 
 app = typer.Typer(help="The embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
 
@@ -40,6 +36,10 @@ def serve(
     root: Root = Path(),
 ) -> None:
     """Serve Firestore's protocol on loopback for any official client, until interrupted."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.indexes import IndexSet
+    from fireswarm.firelite.server import Server
+
     path = None if memory else _path(root, data)
 
     async def main() -> None:
@@ -57,6 +57,9 @@ def serve(
 @app.command()
 def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> None:
     """Documents and bytes by collection."""
+    from fireswarm.firelite import admin
+    from fireswarm.firelite.database import Database
+
     with Database.open(_path(root, data)) as database:
         found = admin.stats(database)
     if as_json:
@@ -76,6 +79,9 @@ def export(
     root: Root = Path(),
 ) -> None:
     """Write every document, with exact types, to a file."""
+    from fireswarm.firelite import admin
+    from fireswarm.firelite.database import Database
+
     with Database.open(_path(root, data)) as database:
         count = admin.export_jsonl(database, target)
     console.print(f"exported {count:,} documents to {target}")
@@ -88,6 +94,9 @@ def import_(
     root: Root = Path(),
 ) -> None:
     """Read documents from an exported file."""
+    from fireswarm.firelite import admin
+    from fireswarm.firelite.database import Database
+
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file that `swarm store export` wrote")
     with Database.open(_path(root, data)) as database:
@@ -100,6 +109,9 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, data: Data = None, root: Root = Path()
 ) -> None:
     """Delete every document of the embedded store."""
+    from fireswarm.firelite import admin
+    from fireswarm.firelite.database import Database
+
     path = _path(root, data)
     if not yes:
         typer.confirm(f"delete every document in {path}?", abort=True)
