@@ -82,7 +82,11 @@ def done(summary: str = "done", **fields: Any) -> Done:
 
 @contextlib.asynccontextmanager
 async def open_swarm(
-    *, rules: BoardRules | None = None, database: Database | None = None, clock: VirtualClock | None = None, **settings: Any
+    *,
+    rules: BoardRules | None = None,
+    database: Database | None = None,
+    clock: VirtualClock | None = None,
+    **settings: Any,
 ) -> AsyncGenerator[Swarm]:
     """Open a swarm on a database (in memory unless one is given)."""
     clock = clock or VirtualClock()

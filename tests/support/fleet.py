@@ -1,0 +1,107 @@
+"""A real fleet for tests: `swarm up` as a process over a folder of role cards and skills made for the test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import yaml
+
+ROLES = ("architect", "executor", "memory", "predictor", "scout")
+
+
+def lay_out(root: Path, skills: Mapping[str, str], *, settings: Mapping[str, Any]) -> None:
+    """Write role cards (every role may use every skill), skills with the given code, and swarm.yaml."""
+    for role in ROLES:
+        card = root / "roles" / role / "ROLE.md"
+        card.parent.mkdir(parents=True)
+        header = {"name": role, "description": f"{role} of a test", "skills": list(skills)}
+        card.write_text(f"---\n{yaml.safe_dump(header)}---\nA role of a test.\n")
+    for name, code in skills.items():
+        folder = root / "skills" / name / "scripts"
+        folder.mkdir(parents=True)
+        (folder / "skill.py").write_text(textwrap.dedent(code))
+        header = {"name": name, "description": f"{name} of a test", "metadata": {"entry": "scripts/skill.py"}}
+        (folder.parent / "SKILL.md").write_text(f"---\n{yaml.safe_dump(header)}---\n# {name}\n")
+    (root / "mailbox").mkdir()
+    (root / "mailbox" / "policy.yaml").write_text("routes: {'*': ['*']}\n")
+    (root / "swarm.yaml").write_text(yaml.safe_dump(dict(settings)))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a fleet: nothing of the caller's that would point it at another store."""
+    ignored = ("FIRESTORE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT")
+    return {key: value for key, value in os.environ.items() if key not in ignored and not key.startswith("FIRESWARM_")}
+
+
+@contextmanager
+def swarm_up(root: Path, *arguments: str) -> Iterator[psutil.Process]:
+    """Run `swarm up` in *root*; afterwards nothing that it started is left."""
+    with (root / "up.log").open("wb") as log:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "fireswarm.cli", "up", *arguments],
+            cwd=root,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    process = psutil.Process(started.pid)
+    try:
+        yield process
+    finally:
+        family = [process, *process.children(recursive=True)] if process.is_running() else []
+        for member in family:
+            with_signal(member, signal.SIGCONT)
+        started.send_signal(signal.SIGTERM)
+        try:
+            started.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait(timeout=5)
+        for member in family:
+            with_signal(member, signal.SIGKILL)
+
+
+def with_signal(process: psutil.Process, number: signal.Signals) -> bool:
+    """Send a signal to a process of ours; False when it is gone already."""
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return False
+    return True
+
+
+def role_processes(up: psutil.Process) -> list[psutil.Process]:
+    """The role processes that `swarm up` runs now."""
+    found: list[psutil.Process] = []
+    for child in up.children():
+        try:
+            if "role" in child.cmdline():
+                found.append(child)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+async def until(condition: Any, *, seconds: float, every: float = 0.05, what: str = "it") -> None:
+    """Wait for an async condition about other processes, where there is no event to wait for."""
+    with anyio.move_on_after(seconds):
+        while not await condition():
+            await _tick(every)
+        return
+    raise AssertionError(f"{what} did not happen within {seconds} s")
+
+
+async def _tick(seconds: float) -> None:
+    with anyio.move_on_after(seconds):
+        await anyio.Event().wait()
