@@ -21,6 +21,8 @@ from .target import LEAST_LABELLED, Target, choose_target, read_target
 
 LEVEL = 0.8
 SMALL_ROWS = 100
+MOST_CLASSES = 30
+MOST_WARNINGS = 40
 SHOWN, WRITTEN = 20, 5_000
 MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') is needed."
 
@@ -80,7 +82,8 @@ def _warnings(table: Table, columns: list[Column], features: list[Column], targe
             found.append(f"{column.name} is missing in {column.missing} of {len(table.rows)} rows.")
     if len(target.labelled) < SMALL_ROWS:
         found.append(f"Only {len(target.labelled)} labelled rows: every figure here is uncertain.")
-    return found + leaks(table, features, target.labelled, target.answers)
+    found = leaks(table, features, target.labelled, target.answers) + found
+    return [*found[:MOST_WARNINGS], f"{len(found) - MOST_WARNINGS} more."] if len(found) > MOST_WARNINGS else found
 
 
 def _level(given: Any) -> float:
@@ -109,6 +112,8 @@ def _baseline_only(target: Target, features: list[Column], warnings: list[str]) 
         reason = f"{len(target.labelled)} labelled rows are too few to learn from; {LEAST_LABELLED} are needed."
     elif not features:
         reason = "No column besides the target is usable: identifiers, constants and empty columns say nothing."
+    elif target.task == "classification" and len(classes) > MOST_CLASSES:
+        reason = f"{target.name} has {len(classes)} different values: it is a text or an identifier, not a class."
     elif target.task == "classification" and min(classes.values()) < 4:
         rare = min(classes, key=lambda kind: (classes[kind], str(kind)))
         reason = f"The class {rare!r} has {classes[rare]} rows; 4 are needed to learn, calibrate and check."
@@ -121,10 +126,11 @@ def _baseline_only(target: Target, features: list[Column], warnings: list[str]) 
 def _baseline(target: Target) -> Outcome:
     if target.task == "classification":
         counts = Counter(str(answer) for answer in target.answers)
-        shares = {kind: rounded(count / len(target.answers)) for kind, count in sorted(counts.items())}
+        most = [kind for kind, _ in counts.most_common(MOST_CLASSES)]
+        shares = {kind[:60]: rounded(counts[kind] / len(target.answers)) for kind in sorted(most)}
         best = max(shares, key=lambda kind: (shares[kind], kind))
         forecasts = [{"row": row + 1, "forecast": best, "probability": shares} for row in target.open_rows]
-        return Outcome("class frequencies", {"classes": dict(sorted(counts.items()))}, forecasts, [], [])
+        return Outcome("class frequencies", {"classes": len(counts)}, forecasts, [], [])
     ordered = sorted(float(answer) for answer in target.answers)
     low, middle, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.1, 0.5, 0.9))
     forecasts = [{"row": row + 1, "forecast": middle, "low": low, "high": high} for row in target.open_rows]

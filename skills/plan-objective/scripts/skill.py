@@ -13,6 +13,9 @@ from .review import review
 from .target import Target, TargetMissing, find_target, keywords_of
 from .templates import TemplateBroken, load_templates
 
+PASSED_ON = ("target", "task", "exclude", "level", "shard_files", "max_files", "max_commits")
+"""Keys of the objective's context that templates may hand on to tasks as they are."""
+
 
 def run(request: SkillRequest) -> SkillResult:
     """Plan on the first turn, review on the second."""
@@ -27,7 +30,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _plan(request: SkillRequest) -> SkillResult:
-    target = find_target(request.context, request.answers, request.objective)
+    target = find_target(request)
     matches = rank_templates(load_templates(), request.objective, target)
     if target is None:
         return _ask_for_path("The objective names no folder or file. Which one is it about?")
@@ -71,8 +74,7 @@ def _values(request: SkillRequest, target: Target) -> dict[str, Any]:
         "name": target.path.name or str(target.path),
         "bucket": target.bucket,
         "keywords": keywords_of(request.objective, target),
-        "target": known.get("target"),
-        "shard_files": known.get("shard_files"),
+        **{name: known.get(name) for name in PASSED_ON},
     }
 
 
@@ -81,7 +83,7 @@ def _plan_artifact(chosen: Match, tasks: list[PlannedTask], waves: list[list[str
         "template": chosen.template.name,
         "scores": {match.template.name: match.score for match in matches},
         "reasons": list(chosen.reasons),
-        "steps": waves,
+        "steps": [", ".join(wave) for wave in waves],
         "tasks": [
             {
                 "key": task.key,

@@ -7,8 +7,10 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.skill import SkillRequest
 
 _QUOTED = re.compile(r"""["'`]([^"'`]{2,400})["'`]""")
 _ABSOLUTE = re.compile(r"(?:(?<=\s)|^)((?:~|/|file:///)[^\s,;:!?\"'`]{1,400})")
@@ -46,11 +48,15 @@ def bucket_of(path: Path) -> str:
     return ("folder:" if path.is_dir() else "file:") + digest
 
 
-def find_target(context: dict[str, Any], answers: dict[str, Any], objective: str) -> Target | None:
-    """The target given as an answer, in the context, or named in the objective; None when there is none."""
-    for given in (answers.get("path"), context.get("path"), context.get("csv")):
+def find_target(request: SkillRequest) -> Target | None:
+    """The target given as an answer, in the context, as an attachment, or named in the objective."""
+    context, objective = request.context, request.objective
+    for given in (request.answers.get("path"), context.get("path"), context.get("csv")):
         if given:
             return _at(str(given), required=True)
+    for attachment in request.attachments:
+        if attachment.uri.startswith(("file://", "/")):
+            return _at(attachment.uri, required=True)
     for named in [*_QUOTED.findall(objective), *_ABSOLUTE.findall(objective)]:
         if named.startswith(("~", "/", "file:///")):
             target = _at(named.rstrip(".)"), required=False)

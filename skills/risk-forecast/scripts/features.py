@@ -56,6 +56,11 @@ def histories_until(history: dict[str, Any], until: float) -> dict[str, FileHist
     return found
 
 
+def last_time(history: dict[str, Any]) -> float:
+    """The latest commit time; after a rebase the last commit need not have it."""
+    return max(float(commit["time"]) for commit in history["commits"])
+
+
 def learned_row(
     path: str, file: FileHistory | None, lines: int | None, complexity: int | None, at: float
 ) -> list[float]:

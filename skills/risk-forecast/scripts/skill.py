@@ -14,7 +14,7 @@ from fireswarm.contracts.envelope import Artifact, Signal
 from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult, SkillState
 
 from . import supervised
-from .features import fixed_between, histories_until, scored_files
+from .features import fixed_between, histories_until, last_time, scored_files
 from .metrics import auc
 from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
@@ -92,7 +92,7 @@ def _rank_route(
     evaluation: dict[str, Any],
 ) -> Forecast:
     tests_known = bool(inventory.get("totals", {}).get("test_files"))
-    now = history["commits"][-1]["time"] if history else 0.0
+    now = last_time(history) if history else 0.0
     columns = table_of(records, histories_until(history, now) if history else {}, tests_known=tests_known)
     scores, draws = score_ranks(records, columns, seed)
     backtest = backtest_ranks(history)
@@ -124,7 +124,7 @@ def backtest_ranks(history: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     split = history["splits"][-1]
     paths = sorted(path for path, measured in split["files"].items() if measured[1] is not None)
-    fixed = fixed_between(history, split["time"], history["commits"][-1]["time"])
+    fixed = fixed_between(history, split["time"], last_time(history))
     labels = [path in fixed for path in paths]
     if sum(labels) < 3:
         return {}

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from .features import LEARNED, FileHistory, fixed_between, histories_until, learned_row
+from .features import LEARNED, FileHistory, fixed_between, histories_until, last_time, learned_row
 from .metrics import auc, brier, calibration, quantile
 from .ranked import BAND, TOP, Scored, rounded
 
@@ -59,7 +59,7 @@ def judge(history: dict[str, Any] | None) -> Verdict:
     if history is None or len(history.get("splits", ())) < 2:
         return Verdict(False, "the history is too short to be cut into a learning and a checking part", {})
     first, second = history["splits"][:2]
-    end = history["commits"][-1]["time"]
+    end = last_time(history)
     train = stretch(history, first, second["time"])
     held_out = stretch(history, second, end)
     shortage = _shortage(train, held_out)
@@ -134,7 +134,7 @@ def forecast(
         verdict.train.rows + verdict.held_out.rows,
         verdict.train.labels + verdict.held_out.labels,
     )
-    now = history["commits"][-1]["time"]
+    now = last_time(history)
     histories = histories_until(history, now)
     rows = [
         learned_row(record["path"], histories.get(record["path"]), record.get("lines"), record.get("complexity"), now)

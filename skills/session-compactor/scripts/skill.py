@@ -32,14 +32,8 @@ def run(request: SkillRequest) -> SkillResult:
     sentences = summarise(gather(request), asked(request), room - len(head) - 20)
     text = (head + _body(sentences))[:room]
     counts = f"{verdicts['new']} new, {verdicts['changed']} changed, {verdicts['confirmed']} confirmed facts"
-    value = {
-        "text": text,
-        "objective": asked(request)[:500],
-        "facts": {verdict: verdicts[verdict] for verdict in ("new", "changed", "confirmed")},
-        "changes": [_entry(change) for change in changes if change.verdict == "changed"][:_LISTED_CHANGES],
-    }
     summary = f"Compacted {len(artifacts)} artifacts into {len(text)} characters; {counts}."
-    artifact = Artifact(type="session_summary", name="session summary", summary=summary, value=value, mime="text/plain")
+    artifact = Artifact(type="session_summary", name="session summary", summary=summary, value=text, mime="text/plain")
     return SkillResult(
         summary=summary,
         artifacts=(artifact,),
@@ -73,18 +67,8 @@ def _body(sentences: list[Sentence]) -> str:
 
 def _sentence(change: Change) -> str:
     before = change.before.value if change.before is not None else None
-    return f"{change.fact.key}: {_short(before)} -> {_short(change.fact.value)}"
-
-
-def _entry(change: Change) -> dict[str, Any]:
-    before = change.before
-    return {
-        "bucket": change.fact.bucket,
-        "key": change.fact.key,
-        "before": None if before is None else before.value,
-        "now": change.fact.value,
-        "known_from": "" if before is None else before.source,
-    }
+    source = f" (known from {change.before.source})" if change.before is not None and change.before.source else ""
+    return f"{change.fact.key}: {_short(before)} -> {_short(change.fact.value)}{source}"
 
 
 def _short(value: Any) -> str:

@@ -119,8 +119,9 @@ def _describe_text(root: Path, path: str, head: bytes, size: int) -> Record:
     if is_code(language):
         record |= _describe_code(text, language)
     if language == "Markdown":
-        record |= _bounded("headings", headings_of(clipped), MAX_HEADINGS)
-        record |= _bounded("links", links_of(root, path, clipped), MAX_LINKS)
+        headings = [found | {"text": redact(found["text"])} for found in headings_of(clipped)]
+        links = [found | {"target": redact(found["target"])} for found in links_of(root, path, clipped)]
+        record |= _bounded("headings", headings, MAX_HEADINGS) | _bounded("links", links, MAX_LINKS)
     terms = prose_terms(clipped) if is_prose(language) else code_terms(clipped) if is_code(language) else Counter[str]()
     if terms:
         ranked = sorted(terms.items(), key=lambda item: (-item[1], item[0]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import importlib.util
+import json
+import math
 import os
 import subprocess
 import sys
@@ -37,7 +39,29 @@ def run_skill(name: str, request: SkillRequest) -> SkillResult:
     """Run a skill on *request* in this process."""
     result: Any = skill_module(name).run(request)
     assert isinstance(result, SkillResult)
+    for artifact in result.artifacts:
+        assert_storable(artifact.value, artifact.type)
+        assert len(json.dumps(artifact.value)) <= 16_384, f"the value of {artifact.type} does not fit a document"
+    for fact in result.facts:
+        assert_storable(fact.value, fact.key)
     return result
+
+
+def assert_storable(value: Any, place: str) -> None:
+    """Fail on what a Firestore document cannot hold: a list in a list, an empty or reserved key, infinity."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            assert isinstance(key, str), place
+            assert key, place
+            assert not (key.startswith("__") and key.endswith("__")), place
+            assert_storable(entry, f"{place}.{key}")
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            assert not isinstance(entry, list | tuple), f"{place} holds a list in a list"
+            assert_storable(entry, place)
+    else:
+        assert value is None or isinstance(value, str | int | float | bool), place
+        assert not isinstance(value, float) or math.isfinite(value), place
 
 
 def kept(request: SkillRequest, result: SkillResult) -> tuple[Artifact, ...]:

@@ -84,10 +84,10 @@ def test_compaction_tells_new_changed_and_confirmed_apart(make_request: MakeRequ
     artifacts = (stated({"files": 12, "lines": 500, "share": 0.3, "tests": 3}),)
     context = {"bucket": BUCKET}
     result = run_skill("session-compactor", make_request(artifacts=artifacts, facts=known, context=context))
-    assert result.artifacts[0].value["facts"] == {"new": 2, "changed": 1, "confirmed": 2}
+    assert "2 new, 1 changed, 2 confirmed facts" in result.summary
     assert {fact.key for fact in result.facts if not fact.key.startswith("objective:")} == {"files", "tests"}
-    assert "files: 10 -> 12" in result.artifacts[0].value["text"]
-    assert result.artifacts[0].value["changes"][0]["known_from"] == "task-old"
+    assert "files: 10 -> 12 (known from task-old)" in result.artifacts[0].value
+    assert result.insights == ("files: 10 -> 12 (known from task-old)",)
 
 
 def test_facts_that_this_very_work_wrote_do_not_confirm_themselves(make_request: MakeRequest) -> None:
@@ -98,9 +98,9 @@ def test_facts_that_this_very_work_wrote_do_not_confirm_themselves(make_request:
         value={"facts": [{"bucket": BUCKET, "key": "files", "value": 10, "source": "scout-1"}]},
     )  # fmt: skip
     fresh = run_skill("session-compactor", make_request(artifacts=artifacts, facts=overwritten))
-    assert fresh.artifacts[0].value["facts"]["confirmed"] == 0
+    assert "0 confirmed" in fresh.summary
     later = run_skill("session-compactor", make_request(artifacts=(*artifacts, recalled), facts=overwritten))
-    assert later.artifacts[0].value["facts"]["changed"] == 1
+    assert "1 changed" in later.summary
 
 
 def test_the_outcome_of_the_objective_becomes_a_fact_that_can_be_recalled(
@@ -117,7 +117,7 @@ def test_the_outcome_of_the_objective_becomes_a_fact_that_can_be_recalled(
     objective = "Compact what was learned about x while answering: Why does the parser crash?"
     context = {"bucket": BUCKET, "keywords": [BUCKET, "parser"]}
     result = run_skill("session-compactor", make_request(objective=objective, context=context, artifacts=(artifact,)))
-    text = result.artifacts[0].value["text"]
+    text = result.artifacts[0].value
     assert "The parser module crashes on empty input in 12 files." in text
     assert "never quoted" not in text
     assert "about sources only" not in text
@@ -141,7 +141,7 @@ def test_the_summary_keeps_its_bound_and_its_sentences(texts: list[str], room: i
         children=(child,), context={"max_chars": room},
     )  # fmt: skip
     result = run_skill("session-compactor", request)
-    text = result.artifacts[0].value["text"]
+    text = result.artifacts[0].value
     assert len(text) <= min(room, 10_000)
     said = {" ".join(entry.split()) for entry in [*texts, "Done."]}
     lines = text.split("Findings:\n")[1].split("\n- ") if "Findings:" in text else []
@@ -154,7 +154,7 @@ def test_the_strongest_signals_and_what_answers_the_objective_survive_a_tight_bo
     request = make_request(
         objective="Why does the parser fail?", artifacts=artifacts, signals=noise, context={"max_chars": 600}
     )
-    text = run_skill("session-compactor", request).artifacts[0].value["text"]
+    text = run_skill("session-compactor", request).artifacts[0].value
     assert "The parser fails in 3 of 4 files." in text
     assert len(text) <= 600
 

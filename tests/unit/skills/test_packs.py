@@ -12,6 +12,9 @@ import pytest
 import yaml
 from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
 
+from fireswarm.rolecards import load_roles
+from fireswarm.skills.catalog import load_catalog
+
 NAMES = (
     "csv-forecast", "fact-recall", "markdown-report-drafter", "plan-objective", "risk-forecast", "session-compactor",
     "workspace-inventory",
@@ -45,6 +48,13 @@ def test_what_a_skill_links_to_is_there(name: str) -> None:
     folder = SKILLS / name
     for target in re.findall(r"\]\(([^)]+)\)", (folder / "SKILL.md").read_text(encoding="utf-8")):
         assert (folder / target).exists(), target
+
+
+def test_the_engine_finds_every_skill_and_role() -> None:
+    catalog = load_catalog([SKILLS])
+    assert set(NAMES) <= set(catalog.skills)
+    assert not catalog.left_out
+    assert set(ROLES) <= set(load_roles(REPOSITORY / "roles"))
 
 
 @pytest.mark.parametrize("role", ROLES)
