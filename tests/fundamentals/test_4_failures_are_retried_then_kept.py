@@ -82,7 +82,10 @@ async def test_a_task_whose_deadline_passed_is_not_started(swarm: Swarm) -> None
 
 async def test_a_blocked_task_gets_its_missing_input_and_runs_on(swarm: Swarm) -> None:
     task = await swarm.submit()
-    questions = (Question(name="path", description="Which folder?"), Question(name="depth", description="", type="integer"))
+    questions = (
+        Question(name="path", description="Which folder?"),
+        Question(name="depth", description="", type="integer"),
+    )
     await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.INPUT_REQUIRED, "which folder?", questions))
     with pytest.raises(InvalidInput, match="path is missing"):
         await swarm.board.answer(task.task_id, {"depth": 2})

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def swarm_up(root: Path, *arguments: str) -> Iterator[psutil.Process]:
+def swarm_up(root: Path, *arguments: str) -> Generator[psutil.Process]:
     """Run `swarm up` in *root*; afterwards nothing that it started is left."""
     with (root / "up.log").open("wb") as log:
         started = subprocess.Popen(

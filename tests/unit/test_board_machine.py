@@ -11,7 +11,6 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -214,6 +213,5 @@ class BoardMachine(RuleBasedStateMachine):
 
 TestBoardMachine = BoardMachine.TestCase
 TestBoardMachine.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")

@@ -1,0 +1,85 @@
+"""The mailbox: small typed envelopes, claimed once, delivered again when a claimant dies, under a policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from fireswarm import queries
+from fireswarm.contracts.envelope import Artifact, Envelope, MailStatus, Signal, TaskRef, Trace
+from fireswarm.contracts.outcome import Handoff
+from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.task import TaskResult
+from fireswarm.errors import LeaseLost, PolicyRefused
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+ALL_MAIL = queries.newest("agent_mailbox", "created_at", 10)
+
+
+def envelope(number: int = 1, **fields: object) -> Envelope:
+    given: dict[str, object] = {
+        "envelope_id": f"e{number}",
+        "task": TaskRef(task_id="t1", assigned_to="predictor"),
+        "session_hash": "s1",
+        "trace": Trace(chain_id="c1", step=1),
+    }
+    return Envelope.model_validate(given | fields)
+
+
+async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: Swarm) -> None:
+    await swarm.submit("plan", role="architect")
+    held = await swarm.claim_one(role="architect")
+    result = TaskResult(
+        artifacts=(Artifact(type="plan", value={"steps": 1}),), signals=(Signal(name="x", strength=0.5),)
+    )
+    handoff = Handoff(
+        (PlannedTask(key="look", assigned_to="scout", objective="look"),), result=result, notes="mind the gap"
+    )
+    births = swarm.board.births(held, handoff)
+    also = swarm.kit.mailbox.handoffs(held.task, births, result, handoff.notes)
+    await swarm.board.settle(held, handoff, also)
+    child = await swarm.claim_one(role="scout")
+    opened = await swarm.kit.mailbox.open(child.task, child.owner, child.epoch)
+    assert opened is not None
+    assert (opened.artifacts, opened.signals, opened.notes) == (result.artifacts, result.signals, "mind the gap")
+    assert (opened.trace.chain_id, opened.trace.step) == (held.task.task_id, 1)
+    await swarm.board.settle(
+        child,
+        Handoff((PlannedTask(key="n", assigned_to="memory", objective="n"),)),
+        swarm.kit.mailbox.opened(child.task),
+    )
+    assert (await swarm.store.get(f"agent_mailbox/{child.task.task_id}")).data["status"] == "read"
+
+
+async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swarm: Swarm) -> None:
+    mailbox = swarm.kit.mailbox
+    await mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
+    [first] = await mailbox.claim("predictor", "predictor-1")
+    assert await mailbox.claim("predictor", "predictor-2") == []
+    await swarm.clock.advance(61)
+    [second] = await mailbox.claim("predictor", "predictor-2")
+    assert (second.epoch, second.message.deliveries) == (2, 1)
+    with pytest.raises(LeaseLost):
+        await mailbox.acknowledge(first)
+    await mailbox.acknowledge(second)
+    await swarm.clock.advance(61)
+    assert await mailbox.claim("predictor", "predictor-1") == []
+    [message] = await mailbox.read(ALL_MAIL)
+    assert message.status is MailStatus.READ
+
+
+async def test_sending_twice_delivers_once(swarm: Swarm) -> None:
+    for _ in range(2):
+        await swarm.kit.mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
+    assert len(await swarm.kit.mailbox.claim("predictor", "p")) == 1
+
+
+async def test_the_policy_says_who_may_hand_what_to_whom(swarm: Swarm) -> None:
+    for bad, fault in [
+        (envelope(task=TaskRef(task_id="t1", assigned_to="executor")), "scout may not hand work to executor"),
+        (envelope(trace=Trace(chain_id="c1", step=17)), "exceeds max_hops = 16"),
+        (envelope(notes="x" * 70_000), "more than max_envelope_bytes"),
+    ]:
+        with pytest.raises(PolicyRefused, match=fault):
+            await swarm.kit.mailbox.send(bad, "scout-1", bad.task.assigned_to, sender_role="scout")
+    assert await swarm.kit.mailbox.read(ALL_MAIL) == []

@@ -1,0 +1,147 @@
+"""The journal: a crash at any point repeats no finished step, and asks before it repeats a doubtful one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fireswarm.board import HeldLease
+from fireswarm.contracts.outcome import Released
+from fireswarm.contracts.run import MAX_RUN_EVENTS
+from fireswarm.errors import StepUncertain
+from fireswarm.journal import Journal, read_events
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+class Work:
+    """Three steps, counted; ``crash_at`` kills the process before or after a step's work."""
+
+    def __init__(self, crash_at: str = "") -> None:
+        self.executed: list[str] = []
+        self.crash_at = crash_at
+
+    async def step(self, name: str) -> dict[str, str]:
+        if self.crash_at == f"before {name}":
+            raise Crash
+        self.executed.append(name)
+        if self.crash_at == f"in {name}":
+            raise Crash
+        return {"made": name}
+
+    async def run(self, journal: Journal, *, idempotent: bool) -> list[Any]:
+        made = []
+        for name in ("one", "two", "three"):
+            made.append(
+                await journal.step(name, {"of": name}, lambda name=name: self.step(name), idempotent=idempotent)
+            )
+            if self.crash_at == f"after {name}":
+                raise Crash
+        return made
+
+
+async def die_and_reclaim(swarm: Swarm, crash_at: str, *, idempotent: bool) -> tuple[Work, HeldLease]:
+    await swarm.submit()
+    held = await swarm.claim_one("agent-a")
+    work = Work(crash_at)
+    with pytest.raises(Crash):
+        await work.run(await swarm.journal(held), idempotent=idempotent)
+    await swarm.clock.advance(61)
+    await swarm.board.sweep("scout")
+    return work, await swarm.claim_one("agent-b")
+
+
+async def reopened(swarm: Swarm, held: HeldLease) -> Journal:
+    """The journal of the next epoch, after this one gave the task back."""
+    await swarm.settle(held, Released())
+    return await swarm.journal(await swarm.claim_one("agent-b"))
+
+
+@pytest.mark.parametrize("name", ["one", "two", "three"])
+async def test_finished_steps_are_taken_from_the_journal(swarm: Swarm, name: str) -> None:
+    dead, held = await die_and_reclaim(swarm, f"after {name}", idempotent=False)
+    work = Work()
+    assert await work.run(await swarm.journal(held), idempotent=False) == [
+        {"made": step} for step in ("one", "two", "three")
+    ]
+    assert dead.executed + work.executed == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("where", ["before two", "in two"])
+async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm: Swarm, where: str) -> None:
+    _, held = await die_and_reclaim(swarm, where, idempotent=True)
+    work = Work()
+    await work.run(await swarm.journal(held), idempotent=True)
+    assert work.executed == ["two", "three"]
+
+
+@pytest.mark.parametrize("where", ["before two", "in two"])
+async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: Swarm, where: str) -> None:
+    _, held = await die_and_reclaim(swarm, where, idempotent=False)
+    work = Work()
+    with pytest.raises(StepUncertain, match="step 'two' .* may have taken effect"):
+        await work.run(await swarm.journal(held), idempotent=False)
+    assert work.executed == []
+
+
+async def test_changed_input_is_another_step(swarm: Swarm) -> None:
+    await swarm.submit()
+    journal = await swarm.journal(await swarm.claim_one())
+    work = Work()
+    for value in (1, 2):
+        await journal.step("same name", {"value": value}, lambda: work.step("x"), idempotent=True)
+    assert work.executed == ["x", "x"]
+
+
+async def test_a_failed_step_is_tried_again(swarm: Swarm) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await journal.step("one", {}, fail, idempotent=False)
+    await journal.flush()
+    again = await reopened(swarm, held)
+    work = Work()
+    await again.step("one", {}, lambda: work.step("one"), idempotent=False)
+    assert work.executed == ["one"]
+
+
+async def test_large_results_go_to_the_blob_store_and_come_back(swarm: Swarm) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    large = {"text": "x" * 50_000}
+
+    async def make() -> dict[str, str]:
+        return large
+
+    await (await swarm.journal(held)).step("big", {}, make, idempotent=True)
+    assert len(str(await swarm.run(held))) < 5_000
+    again = await reopened(swarm, held)
+    assert await again.step("big", {}, make, idempotent=True) == large
+    assert again.events[0]["type"] == "step_replayed"
+
+
+async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swarm) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    for number in range(3 * MAX_RUN_EVENTS):
+        journal.note("tick", number=number)
+        if number % 70 == 0:
+            await journal.flush()
+    await journal.flush()
+    run = await swarm.store.get(f"agent_runs/{held.run_id}")
+    assert len(run.data["events"]) <= MAX_RUN_EVENTS
+    assert [event["payload"]["number"] for event in await read_events(swarm.store, run)] == list(
+        range(3 * MAX_RUN_EVENTS)
+    )
