@@ -5,6 +5,7 @@ A ``Database`` belongs to one thread; its coroutines run on one event loop at a 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,14 @@ from typing import Self
 
 from fireswarm.firelite.clock import CommitClock
 from fireswarm.firelite.commit import written_names
-from fireswarm.firelite.errors import CorruptDataFile, FireliteError, InvalidArgument, ResourceExhausted, Unavailable
+from fireswarm.firelite.errors import (
+    Aborted,
+    CorruptDataFile,
+    FireliteError,
+    InvalidArgument,
+    ResourceExhausted,
+    Unavailable,
+)
 from fireswarm.firelite.group import CommitGroup, Outcome
 from fireswarm.firelite.indexes import IndexSet
 from fireswarm.firelite.lockfile import FileLock
@@ -168,6 +176,30 @@ class Database:
             return await self.group.submit(writes)
         finally:
             self.locks.release(owner)
+
+    def commit_each_now(self, writes: Sequence[WritePb]) -> list[Outcome | FireliteError]:
+        """Apply every write on its own, with one sync and without waiting: a locked document is Aborted.
+
+        For callers that block the event loop this runs on.
+        """
+        self.check_open()
+        staged: list[asyncio.Future[Outcome] | FireliteError] = []
+        for write in writes:
+            owner = Owner("A write")
+            if self.locks.try_acquire(owner, written_names([write]), exclusive=True):
+                staged.append(self.group.submit([write]))
+                self.locks.release(owner)
+            else:
+                staged.append(Aborted(f"{written_names([write])[0]} is locked by a transaction; retry."))
+        self.group.flush()
+        results: list[Outcome | FireliteError] = []
+        for item in staged:
+            if isinstance(item, FireliteError):
+                results.append(item)
+            else:
+                error = item.exception()
+                results.append(error if isinstance(error, FireliteError) else item.result())
+        return results
 
     async def _commit_transaction(
         self, transaction: Transaction, writes: Sequence[WritePb], names: Sequence[str]

@@ -1,25 +1,28 @@
 """The official AsyncClient on a database in this process, without sockets.
 
 Everything that leans on private names of google-cloud-firestore is in this module: the transport's stub table
-(``_stubs``, ``_wrapped_methods``), and the client's ``_transport`` and ``_firestore_api_internal``.
+(``_stubs``, ``_wrapped_methods``), and the client's ``_transport``, ``_firestore_api_internal`` and ``_sync_copy``.
 ``tests/unit/firelite/test_inprocess.py`` fails when a release renames one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
 from google.api_core import exceptions as core_exceptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud.firestore import AsyncClient
+from google.cloud.firestore import AsyncClient, Client
+from google.cloud.firestore_v1.bulk_writer import BulkWriter, BulkWriterOptions, SendMode
 from google.cloud.firestore_v1.services.firestore.async_client import FirestoreAsyncClient
 from google.cloud.firestore_v1.services.firestore.transports.base import FirestoreTransport
 from google.cloud.firestore_v1.services.firestore.transports.grpc_asyncio import FirestoreGrpcAsyncIOTransport
+from google.cloud.firestore_v1.types import firestore, write
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.errors import FireliteError, Unimplemented
+from fireswarm.firelite.errors import FireliteError, ResourceExhausted, Unavailable, Unimplemented
 from fireswarm.firelite.methods import METHODS, Method
 from fireswarm.firelite.service import Service
 from fireswarm.firelite.status import CODES
@@ -32,11 +35,73 @@ def connect(db: Database, project: str = DEFAULT_PROJECT, database: str = "(defa
 
     ``FIRESTORE_EMULATOR_HOST`` does not matter to it.
     """
-    client = AsyncClient(project=project, credentials=AnonymousCredentials(), database=database)
-    transport = InProcessTransport(Service(db))
-    setattr(client, "_transport", transport)  # noqa: B010 - pyright refuses the assignment of a private name
-    setattr(client, "_firestore_api_internal", FirestoreAsyncClient(transport=transport))  # noqa: B010 - as above
+    client = InProcessClient(project=project, credentials=AnonymousCredentials(), database=database)
+    client.attach(Service(db))
     return client
+
+
+class InProcessClient(AsyncClient):
+    """The official client, attached to a service instead of a channel."""
+
+    def attach(self, service: Service) -> None:
+        """Send everything to the service from now on."""
+        self._transport = InProcessTransport(service)
+        self._firestore_api_internal = DirectApi(service, self._transport)
+        # BulkWriter, and recursive_delete through it, send with a blocking copy of the client.
+        self._sync_copy = Client(project=self.project, credentials=self._credentials, database=self._database)
+        self._sync_copy._firestore_api_internal = _BlockingApi(service)  # pyright: ignore[reportPrivateUsage] - see above
+
+    def bulk_writer(self, options: BulkWriterOptions | None = None) -> BulkWriter:
+        """A BulkWriter that sends on the caller's thread: the database belongs to the event loop's."""
+        serial = dataclasses.replace(options or BulkWriterOptions(), mode=SendMode.serial)
+        return BulkWriter(client=self._to_sync_copy(), options=serial)
+
+
+class DirectApi(FirestoreAsyncClient):
+    """The generated client with a short way for commits: no wrapper messages, no retry machinery until it is needed.
+
+    Saves about 40 µs a commit, of some 300 µs that the official client takes by itself.
+    """
+
+    def __init__(self, service: Service, transport: FirestoreTransport) -> None:
+        super().__init__(transport=transport)
+        self._service = service
+
+    async def commit(self, request: Any = None, **options: Any) -> Any:
+        """Commit; errors that the client's policy retries go the long way round."""
+        if isinstance(request, dict) and options.keys() <= {"metadata"} and request.keys() <= _COMMIT_KEYS:
+            message = _CommitRequest(database=request["database"], transaction=request.get("transaction"))
+            message.writes.extend(map(_write_pb, request["writes"]))
+            try:
+                return firestore.CommitResponse.wrap(await self._service.commit(message))
+            except (ResourceExhausted, Unavailable):
+                pass
+            except FireliteError as error:
+                raise api_error(error) from None
+        return await super().commit(request, **options)
+
+
+class _BlockingApi:
+    """What a BulkWriter needs of the blocking client's API."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def batch_write(self, request: dict[str, Any], **_: Any) -> Any:
+        """BatchWrite, at once and without waiting: a locked document is ABORTED, which BulkWriter retries."""
+        message = firestore.BatchWriteRequest.pb(firestore.BatchWriteRequest(request))
+        try:
+            return firestore.BatchWriteResponse.wrap(self._service.batch_write_now(message))
+        except FireliteError as error:
+            raise api_error(error) from None
+
+    def __getattr__(self, name: str) -> Any:
+        raise api_error(Unimplemented(f"An in-process database has no blocking client (asked for {name})."))
+
+
+_CommitRequest: Any = firestore.CommitRequest.pb()
+_write_pb = write.Write.pb
+_COMMIT_KEYS = {"database", "writes", "transaction"}
 
 
 class InProcessTransport(FirestoreGrpcAsyncIOTransport):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.paths import SEGMENT_MAX_BYTES, is_reserved
 from fireswarm.firelite.protos import FieldsPb, ValuePb
@@ -58,6 +60,13 @@ def name_bytes(name: str) -> int:
     return len(relative.encode()) + 1 + _NAME_OVERHEAD_BYTES
 
 
+@lru_cache(maxsize=16_384)
+def _field_bytes(field: str) -> int:
+    """The size Firestore charges for a field name, 0 for one it refuses."""
+    length = len(field.encode())
+    return 0 if not length or length > SEGMENT_MAX_BYTES or is_reserved(field) else length + 1
+
+
 class _Audit:
     """One walk over a document."""
 
@@ -70,13 +79,13 @@ class _Audit:
     def fields(self, fields: FieldsPb, depth: int) -> int:
         size = 0
         for field, value in fields.items():
-            length = len(field.encode())
-            if not length or length > SEGMENT_MAX_BYTES or is_reserved(field):
+            length = _field_bytes(field)
+            if not length:
                 raise InvalidArgument(
                     f"Document {self.name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
                     f"{SEGMENT_MAX_BYTES} bytes."
                 )
-            size += length + 1 + self.value(field, value, depth)
+            size += length + self.value(field, value, depth)
         return size
 
     def value(self, field: str, value: ValuePb, depth: int) -> int:

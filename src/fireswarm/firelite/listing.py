@@ -34,9 +34,7 @@ async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outc
 
     Raises InvalidArgument when two writes touch one document: their order would be undefined.
     """
-    names = written_names(writes)
-    if len(set(names)) != len(names):
-        raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
+    check_distinct(writes)
 
     async def one(write: WritePb) -> Outcome | FireliteError:
         try:
@@ -45,6 +43,13 @@ async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outc
             return error
 
     return list(await asyncio.gather(*(one(write) for write in writes)))
+
+
+def check_distinct(writes: Sequence[WritePb]) -> None:
+    """Raise InvalidArgument when two writes touch one document."""
+    names = written_names(writes)
+    if len(set(names)) != len(names):
+        raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
 
 
 def page[T](items: Sequence[T], size: int, token: str) -> tuple[Sequence[T], str]:

@@ -62,15 +62,13 @@ class Service:
     async def batch_write(self, request: MessagePb) -> MessagePb:
         """BatchWrite: every write on its own, a status each."""
         _check_size(request)
-        response = BatchWriteResponse()
-        for outcome in await listing.write_each(self.database, request.writes):
-            if isinstance(outcome, FireliteError):
-                response.write_results.add()
-                response.status.add(code=CODES[outcome.code], message=outcome.message)
-            else:
-                response.write_results.append(outcome.results[0])
-                response.status.add()
-        return response
+        return _batch_response(await listing.write_each(self.database, request.writes))
+
+    def batch_write_now(self, request: MessagePb) -> MessagePb:
+        """BatchWrite for a caller that blocks the event loop: locked documents are ABORTED at once."""
+        _check_size(request)
+        listing.check_distinct(request.writes)
+        return _batch_response(self.database.commit_each_now(request.writes))
 
     async def begin_transaction(self, request: MessagePb) -> MessagePb:
         """BeginTransaction."""
@@ -269,6 +267,18 @@ class Service:
 def _commit_response(outcome: Outcome) -> MessagePb:
     response = CommitResponse(write_results=outcome.results)
     set_time(response.commit_time, outcome.commit_us)
+    return response
+
+
+def _batch_response(outcomes: Sequence[Outcome | FireliteError]) -> MessagePb:
+    response = BatchWriteResponse()
+    for outcome in outcomes:
+        if isinstance(outcome, FireliteError):
+            response.write_results.add()
+            response.status.add(code=CODES[outcome.code], message=outcome.message)
+        else:
+            response.write_results.append(outcome.results[0])
+            response.status.add()
     return response
 
 

@@ -13,7 +13,7 @@ from google.cloud.firestore_v1.services.firestore.transports.grpc_asyncio import
 
 import fireswarm.firelite as firelite
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.errors import FireliteError
+from fireswarm.firelite.errors import FireliteError, Unavailable
 from fireswarm.firelite.inprocess import InProcessTransport, api_error, connect
 from fireswarm.firelite.methods import METHODS
 from fireswarm.firelite.service import Service
@@ -63,17 +63,17 @@ async def test_a_retryable_error_is_retried_by_the_client() -> None:
         async def commit(self, request: Any) -> Any:
             self.calls += 1
             if self.calls == 1:
-                from fireswarm.firelite.errors import Unavailable
-
                 raise Unavailable("once")
             return await super().commit(request)
 
     with Database.open(None) as db:
         service = Flaky(db)
         client: Any = connect(db)
-        client._firestore_api_internal = FirestoreAsyncClient(transport=InProcessTransport(service))
+        client.attach(service)
         await client.document("c/a").set({"n": 1})
         assert service.calls == 2
+        await client.document("c/a").set({"n": 2}, timeout=5)  # the long way round
+        assert service.calls == 3
 
 
 def subclasses(cls: type[FireliteError]) -> list[type[FireliteError]]:
@@ -101,3 +101,46 @@ def test_the_public_names_resolve() -> None:
         assert getattr(firelite, name) is not None
     with pytest.raises(AttributeError):
         _ = firelite.nothing_of_the_kind  # pyright: ignore[reportAttributeAccessIssue] - it is not there
+
+
+async def test_the_async_bulk_writer_and_recursive_delete_stay_in_the_process() -> None:
+    with Database.open(None) as db:
+        client: Any = connect(db)
+        writer = client.bulk_writer()
+        for number in range(45):
+            writer.set(client.document(f"c/{number}"), {"n": number})
+            writer.set(client.document(f"c/{number}/deep/er"), {"n": number})
+        writer.close()
+        assert db.store.live == 90
+        assert await client.recursive_delete(client.collection("c")) == 90
+        assert db.store.live == 0
+
+
+async def test_a_bulk_write_to_a_locked_document_is_aborted_not_waited_for() -> None:
+    with Database.open(None) as db:
+        client: Any = connect(db)
+        failures: list[int] = []
+
+        def on_error(failure: Any, _: Any) -> bool:
+            failures.append(failure.code)
+            return False
+
+        transaction = client.transaction()
+        await transaction._begin()
+        await client.document("c/locked").get(transaction=transaction)
+        writer = client.bulk_writer()
+        writer.on_write_error(on_error)
+        writer.set(client.document("c/locked"), {})
+        writer.create(client.document("c/free"), {})
+        writer.create(client.document("c/none"), {})
+        writer.update(client.document("c/absent"), {"n": 1})
+        writer.close()
+        assert sorted(failures) == [5, 10]
+        assert db.store.live == 2
+
+
+def test_the_blocking_copy_of_an_in_process_client_reads_nothing() -> None:
+    with Database.open(None) as db:
+        blocking = connect(db)._to_sync_copy()  # pyright: ignore[reportPrivateUsage] - what BulkWriter calls
+        with pytest.raises(exceptions.MethodNotImplemented, match="batch_get_documents"):
+            blocking.document("c/a").get()
