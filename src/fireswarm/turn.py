@@ -5,6 +5,7 @@ Whatever goes wrong becomes an Outcome here; only cancellation passes through.
 
 from __future__ import annotations
 
+import json
 import shutil
 import traceback
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from fireswarm.board import HeldLease
 from fireswarm.contracts.documents import parse_task, task_path
 from fireswarm.contracts.envelope import Artifact, Envelope, Signal
 from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
-from fireswarm.contracts.run import RunStatus
+from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, LeaseLost, SkillFailed, StepUncertain, StoreError
@@ -29,6 +30,8 @@ from fireswarm.skills.catalog import Skill
 from fireswarm.skills.execute import run_skill
 
 WORKDIR_URI = "workdir:"
+STORED_VALUE = "application/vnd.fireswarm.value+json"
+"""Mime type of an artifact whose value was too large for a document and waits in the blob store."""
 
 
 class Ending(NamedTuple):
@@ -162,7 +165,10 @@ async def _child(child: Task, kit: Kit) -> ChildResult:
 
 
 async def _local(artifact: Artifact, kit: Kit) -> Artifact:
-    """An artifact as a skill's process can read it: its content in a local file."""
+    """An artifact as a skill's process can read it: its content in a local file, or its value in place."""
+    if artifact.mime == STORED_VALUE and artifact.uri is not None:
+        value = json.loads(await kit.blobs.get(artifact.uri))
+        return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
     if artifact.uri is None or artifact.uri.startswith("file://"):
         return artifact
     path = await kit.blobs.local_path(artifact.uri)
@@ -208,9 +214,21 @@ async def _published(result: SkillResult, task: Task, kit: Kit, workdir: Path) -
             name = artifact.uri.removeprefix(WORKDIR_URI)
             path = _file_in(workdir, name, artifact)
             update["uri"] = await kit.blobs.put_file(f"{task.session_hash}/{task.task_id}/{name}", path)
+        elif artifact.value is not None and artifact.uri is None:
+            update |= await _outsourced(artifact, task, kit, len(published))
         published.append(artifact.model_copy(update=update))
     shutil.rmtree(workdir, ignore_errors=True)
     return result.model_copy(update={"artifacts": tuple(published)})
+
+
+async def _outsourced(artifact: Artifact, task: Task, kit: Kit, number: int) -> dict[str, Any]:
+    """Where a large value goes: to the blob store, and back when the artifact is read."""
+    content = json.dumps(artifact.value).encode()
+    if len(content) <= MAX_INLINE_PAYLOAD_BYTES:
+        return {}
+    name = f"{task.session_hash}/{task.task_id}/{artifact.type}-{number}.json"
+    uri = await kit.blobs.put(name, content)
+    return {"value": None, "uri": uri, "mime": STORED_VALUE, "size_bytes": len(content)}
 
 
 def _file_in(workdir: Path, name: str, artifact: Artifact) -> Path:

@@ -1,0 +1,213 @@
+"""One worker at work: wakes up, settles, renews, stops when told, drains, and polls nothing while idle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.errors import StepUncertain
+from fireswarm.ports import Create
+from tests.support.swarm import Swarm
+from tests.support.working import Gate, eventually, with_skills, working
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_idle_worker_is_woken_by_the_listener(swarm: Swarm) -> None:
+    async with working(swarm.kit) as worker:
+        await swarm.clock.settle()
+        before = swarm.clock.now()
+        task = await swarm.submit(skill="noop")
+        await eventually(swarm, lambda: worker.settled == 1, "working on it")
+        assert swarm.clock.now() == before, "it waited for a sweep instead of the listener"
+    assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+async def test_an_idle_worker_costs_next_to_nothing(swarm: Swarm) -> None:
+    async with working(swarm.kit):
+        await swarm.clock.settle()
+        before = swarm.store.usage.copy()
+        await swarm.clock.advance(3600)
+        used = swarm.store.usage.minus(before)
+    assert used.reads <= 50_000 / 24 / 5
+    assert used.writes <= 20_000 / 24 / 5
+
+
+async def test_cancel_stops_the_running_turn_at_once(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.board.cancel(task.task_id, "changed my mind")
+        await eventually(swarm, lambda: not worker.running, "stopping")
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.summary) == (TaskStatus.CANCELED, "canceled: changed my mind")
+    assert gate.ended == 0
+    run = (await swarm.store.get(f"agent_runs/{task.task_id}.1")).data
+    assert run is not None
+    assert (run["status"], run["error"]) == ("error", "canceled: changed my mind")
+
+
+async def test_a_long_turn_keeps_its_lease(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        for _ in range(30):
+            await swarm.clock.advance(10)
+            assert (await swarm.board.sweep("scout")).queued == ()
+        gate.opened.set()
+        await eventually(swarm, lambda: worker.settled == 1, "settling")
+    assert ((await swarm.task(task.task_id)).status, gate.began) == (TaskStatus.DONE, 1)
+
+
+async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)):
+        task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 0.05})
+        with anyio.fail_after(5):
+            while (stored := await swarm.task(task.task_id)).status_reason is not StatusReason.RETRY_BACKOFF:
+                await anyio.lowlevel.checkpoint()
+    assert "longer than 0.05 s" in stored.summary
+
+
+async def test_draining_releases_what_cannot_be_finished(swarm: Swarm) -> None:
+    gate = Gate()
+    kit = with_skills(swarm, gate=gate)
+    kit = type(kit)(**{**_fields(kit), "settings": kit.settings.model_copy(update={"worker": _drain(kit, 0.05)})})
+    async with working(kit):
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.attempt, stored.lease) == (TaskStatus.QUEUED, 0, None)
+    [status] = await swarm.kit.memory.agents()
+    assert status.status == "stopped"
+
+
+def _fields(kit: Any) -> dict[str, Any]:
+    return {name: getattr(kit, name) for name in type(kit).__dataclass_fields__}
+
+
+def _drain(kit: Any, seconds: float) -> Any:
+    return kit.settings.worker.model_copy(update={"drain_seconds": seconds})
+
+
+async def test_a_skill_plans_asks_remembers_and_fails(swarm: Swarm) -> None:
+    async def many_faced(request: SkillRequest) -> SkillResult:
+        match request.context["face"]:
+            case "ask" if "path" not in request.answers:
+                question = Question(name="path", description="Which folder?")
+                return SkillResult(state=SkillState.INPUT_REQUIRED, summary="which?", questions=(question,))
+            case "ask":
+                return SkillResult(summary=f"looked at {request.answers['path']}")
+            case "learn":
+                fact = Fact(bucket="b", key="files", value=12, keywords=("files",))
+                return SkillResult(
+                    summary="learnt", facts=(fact,), artifacts=(Artifact(type="x", value=[[1, 2], [3]]),)
+                )
+            case "refuse":
+                return SkillResult(state=SkillState.FAILED, summary="cannot, ever")
+            case "crash":
+                raise ZeroDivisionError("by zero")
+            case "doubt":
+                raise StepUncertain("somebody has to look")
+            case _:
+                raise AssertionError
+
+    async with working(with_skills(swarm, many_faced=many_faced)) as worker:
+        faces = ("ask", "learn", "refuse", "crash", "doubt")
+        tasks = {face: await swarm.submit(face, skill="many-faced", context={"face": face}) for face in faces}
+        await eventually(swarm, lambda: worker.settled == 5, "working on all faces")
+        ends = {face: await swarm.task(task.task_id) for face, task in tasks.items()}
+        assert ends["ask"].status_reason is StatusReason.INPUT_REQUIRED
+        assert ends["learn"].result is not None
+        assert ends["learn"].result.artifacts[0].value == [[1, 2], [3]]
+        assert [fact.value for fact in await swarm.kit.memory.recall("s1", ["files"])] == [12]
+        assert await swarm.kit.memory.recall("s2", ["files"]) == [], "a fact crossed sessions"
+        assert (ends["refuse"].status_reason, ends["refuse"].error) == (StatusReason.DEAD_LETTER, "cannot, ever")
+        assert ends["crash"].status_reason is StatusReason.RETRY_BACKOFF
+        assert "ZeroDivisionError: by zero" in ends["crash"].summary
+        assert ends["doubt"].status_reason is StatusReason.ESCALATED
+        await swarm.board.answer(tasks["ask"].task_id, {"path": "/a"})
+        await eventually(swarm, lambda: worker.settled == 6, "running on")
+    assert (await swarm.task(tasks["ask"].task_id)).summary == "looked at /a"
+
+
+async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: Swarm) -> None:
+    async def overreach(request: SkillRequest) -> SkillResult:
+        planned = PlannedTask(key="x", assigned_to="executor", objective="x")
+        return SkillResult(state=SkillState.DELEGATING, summary="go", tasks=(planned,))
+
+    async with working(with_skills(swarm, overreach=overreach)) as worker:
+        task = await swarm.submit(skill="overreach")
+        await eventually(swarm, lambda: worker.settled == 1, "settling")
+    stored = await swarm.task(task.task_id)
+    assert stored.status_reason is StatusReason.DEAD_LETTER
+    assert "scout may not hand work to executor" in stored.summary
+    assert len(await swarm.board.list()) == 1
+
+
+async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swarm: Swarm) -> None:
+    async def huge(request: SkillRequest) -> SkillResult:
+        return SkillResult(summary="huge", insights=("x" * 1_100_000,))
+
+    async with working(with_skills(swarm, huge=huge)) as worker:
+        task = await swarm.submit(skill="huge")
+        await eventually(swarm, lambda: worker.settled == 1, "settling")
+    stored = await swarm.task(task.task_id)
+    assert stored.status_reason is StatusReason.DEAD_LETTER
+    assert task.task_id in stored.summary
+
+
+async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: Swarm) -> None:
+    seen: list[object] = []
+
+    async def make(request: SkillRequest) -> SkillResult:
+        return SkillResult(summary="made", artifacts=(Artifact(type="x", value=["y" * 100_000]),))
+
+    async def read(request: SkillRequest) -> SkillResult:
+        seen.extend(artifact.value for artifact in request.artifacts)
+        return SkillResult(summary="read")
+
+    async with working(with_skills(swarm, make=make, read=read)) as worker:
+        first = await swarm.submit("make", skill="make")
+        await swarm.submit("read", skill="read", depends_on=(first.task_id,))
+        await eventually(swarm, lambda: worker.settled == 2, "doing both")
+    assert seen == [["y" * 100_000]]
+    assert len(str(await swarm.raw(first.task_id))) < 5_000
+
+
+async def test_twins_end_done_with_the_same_artifacts(swarm: Swarm) -> None:
+    made = 0
+
+    async def make(request: SkillRequest) -> SkillResult:
+        nonlocal made
+        made += 1
+        return SkillResult(summary="made", artifacts=(Artifact(type="x", value=made),))
+
+    for twin in ("twin-1", "twin-2"):
+        fields = {"assigned_to": "scout", "status": "queued", "objective": "make one", "skill": "make"}
+        await swarm.store.commit([Create(f"agent_tasks/{twin}", fields)])
+    async with working(with_skills(swarm, make=make)) as worker:
+        await eventually(swarm, lambda: worker.settled == 3, "ending all three")
+    ends = [await swarm.task(twin) for twin in ("twin-1", "twin-2")]
+    assert made == 1
+    assert [end.result.artifacts[0].value for end in ends if end.result] == [1, 1]
+
+
+async def test_a_lost_lease_ends_the_turn_of_the_one_that_lost_it(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.board.cancel(task.task_id)
+        for message in await swarm.kit.mailbox.claim("scout-1", "thief"):
+            await swarm.kit.mailbox.acknowledge(message)  # the message is lost; the renewal still notices
+        await swarm.clock.advance(60)
+        await eventually(swarm, lambda: not worker.running, "noticing")
+    assert gate.ended == 0

@@ -1,0 +1,58 @@
+"""A worker under test: the real loop on the real board, with inline skills and a virtual clock."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+
+import anyio
+
+from fireswarm.kit import InlineSkill, Kit, noop
+from fireswarm.worker import Worker
+from tests.support.swarm import Swarm
+
+SETTLE_ROUNDS = 400
+
+
+def with_skills(swarm: Swarm, **skills: InlineSkill) -> Kit:
+    """The swarm's kit with inline skills by name (underscores become hyphens)."""
+    named = {name.replace("_", "-"): skill for name, skill in skills.items()}
+    return replace(swarm.kit, inline={"noop": noop, **named})
+
+
+@contextlib.asynccontextmanager
+async def working(kit: Kit, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
+    """Run a worker inside the block; afterwards it has drained and returned."""
+    worker = Worker(kit, role, agent)
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run)
+        try:
+            yield worker
+        finally:
+            worker.stop()
+            worker.stop()
+
+
+async def eventually(swarm: Swarm, condition: Callable[[], bool], what: str) -> None:
+    """Let everybody run, without time passing, until *condition* holds."""
+    for _ in range(SETTLE_ROUNDS):
+        if condition():
+            return
+        await swarm.clock.settle()
+    raise AssertionError(f"{what} did not happen")
+
+
+class Gate:
+    """An inline skill that waits until the test opens it, and tells how often it began and ended."""
+
+    def __init__(self) -> None:
+        self.began = 0
+        self.ended = 0
+        self.opened = anyio.Event()
+
+    async def __call__(self, request: object) -> object:
+        self.began += 1
+        await self.opened.wait()
+        self.ended += 1
+        return await noop(request)  # pyright: ignore[reportArgumentType]
