@@ -16,8 +16,6 @@ MOSTLY = 0.95
 MOST_LEVELS = 20
 FEW_LEVELS = 50
 
-_TRUE_FALSE = frozenset({"true", "false", "yes", "no", "y", "n", "t", "f"})
-
 
 @dataclass
 class Column:
@@ -138,10 +136,7 @@ class Encoder:
 
 
 def _level(cell: str) -> str:
-    text = cell.strip()
-    if is_missing(text):
-        return ""
-    return text.lower() if text.lower() in _TRUE_FALSE else text
+    return "" if is_missing(cell) else cell.strip()
 
 
 def _encoded(cell: str, kind: str, learned: Any) -> list[float]:

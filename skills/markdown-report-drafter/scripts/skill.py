@@ -160,7 +160,8 @@ def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
         if left:
             told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in left.items())
             found.append((f"Does it matter that the inventory left out {told}?", inventory))
-        if inventory.content.get("history", 0) is None:
+        listed_by = inventory.content.get("folder", {}).get("listed_by")
+        if inventory.content.get("history", 0) is None and listed_by != "name":
             found.append(("Without git history: what changed lately, and who knows these files?", inventory))
     if risk is not None and risk.content.get("why_not_supervised"):
         reason = risk.content["why_not_supervised"]
@@ -182,11 +183,11 @@ def next_actions(sources: list[Source]) -> list[tuple[str, Source]]:
     if inventory is not None:
         totals = inventory.content.get("totals", {})
         if totals.get("broken_links"):
-            found.append((f"Repair {totals['broken_links']} broken links.", inventory))
+            found.append((f"Repair the broken links ({totals['broken_links']}).", inventory))
         if totals.get("source_files") and not totals.get("test_files"):
             found.append(("Write a first test: there is none.", inventory))
         if totals.get("markers"):
-            found.append((f"Decide on {totals['markers']} open markers: do them or delete them.", inventory))
+            found.append((f"Decide on the open markers ({totals['markers']}): do them or delete them.", inventory))
     if forecast is not None and forecast.content.get("open_rows"):
         found.append((f"Use the {forecast.content['open_rows']} forecasts with their intervals or sets.", forecast))
     return found

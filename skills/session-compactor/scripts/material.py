@@ -16,6 +16,9 @@ MAX_READ_BYTES = 20_000_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`*])")
 _CITATION = re.compile(r"\s*\[A\d+\]")
 _SKIPPED_HEADINGS = ("source", "what earlier runs learned")
+_NO_PROSE = ("|", "!", ">", "<", "Objective: ", "As of ")
+_LIST_ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
+_ESCAPED = re.compile(r"\\([^\w\s])")
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,23 @@ def all_artifacts(request: SkillRequest) -> list[Artifact]:
 def report_sentences(text: str) -> list[str]:
     """Prose and list items of a Markdown report; tables, headings, code and its own source list are skipped."""
     found: list[str] = []
-    skipping = fenced = False
+    skipped_level = 0
+    fenced = False
     for line in text.splitlines():
         stripped = line.strip()
         if stripped.startswith("```"):
             fenced = not fenced
         elif stripped.startswith("#"):
-            skipping = stripped.lstrip("# ").lower().startswith(_SKIPPED_HEADINGS)
-        elif stripped and not fenced and not skipping and not stripped.startswith(("|", "!", ">", "<")):
-            found += _SENTENCE.split(_CITATION.sub("", stripped.lstrip("-*0123456789. ")))
+            skipped_level = _skipped(stripped, skipped_level)
+        elif stripped and not fenced and not skipped_level and not stripped.startswith(_NO_PROSE):
+            plain = _ESCAPED.sub(r"\1", _CITATION.sub("", _LIST_ITEM.sub("", stripped)))
+            found += _SENTENCE.split(plain)
     return [sentence for sentence in found if len(sentence) > 20]
+
+
+def _skipped(heading: str, level_before: int) -> int:
+    """The level of the skipped section that *heading* begins or stays in; 0 outside of one."""
+    level = len(heading) - len(heading.lstrip("#"))
+    if level_before and level > level_before:
+        return level_before
+    return level if heading.lstrip("# ").lower().startswith(_SKIPPED_HEADINGS) else 0

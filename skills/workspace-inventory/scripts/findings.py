@@ -17,6 +17,11 @@ LARGE_FILE_BYTES = 1_000_000
 COMPLEX_FUNCTION = 10
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, as people write it."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def signals_of(inventory: dict[str, Any]) -> tuple[Signal, ...]:
     """Every signal by its formula in ``references/signals.md``, strongest first within a name."""
     found = [
@@ -88,7 +93,7 @@ def _folder_signals(totals: dict[str, Any], name: str) -> list[Signal]:
     found: list[Signal] = []
     if totals["markers"] and totals["lines"]:
         density = 1000 * totals["markers"] / totals["lines"]
-        note = f"{totals['markers']} markers in {totals['lines']} lines"
+        note = f"{counted(totals['markers'], 'marker')} in {counted(totals['lines'], 'line')}"
         found.append(_signal("todo_density", density / 10, name, note))
     if totals["untested_lines"]:
         share = totals["untested_lines"] / totals["source_lines"]
@@ -114,7 +119,9 @@ def facts_of(inventory: dict[str, Any], task_id: str, now: datetime) -> tuple[Fa
         "largest_files": [record["path"] for record in largest_files(inventory, 3)],
         "top_keywords": [entry["term"] for entry in inventory["keywords"][:8]],
     }
-    if totals["source_lines"]:
+    if folder["listed_by"] == "name":
+        values = {name: values[name] for name in ("bytes", "lines")}
+    elif totals["source_lines"]:
         values["untested_share"] = round(totals["untested_lines"] / totals["source_lines"], 3)
     if history is not None:
         values |= {"git_head": history["head"], "commits": history["commits_read"]}

@@ -15,12 +15,12 @@ from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, Skill
 
 from .assemble import assemble
 from .content import Record, read_record
-from .findings import facts_of, largest_files, signals_of
+from .findings import counted, facts_of, largest_files, signals_of
 from .gitlog import read_history
 from .listing import Listing, in_shard, list_files
 
 SHARD_FILES = 400
-"""Files one task reads by default: about two seconds of work."""
+"""Files one task reads by default: about four seconds of work for code (measured: 3.3 to 5.8 s a shard)."""
 
 MOST_SHARDS = 16
 MAX_FILES = 20_000
@@ -186,10 +186,7 @@ def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits
     signals = signals_of(inventory)
     inventory["facts"] = [{"bucket": fact.bucket, "key": fact.key, "value": fact.value} for fact in facts]
     totals = inventory["totals"]
-    summary = (
-        f"{folder['name']}: {totals['files']} files, {totals['lines']} lines, {totals['source_files']} source and "
-        f"{totals['test_files']} test files, {totals['markers']} TODO markers, {totals['broken_links']} broken links."
-    )
+    summary = summary_of(inventory)
     artifact = written(request, inventory, "inventory", "inventory.json", summary)
     return SkillResult(
         summary=summary,
@@ -199,6 +196,18 @@ def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits
         facts=facts,
         confidence=_confidence(totals["files"], listing),
         next_recommended_actions=actions_of(inventory),
+    )
+
+
+def summary_of(inventory: dict[str, Any]) -> str:
+    """One line: a single file by its size, a folder by its totals."""
+    name, totals = inventory["folder"]["name"], inventory["totals"]
+    if inventory["folder"]["listed_by"] == "name":
+        return f"{name}: {counted(totals['bytes'], 'byte')}, {counted(totals['lines'], 'line')}."
+    return (
+        f"{name}: {counted(totals['files'], 'file')}, {counted(totals['lines'], 'line')}, {totals['source_files']} "
+        f"source and {totals['test_files']} test, {counted(totals['markers'], 'open marker')}, "
+        f"{counted(totals['broken_links'], 'broken link')}."
     )
 
 

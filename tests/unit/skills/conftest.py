@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.skills.support import NOW, MakeRequest, Repository
 
 from fireswarm.contracts.skill import SkillRequest
+from tests.unit.skills.support import NOW, MakeRequest, Repository
 
 
 @pytest.fixture

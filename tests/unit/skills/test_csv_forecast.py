@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 from fireswarm.contracts.skill import SkillResult, SkillState
+from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 NAME = "csv-forecast"
 

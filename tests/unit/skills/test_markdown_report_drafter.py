@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 from fireswarm.contracts.envelope import Artifact, Signal
 from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult, SkillState
+from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 NAME = "markdown-report-drafter"
 PARSER = MarkdownIt("commonmark").enable("table")

@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 from fireswarm.contracts.envelope import Artifact, Signal
 from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillState
+from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 BUCKET = "folder:0123456789abcdef"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
 
 from fireswarm.rolecards import load_roles
 from fireswarm.skills.catalog import load_catalog
+from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
 
 NAMES = (
     "csv-forecast", "fact-recall", "markdown-report-drafter", "plan-objective", "risk-forecast", "session-compactor",

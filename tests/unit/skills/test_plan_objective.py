@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.skills.support import SKILLS, MakeRequest, run_skill, skill_module
 
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.skill import ChildResult, PlannedTask, SkillState
+from tests.unit.skills.support import SKILLS, MakeRequest, run_skill, skill_module
 
 NAME = "plan-objective"
 

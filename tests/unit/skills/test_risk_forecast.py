@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.skill import SkillResult, SkillState
+from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 NAME = "risk-forecast"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill
 
 from fireswarm.contracts.envelope import Artifact, Signal
 from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillResult, SkillState
+from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill
 
 
 class Session:

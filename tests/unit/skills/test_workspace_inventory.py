@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill, skill_module
 
 from fireswarm.contracts.skill import ChildResult, SkillRequest, SkillResult, SkillState
+from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill, skill_module
 
 NAME = "workspace-inventory"
 
@@ -94,6 +94,7 @@ def test_single_file_is_inventoried_under_its_own_bucket(tmp_path: Path, make_re
     found, _ = inventory(make_request, tmp_path / "data.csv")
     assert set(files_of(found)) == {"data.csv"}
     assert found["folder"]["bucket"].startswith("file:")
+    assert [fact["key"] for fact in found["facts"]] == ["bytes", "lines"]
 
 
 def test_markdown_links_are_checked_and_code_blocks_ignored(tmp_path: Path, make_request: MakeRequest) -> None:
@@ -121,6 +122,7 @@ def test_markers_are_found_with_their_lines_and_credentials_are_blanked(
     files = files_of(found)
     assert [(marker["line"], marker["kind"]) for marker in files["a.py"]["markers"]] == [(2, "TODO"), (3, "FIXME")]
     assert "abcdef123456" not in json.dumps(found)
+    assert files["a.py"]["markers"][1]["text"] == "(bob) later"
     assert files["n.md"]["markers"] == [{"line": 1, "kind": "OPEN", "text": "open point"}]
 
 
