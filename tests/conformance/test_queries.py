@@ -378,6 +378,12 @@ class TestAggregations:
         assert await count(cities.where(filter=Or([where("country", "==", "USA"), where("capital", "==", True)]))) == 4
         assert await count(cities.where(filter=where("country", "==", "Peru"))) == 0
 
+    async def test_only_documents_with_every_summed_field_count(self, client: Any) -> None:
+        await client.document("c/both").set({"x": 1, "y": 1})
+        await client.document("c/one").set({"x": 1})
+        results = (await client.collection("c").count(alias="n").sum("x", alias="x").sum("y", alias="y").get())[0]
+        assert {result.alias: result.value for result in results} == {"n": 1, "x": 1, "y": 1}
+
     async def test_sums_keep_integers_and_ignore_what_is_no_number(self, client: Any) -> None:
         for key, value in {"a": 1, "b": 2, "c": "three", "d": None}.items():
             await client.document(f"c/{key}").set({"x": value})

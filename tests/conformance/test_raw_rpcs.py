@@ -114,6 +114,110 @@ async def test_list_documents_in_another_order_and_by_page(raw_lite: Raw) -> Non
             await raw_lite.api.list_documents(request={**request, **bad})
 
 
+async def test_deleting_what_a_page_listed_skips_nothing(raw: Raw) -> None:
+    for number in range(6):
+        await raw.api.update_document(request={"document": raw.document(f"c/{number}", n=number)})
+    seen: list[str] = []
+    token = ""
+    while True:
+        request = {"parent": raw.root, "collection_id": "c", "page_size": 2, "page_token": token}
+        page = (await raw.api.list_documents(request=request))._response
+        for found in page.documents:
+            seen.append(found.name[-1])
+            await raw.api.delete_document(request={"name": found.name})
+        token = page.next_page_token
+        if not token:
+            break
+    assert seen == ["0", "1", "2", "3", "4", "5"]
+
+
+async def test_missing_documents_of_the_past_are_unimplemented_by_name(raw_lite: Raw) -> None:
+    made = await raw_lite.api.update_document(request={"document": raw_lite.document("c/a")})
+    past = {"parent": raw_lite.root, "read_time": made.update_time}
+    with pytest.raises(exceptions.MethodNotImplemented, match="show_missing"):
+        await raw_lite.api.list_documents(request={**past, "collection_id": "c", "show_missing": True})
+    with pytest.raises(exceptions.MethodNotImplemented, match="ListCollectionIds"):
+        await raw_lite.api.list_collection_ids(request=past)
+    pager = await raw_lite.api.list_documents(request={**past, "collection_id": "c"})
+    assert [found.name[-1] async for found in pager] == ["a"]
+
+
+async def test_a_document_of_another_database_is_refused(raw_lite: Raw) -> None:
+    foreign = raw_lite.name("c/d").replace("(default)", "other")
+    with pytest.raises(exceptions.InvalidArgument, match="other"):
+        await raw_lite.api.commit(request={"database": raw_lite.database, "writes": [write.Write(delete=foreign)]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"geo_point_value": {"latitude": 91}},
+        {"geo_point_value": {"longitude": float("nan")}},
+        {"field_reference_value": "a"},
+        {"map_value": {"fields": {"__type__": {"string_value": "__vector__"}}}},
+        {
+            "map_value": {
+                "fields": {
+                    "__type__": {"string_value": "__vector__"},
+                    "value": {"array_value": {"values": [{"string_value": "x"}]}},
+                }
+            }
+        },
+        {"array_value": {"values": [{"integer_value": 1}] * 40_000}},
+    ],
+)
+async def test_a_value_that_cannot_be_stored_is_refused(raw_lite: Raw, value: dict[str, Any]) -> None:
+    bad = document.Document(name=raw_lite.name("c/d"), fields={"f": document.Value(value)})
+    with pytest.raises(exceptions.InvalidArgument, match="c/d"):
+        await raw_lite.api.update_document(request={"document": bad})
+
+
+TRANSFORM = write.DocumentTransform.FieldTransform
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        TRANSFORM(field_path="a"),
+        TRANSFORM(field_path="a", set_to_server_value=0),
+        TRANSFORM(field_path="a", increment={"string_value": "x"}),
+        TRANSFORM(field_path="__name__", increment={"integer_value": 1}),
+        TRANSFORM(field_path="a..b", increment={"integer_value": 1}),
+    ],
+)
+async def test_a_malformed_transform_is_refused(raw_lite: Raw, transform: Any) -> None:
+    written = write.Write(update=raw_lite.document("c/d"), update_transforms=[transform])
+    with pytest.raises(exceptions.InvalidArgument):
+        await raw_lite.api.commit(request={"database": raw_lite.database, "writes": [written]})
+
+
+KIND = query.StructuredAggregationQuery.Aggregation
+
+
+@pytest.mark.parametrize(
+    "aggregations",
+    [[], [KIND()], [KIND(alias="a", count={}), KIND(alias="a", count={})], [KIND(count={})] * 6],
+    ids=["none", "no operator", "one alias twice", "six"],
+)
+async def test_a_malformed_aggregation_is_refused(raw_lite: Raw, aggregations: list[Any]) -> None:
+    structured = {"structured_query": {"from_": [{"collection_id": "c"}]}, "aggregations": aggregations}
+    with pytest.raises(exceptions.InvalidArgument):
+        stream = await raw_lite.api.run_aggregation_query(
+            request={"parent": raw_lite.root, "structured_aggregation_query": structured}
+        )
+        assert [response async for response in stream]
+
+
+async def test_a_partition_query_must_be_a_plain_one(raw_lite: Raw) -> None:
+    plain = {"from_": [{"collection_id": "c", "all_descendants": True}]}
+    ordered = {**plain, "order_by": [{"field": {"field_path": "n"}}]}
+    for structured, count in ((ordered, 2), ({**plain, "limit": 2}, 2), (plain, 0)):
+        with pytest.raises(exceptions.InvalidArgument):
+            await raw_lite.api.partition_query(
+                request={"parent": raw_lite.root, "structured_query": structured, "partition_count": count}
+            )
+
+
 async def test_list_collection_ids_by_page(raw: Raw) -> None:
     for key in "abc":
         await raw.api.update_document(request={"document": raw.document(f"top/x/{key}/d")})

@@ -11,6 +11,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud.firestore import AsyncClient, AsyncTransaction, async_transactional
 from google.cloud.firestore_v1.base_query import FieldFilter
+from google.cloud.firestore_v1.types import write as types
 
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.inprocess import connect
@@ -239,6 +240,44 @@ async def test_a_read_only_transaction_does_not_hold_writers_up(client: AsyncCli
     await ref.get(transaction=transaction)
     await ref.set({"n": 2})
     await commit(transaction)
+
+
+async def test_a_write_given_up_while_waiting_holds_nobody_up(client: AsyncClient) -> None:
+    ref = client.document("c/a")
+    transaction = await begin(client)
+    await ref.get(transaction=transaction)
+    outside = asyncio.ensure_future(ref.set({"by": "outside"}))
+    await client.document("c/other").set({})
+    outside.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await outside
+    transaction.set(ref, {"by": "transaction"})
+    await commit(transaction)
+    await ref.update({"n": 1})
+    assert (await ref.get()).to_dict() == {"by": "transaction", "n": 1}
+
+
+async def test_a_read_only_transaction_cannot_write(lite: AsyncClient) -> None:
+    api: Any = lite
+    database = f"projects/{lite.project}/databases/(default)"
+    transaction: Any = await begin(lite, read_only=True)
+    written = types.Write(delete=f"{database}/documents/c/a")
+    request = {"database": database, "writes": [written], "transaction": transaction.id}
+    with pytest.raises(exceptions.InvalidArgument, match="read-only"):
+        await api._firestore_api.commit(request=request)
+
+
+async def test_a_transaction_ended_by_the_databases_end_is_aborted() -> None:
+    db = Database.open(None)
+    client = connect(db)
+    ref = client.document("c/a")
+    transaction = await begin(client)
+    await ref.get(transaction=transaction)
+    waiting = asyncio.ensure_future(ref.set({}, retry=None))
+    await client.document("c/other").set({})
+    db.close()
+    with pytest.raises(exceptions.ServiceUnavailable, match="closed"):
+        await waiting
 
 
 async def test_a_finished_transaction_is_invalid(client: AsyncClient) -> None:

@@ -170,8 +170,8 @@ class Database:
         if self.locks.idle:
             return await self.group.submit(writes)
         owner = Owner("A write")
-        await self.locks.acquire(owner, names, exclusive=True)
         try:
+            await self.locks.acquire(owner, names, exclusive=True)
             self.check_open()
             return await self.group.submit(writes)
         finally:

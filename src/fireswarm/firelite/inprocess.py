@@ -69,8 +69,8 @@ class DirectApi(FirestoreAsyncClient):
 
     async def commit(self, request: Any = None, **options: Any) -> Any:
         """Commit; errors that the client's policy retries go the long way round."""
-        if isinstance(request, dict) and options.keys() <= {"metadata"} and request.keys() <= _COMMIT_KEYS:
-            message = _CommitRequest(database=request["database"], transaction=request.get("transaction"))
+        if isinstance(request, dict) and options.keys() <= {"metadata"} and request.keys() == _COMMIT_KEYS:
+            message = _CommitRequest(database=request["database"], transaction=request["transaction"])
             message.writes.extend(map(_write_pb, request["writes"]))
             try:
                 return firestore.CommitResponse.wrap(await self._service.commit(message))

@@ -95,6 +95,8 @@ class _Audit:
         if fixed is not None:
             if kind == "timestamp_value":
                 value.timestamp_value.nanos -= value.timestamp_value.nanos % 1000
+            elif kind == "geo_point_value":
+                self.point(field, value)
             return fixed
         if kind == "string_value":
             return len(value.string_value.encode()) + 1
@@ -109,6 +111,11 @@ class _Audit:
         if kind == "array_value":
             return self.array(field, value, depth)
         return self.map(field, value, depth)
+
+    def point(self, field: str, value: ValuePb) -> None:
+        point = value.geo_point_value
+        if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # NaN is not within either
+            raise InvalidArgument(f"Document {self.name!r}: {field!r} lies off the globe.")
 
     def array(self, field: str, value: ValuePb, depth: int) -> int:
         size = 0

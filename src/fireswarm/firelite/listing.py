@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from fireswarm.firelite.commit import written_names
 from fireswarm.firelite.database import Consistency, Database
-from fireswarm.firelite.errors import FireliteError, InvalidArgument
+from fireswarm.firelite.errors import FireliteError, InvalidArgument, Unimplemented
 from fireswarm.firelite.fields import project
 from fireswarm.firelite.group import Outcome
 from fireswarm.firelite.parse import parse_query
@@ -52,13 +54,22 @@ def check_distinct(writes: Sequence[WritePb]) -> None:
         raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
 
 
-def page[T](items: Sequence[T], size: int, token: str) -> tuple[Sequence[T], str]:
-    """One page, and the token of the next ("" at the end); raises InvalidArgument for a token of another making."""
-    if size < 0 or not (token == "" or token.isdecimal()):
-        raise InvalidArgument("The page size is negative or the page token was not made by this server.")
-    start = int(token or 0)
+def page[T](entries: Sequence[tuple[bytes, T]], size: int, token: str) -> tuple[list[T], str]:
+    """One page of sorted entries, and the token of the next ("" at the end).
+
+    A token is the sort key of the last entry returned, so deleting what one page returned moves no other entry past
+    the next. Raises InvalidArgument for a token that was not made here.
+    """
+    try:
+        last = base64.b64decode(token, altchars=b"-_", validate=True)
+    except ValueError:
+        raise InvalidArgument("The page token was not made by this server.") from None
+    if size < 0:
+        raise InvalidArgument("The page size must not be negative.")
+    start = bisect_right(entries, last, key=lambda entry: entry[0]) if token else 0
     end = start + min(size or PAGE_DEFAULT, PAGE_MAX)
-    return items[start:end], str(end) if end < len(items) else ""
+    following = base64.urlsafe_b64encode(entries[end - 1][0]).decode() if end < len(entries) else ""
+    return [entry for _, entry in entries[start:end]], following
 
 
 async def list_documents(
@@ -67,18 +78,23 @@ async def list_documents(
     """A page of a collection's documents, in name order unless ``order_by`` says otherwise."""
     if request.show_missing and request.order_by:
         raise InvalidArgument("ListDocuments cannot combine show_missing with order_by.")
-    records, _, _ = await database.run_query(_listing_query(request), consistency)
-    entries: list[tuple[str, Record | None]] = [(record.name, record) for record in records]
+    if request.show_missing and consistency.snapshot_us is not None:
+        raise Unimplemented("firelite does not list missing documents of the past (show_missing with a read time).")
+    query = _listing_query(request)
+    records, _, _ = await database.run_query(query, consistency)
+    entries: list[tuple[bytes, Record | str]] = [(_place(query, record), record) for record in records]
     if request.show_missing:
         collection = f"{request.parent}/{request.collection_id}"
         found = {record.name for record in records}
         paths = [f"{collection}/{document_id}" for document_id in database.store.tree.on_the_way(collection)]
-        entries += [(name, None) for name in paths if name not in found]
-        entries.sort(key=lambda entry: name_key(entry[0]))
+        entries += [(name_key(name), name) for name in paths if name not in found]
+        entries.sort(key=lambda entry: entry[0])
     chosen, token = page(entries, request.page_size, request.page_token)
-    return [
-        Document(name=name) if record is None else project(record.data or b"", mask) for name, record in chosen
-    ], token
+    return [Document(name=item) if isinstance(item, str) else project(item.data or b"", mask) for item in chosen], token
+
+
+def _place(query: Query, record: Record) -> bytes:
+    return record.key if query.orders == (Order(NAME),) else query.sort_key(record.fields(), record.key) or b""
 
 
 def _listing_query(request: MessagePb) -> Query:
@@ -104,5 +120,8 @@ def partition(query: Query, records: Sequence[Record], request: MessagePb) -> tu
     parts = request.partition_count + 1
     steps = dict.fromkeys(len(records) * part // parts for part in range(1, parts))
     cursors = [Cursor(values=[Value(reference_value=records[step].name)], before=True) for step in steps if step > 0]
-    chosen, token = page(cursors, request.page_size, request.page_token)
-    return list(chosen), token
+    return page(
+        [(name_key(cursor.values[0].reference_value), cursor) for cursor in cursors],
+        request.page_size,
+        request.page_token,
+    )

@@ -81,7 +81,6 @@ def last_segment(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-@lru_cache(maxsize=65_536)
 def name_key(name: str) -> bytes:
     """The sort key of a document name within its root; no key is a prefix of another one."""
     return subtree_key(name) + PATH_END

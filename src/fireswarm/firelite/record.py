@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from fireswarm.firelite.paths import collection_of, name_key
 from fireswarm.firelite.protos import Document, FieldsPb
 
@@ -13,17 +15,24 @@ class Record:
     (for a tombstone: of the delete), ``previous`` the version it replaced while that one can still be read.
     """
 
-    __slots__ = ("collection", "create_us", "data", "key", "name", "previous", "row", "update_us")
+    __slots__ = ("_key", "collection", "create_us", "data", "name", "previous", "row", "update_us")
 
     def __init__(self, name: str, data: bytes | None, create_us: int, update_us: int, row: int) -> None:
         self.name = name
-        self.collection = collection_of(name)
-        self.key = name_key(name)
+        self.collection = sys.intern(collection_of(name))
+        self._key: bytes | None = None
         self.data = data
         self.create_us = create_us
         self.update_us = update_us
         self.row = row
         self.previous: Record | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The sort key of the name; made when first asked for, which for most documents is never."""
+        if self._key is None:
+            self._key = name_key(self.name)
+        return self._key
 
     @property
     def exists(self) -> bool:

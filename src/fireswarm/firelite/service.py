@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
 from fireswarm.firelite import aggregate, listing
+from fireswarm.firelite.commit import written_names
 from fireswarm.firelite.database import Consistency, Database
 from fireswarm.firelite.errors import FireliteError, InvalidArgument, NotFound, Unimplemented
 from fireswarm.firelite.fields import project
@@ -56,12 +57,14 @@ class Service:
     async def commit(self, request: MessagePb) -> MessagePb:
         """Commit: all writes or none."""
         _check_size(request)
+        _check_database(request, written_names(request.writes))
         outcome = await self.database.commit(request.writes, request.transaction)
         return _commit_response(outcome)
 
     async def batch_write(self, request: MessagePb) -> MessagePb:
         """BatchWrite: every write on its own, a status each."""
         _check_size(request)
+        _check_database(request, written_names(request.writes))
         return _batch_response(await listing.write_each(self.database, request.writes))
 
     def batch_write_now(self, request: MessagePb) -> MessagePb:
@@ -91,6 +94,7 @@ class Service:
         """BatchGetDocuments: found or missing, one response a document."""
         consistency, opened = self._consistency(request)
         names = list(dict.fromkeys(check_document_name(name) for name in request.documents))
+        _check_database(request, names)
         mask = _mask(request)
         records, read_us = await self.database.get_many(names, consistency)
         if opened is not None:
@@ -182,7 +186,8 @@ class Service:
             self.database.check_read_us(micros_of(request.read_time))
             raise Unimplemented("firelite does not list collections of the past (ListCollectionIdsRequest.read_time).")
         ids = self.database.store.tree.collection_ids(request.parent)
-        page, token = listing.page(ids, request.page_size, request.page_token)
+        entries = [(collection_id.encode(), collection_id) for collection_id in ids]
+        page, token = listing.page(entries, request.page_size, request.page_token)
         return ListCollectionIdsResponse(collection_ids=page, next_page_token=token)
 
     async def create_document(self, request: MessagePb) -> DocumentPb:
@@ -294,6 +299,13 @@ def _check_size(request: MessagePb) -> None:
     size = request.ByteSize()
     if size > REQUEST_MAX_BYTES:
         raise InvalidArgument(f"The request has {size:,} bytes; at most {REQUEST_MAX_BYTES:,} are allowed.")
+
+
+def _check_database(request: MessagePb, names: Sequence[str]) -> None:
+    prefix = request.database + "/documents/"
+    for name in names:
+        if not name.startswith(prefix):
+            raise InvalidArgument(f"Document {name!r} is not in the database {request.database!r} of the request.")
 
 
 def _refuse_explain(request: MessagePb) -> None:
