@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from fireswarm.contracts.documents import plain, run_path
+from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import StepUncertain
-from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Snapshot, Store, Update, Write
+from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Write
 
 EPOCHS_REPLAYED = 50
 """Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
@@ -71,7 +71,9 @@ class Journal:
     clock: Clock
     blobs: Blobs
     task: Task
-    run_id: str
+    epoch: int
+    agent_id: str
+    started_at: datetime
     earlier: Steps = field(default_factory=Steps)
     events: list[dict[str, Any]] = field(default_factory=list)
     pages: int = 0
@@ -80,25 +82,33 @@ class Journal:
     _dirty: bool = False
 
     @classmethod
-    async def open(cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int) -> Journal:
-        """Open the journal of *epoch*; reads earlier runs only when there are any."""
-        journal = cls(store, clock, blobs, task, task.run_id(epoch))
+    async def open(
+        cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int, agent_id: str, started_at: datetime
+    ) -> Journal:
+        """Open the journal of *epoch*; reads earlier runs only when there are any.
+
+        The run document appears with the first flush, or with the commit that settles the task: a turn
+        that is over in a moment costs one write for its run, not two.
+        """
+        journal = cls(store, clock, blobs, task, epoch, agent_id, started_at)
         first = max(1, epoch - EPOCHS_REPLAYED)
         for run in await store.get_many([run_path(task.run_id(number)) for number in range(first, epoch)]):
             if run.data is not None:
                 journal.earlier.take(await read_events(store, run))
         return journal
 
-    @classmethod
-    async def resume(cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int) -> Journal:
-        """Take up the journal of a turn that was cut short, with the events it had stored."""
-        journal = cls(store, clock, blobs, task, task.run_id(epoch))
-        run = (await store.get(run_path(journal.run_id))).data or {}
-        journal.events = [dict(event) for event in run.get("events") or []]
-        journal.pages = int(run.get("journal_pages") or 0)
-        journal.total = int(run.get("events_total") or 0)
-        journal.progress = float(run.get("progress") or 0.0)
-        return journal
+    @property
+    def run_id(self) -> str:
+        """The run document this journal writes."""
+        return self.task.run_id(self.epoch)
+
+    async def take_up(self) -> None:
+        """Continue the journal of a turn that was cut short, from the events it had stored."""
+        run = (await self.store.get(run_path(self.run_id))).data or {}
+        self.events = [dict(event) for event in run.get("events") or []]
+        self.pages = int(run.get("journal_pages") or 0)
+        self.total = int(run.get("events_total") or 0)
+        self.progress = float(run.get("progress") or 0.0)
 
     def note(self, kind: str, **payload: Any) -> None:
         """Add an event; it is stored with the next flush or the settling commit."""
@@ -143,9 +153,9 @@ class Journal:
         return result
 
     async def _stored(self, step: str, result: Any) -> dict[str, Any]:
-        text = json.dumps(result, default=_iso)
+        text = json.dumps(result)
         if len(text) <= MAX_INLINE_PAYLOAD_BYTES:
-            return {"result": json.loads(text)}
+            return {"result": result}
         name = f"journal/{self.run_id}/{hashlib.sha256(step.encode()).hexdigest()[:24]}.json"
         return {"result_uri": await self.blobs.put(name, text.encode())}
 
@@ -181,7 +191,8 @@ class Journal:
             writes.append(Create(f"{run_path(self.run_id)}/journal/{self.pages:06d}", {"events": page}))
             self.pages += 1
         fields |= {"events": self.events, "events_total": self.total, "journal_pages": self.pages}
-        return [*writes, Update(run_path(self.run_id), fields)]
+        identity = run_identity(self.task, self.epoch, self.agent_id, self.started_at)
+        return [*writes, Merge(run_path(self.run_id), identity | fields)]
 
 
 async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
@@ -192,9 +203,3 @@ async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
     for page in await store.get_many(paths):
         events += (page.data or {}).get("events", [])
     return events + list(data.get("events") or [])
-
-
-def _iso(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"a step's result must be JSON, not {type(value).__name__}")

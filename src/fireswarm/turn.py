@@ -61,10 +61,14 @@ class _Gathered:
     facts: tuple[Fact, ...]
 
 
+async def open_journal(held: HeldLease, kit: Kit) -> Journal:
+    """Open the journal of a lease's run."""
+    return await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
+
+
 async def run_turn(held: HeldLease, kit: Kit) -> Ending:
     """Work on a leased task until it is done, fails, waits or hands work over."""
-    task = held.task
-    journal = await Journal.open(kit.store, kit.clock, kit.blobs, task, held.epoch)
+    journal = await open_journal(held, kit)
     also: list[Write] = []
     try:
         outcome = await _turn(held, kit, journal, also)
@@ -176,7 +180,8 @@ async def _local(artifact: Artifact, kit: Kit) -> Artifact:
 
 
 async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest) -> SkillResult:
-    inputs = request.model_dump(mode="json", exclude={"workdir", "now"})
+    # Objective and context never change under a task's id; what a later turn has more is this.
+    inputs = [request.answers, [[child.task_id, child.status] for child in request.children]]
     inline = kit.inline.get(task.skill or "")
     if inline is not None:
         execute, name, idempotent = inline, str(task.skill), True
@@ -184,6 +189,7 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest) ->
         card = kit.roles[task.assigned_to]
         skill = router.choose(task.objective, task.skill, card.skills, kit.catalog)
         journal.note("skill_chosen", skill=skill.name, version=skill.version, named=task.skill is not None)
+        await journal.flush()
         execute, name, idempotent = _in_process(skill, kit), skill.name, skill.idempotent
 
     async def step() -> dict[str, Any]:

@@ -25,10 +25,9 @@ from fireswarm.contracts.status import AgentState
 from fireswarm.contracts.task import StatusReason
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.heartbeat import Heartbeat
-from fireswarm.journal import Journal
 from fireswarm.kit import Kit
 from fireswarm.mailbox import parse_message
-from fireswarm.turn import Ending, run_turn
+from fireswarm.turn import Ending, open_journal, run_turn
 
 REFILL_SECONDS = 0.005
 """With some places free and others busy, wait this long for more to come free: one claim for several
@@ -146,8 +145,8 @@ class Worker:
         return await self._cut_short(held, outcome, RunStatus.TIMEOUT)
 
     async def _cut_short(self, held: HeldLease, outcome: Outcome, status: RunStatus) -> Ending:
-        kit = self.kit
-        journal = await Journal.resume(kit.store, kit.clock, kit.blobs, held.task, held.epoch)
+        journal = await open_journal(held, self.kit)
+        await journal.take_up()
         text = outcome.error if isinstance(outcome, (Failed, Retry)) else "released by a stopping agent"
         journal.note("turn_cut_short", reason=text)
         return Ending(outcome, tuple(journal.closing(status, text, None, text)))

@@ -28,6 +28,7 @@ from fireswarm.settings import Settings
 from fireswarm.skills.catalog import Catalog
 from fireswarm.stores.blobs import FsspecBlobs
 from fireswarm.stores.firestore import FirestoreStore
+from fireswarm.turn import open_journal
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
@@ -72,7 +73,7 @@ class Swarm:
         return dict((await self.store.get(task_path(task_id))).data or {})
 
     async def journal(self, held: HeldLease) -> Journal:
-        return await Journal.open(self.store, self.clock, self.kit.blobs, held.task, held.epoch)
+        return await open_journal(held, self.kit)
 
 
 def done(summary: str = "done", **fields: Any) -> Done:

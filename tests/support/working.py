@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import anyio
 
+from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.kit import InlineSkill, Kit, noop
 from fireswarm.worker import Worker
 from tests.support.swarm import Swarm
@@ -51,8 +52,8 @@ class Gate:
         self.ended = 0
         self.opened = anyio.Event()
 
-    async def __call__(self, request: object) -> object:
+    async def __call__(self, request: SkillRequest) -> SkillResult:
         self.began += 1
         await self.opened.wait()
         self.ended += 1
-        return await noop(request)  # pyright: ignore[reportArgumentType]
+        return await noop(request)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
@@ -14,10 +14,10 @@ from fireswarm import queries
 from fireswarm.board import intake
 from fireswarm.board.lease import HeldLease
 from fireswarm.board.rules import BoardRules
-from fireswarm.contracts.documents import parse_task, plain, run_path, task_path
+from fireswarm.contracts.documents import parse_task, plain, task_path
 from fireswarm.contracts.task import Lease, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost
-from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+from fireswarm.ports import SERVER_TIME, Clock, Snapshot, Store, Update
 
 
 @dataclass(slots=True)
@@ -123,46 +123,27 @@ class Claimer:
         return held
 
     async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
-        expires_at = self.clock.now() + timedelta(seconds=self.rules.lease_seconds)
-        writes: list[Write] = []
-        for task, snapshot in ready:
-            writes.append(Update(snapshot.path, self._claimed(task, expires_at), if_update_time=snapshot.update_time))
-            writes.append(Create(run_path(task.run_id(task.epoch + 1)), self._started(task)))
-        committed = await self.store.commit(writes)
+        now = self.clock.now()
+        expires_at = now + timedelta(seconds=self.rules.lease_seconds)
+        committed = await self.store.commit(
+            [Update(item.path, self._claimed(task, now, expires_at), item.update_time) for task, item in ready]
+        )
         return [
-            HeldLease(task, self.agent_id, task.epoch + 1, expires_at, committed.update_times[2 * index])
-            for index, (task, _) in enumerate(ready)
+            HeldLease(task, self.agent_id, task.epoch + 1, now, expires_at, version)
+            for (task, _), version in zip(ready, committed.update_times, strict=True)
         ]
 
-    def _claimed(self, task: Task, expires_at: Any) -> dict[str, Any]:
+    def _claimed(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
+        lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
         return {
             "status": TaskStatus.IN_PROGRESS.value,
             "status_reason": None,
             "summary": f"{self.agent_id} is working on it",
-            "lease": plain(Lease(owner_agent_id=self.agent_id, expires_at=expires_at, epoch=task.epoch + 1)),
+            "lease": lease,
             "epoch": task.epoch + 1,
             "not_before": None,
             "sweep_at": expires_at,
             "updated_at": SERVER_TIME,
-        }
-
-    def _started(self, task: Task) -> Mapping[str, Any]:
-        return {
-            "run_id": task.run_id(task.epoch + 1),
-            "task_id": task.task_id,
-            "agent_id": self.agent_id,
-            "role": self.role,
-            "session_hash": task.session_hash,
-            "epoch": task.epoch + 1,
-            "status": "started",
-            "summary": task.objective[:200],
-            "progress": 0.0,
-            "events": [],
-            "events_total": 0,
-            "artifacts": [],
-            "idempotency_key": task.idempotency_key,
-            "chain_id": task.trace.chain_id,
-            "started_at": SERVER_TIME,
         }
 
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
@@ -171,7 +152,9 @@ class Claimer:
         now = parse_task(snapshot.data, snapshot.path)
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
             return []
-        return [HeldLease(task, self.agent_id, now.epoch, now.lease.expires_at, snapshot.update_time)]
+        lease = now.lease
+        began = lease.claimed_at or self.clock.now()
+        return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
 
 
 async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) -> None:
@@ -179,7 +162,7 @@ async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) 
     for _ in range(rules.settle_attempts):
         held.check()
         expires_at = clock.now() + timedelta(seconds=rules.lease_seconds)
-        lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch)
+        lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch, claimed_at=held.claimed_at)
         fields = {"lease": plain(lease), "sweep_at": expires_at, "updated_at": SERVER_TIME}
         try:
             committed = await store.commit([Update(task_path(held.task.task_id), fields, if_update_time=held.version)])

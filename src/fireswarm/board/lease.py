@@ -22,6 +22,7 @@ class HeldLease:
     task: Task
     owner: str
     epoch: int
+    claimed_at: datetime
     expires_at: datetime
     version: Any = field(repr=False)
     over: bool = False
@@ -29,7 +30,9 @@ class HeldLease:
     def check(self) -> None:
         """Raise LeaseLost when this lease was settled already: what it fenced is no longer its own."""
         if self.over:
-            raise LeaseLost(f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written")
+            raise LeaseLost(
+                f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written"
+            )
 
     @property
     def run_id(self) -> str:

@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 from fireswarm.board.rules import BoardRules
-from fireswarm.board.state import queued, unleased
+from fireswarm.board.state import ended_run, queued, unleased
 from fireswarm.board.unblock import tell_dependents
-from fireswarm.contracts.documents import message_document, message_path, parse_task, run_path, task_path
+from fireswarm.contracts.documents import message_document, message_path, parse_task, task_path
 from fireswarm.contracts.envelope import Envelope, Signal, TaskRef
+from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import Question
 from fireswarm.contracts.task import NO_DEADLINE, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
@@ -96,8 +97,7 @@ async def _cancel_one(
         ]
         writes += await tell_dependents(store, task, TaskStatus.CANCELED)
         if task.lease is not None:
-            ended = {"status": "error", "error": f"canceled: {reason}", "ended_at": SERVER_TIME}
-            writes.append(Update(run_path(task.run_id(task.lease.epoch)), ended))
+            writes.append(ended_run(task, task.lease, RunStatus.ERROR, f"canceled: {reason}"))
             writes.append(_stop_message(task, task.lease.owner_agent_id, reason, clock, rules))
         try:
             await store.commit(writes)

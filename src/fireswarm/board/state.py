@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from fireswarm.contracts.documents import next_sweep
-from fireswarm.contracts.task import StatusReason, Task, TaskStatus
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME
+from fireswarm.contracts.documents import next_sweep, run_identity, run_path
+from fireswarm.contracts.run import RunStatus
+from fireswarm.contracts.task import Lease, StatusReason, Task, TaskStatus
+from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Merge
 
 MAX_SUMMARY_CHARS = 1_500
 MAX_ERROR_CHARS = 4_000
@@ -41,3 +42,10 @@ def unleased(
 def queued(task: Task, summary: str) -> dict[str, Any]:
     """The state of a task that waits for an agent."""
     return unleased(task, TaskStatus.QUEUED, None, summary)
+
+
+def ended_run(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
+    """The write that ends the run of a lease whose holder cannot end it: it died, or was told to stop."""
+    identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
+    ended = {"status": status.value, "error": error, "summary": error[:MAX_SUMMARY_CHARS], "ended_at": SERVER_TIME}
+    return Merge(run_path(task.run_id(lease.epoch)), identity | ended)

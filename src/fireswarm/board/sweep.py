@@ -13,11 +13,12 @@ from typing import Any
 from fireswarm import queries
 from fireswarm.board import intake
 from fireswarm.board.rules import BoardRules
-from fireswarm.board.state import queued, unleased
-from fireswarm.contracts.documents import next_sweep, parse_task, run_path
+from fireswarm.board.state import ended_run, queued, unleased
+from fireswarm.contracts.documents import next_sweep, parse_task
+from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Clock, Snapshot, Store, Update, Write
+from fireswarm.ports import DELETE_FIELD, Clock, Snapshot, Store, Update, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,7 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
         fields = queued(task, f"reclaimed: {error}")
     writes: list[Write] = [Update(snapshot.path, fields | {"attempt": attempt, "error": error}, snapshot.update_time)]
     if task.lease is not None:
-        ended = {"status": "timeout", "error": error, "ended_at": SERVER_TIME}
-        writes.append(Update(run_path(task.run_id(task.lease.epoch)), ended))
+        writes.append(ended_run(task, task.lease, RunStatus.TIMEOUT, error))
     return writes
 
 

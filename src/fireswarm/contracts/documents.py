@@ -159,6 +159,21 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
     )
 
 
+def run_identity(task: Task, epoch: int, agent_id: str, started_at: datetime) -> dict[str, Any]:
+    """The fields that every writer of a run document agrees on, whoever writes it first."""
+    return {
+        "run_id": task.run_id(epoch),
+        "task_id": task.task_id,
+        "agent_id": agent_id,
+        "role": task.assigned_to,
+        "session_hash": task.session_hash,
+        "epoch": epoch,
+        "idempotency_key": task.idempotency_key,
+        "chain_id": task.trace.chain_id,
+        "started_at": started_at,
+    }
+
+
 def message_document(envelope: Envelope, sender: str, to: str, now: datetime, keep_until: datetime) -> dict[str, Any]:
     """Build the ``agent_mailbox`` document of an envelope; *keep_until* feeds the collection's TTL policy."""
     return {

@@ -64,11 +64,12 @@ WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
 
 
 class Lease(Stored):
-    """Who works on a task, until when, and the fencing epoch that every later commit has to match."""
+    """Who works on a task since when, until when, and the fencing epoch that every later commit has to match."""
 
     owner_agent_id: str
     expires_at: Timestamp
     epoch: int = Field(ge=1)
+    claimed_at: Timestamp | None = None
 
 
 class Constraints(Contract):

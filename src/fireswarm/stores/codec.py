@@ -32,6 +32,7 @@ _Write: Any = WriteMessage.pb(WriteMessage()).__class__
 _Query: Any = StructuredQuery.pb(StructuredQuery()).__class__
 _SERVER_TIME = DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_checked_names: set[str] = set()
 _OPERATORS = StructuredQuery.FieldFilter.Operator
 _OPERATOR_OF: dict[str, Any] = {
     "==": _OPERATORS.EQUAL,
@@ -172,8 +173,8 @@ def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
     mask = message.update_mask.field_paths
     message.update.SetInParent()
     for name, value in data.items():
-        if not _SIMPLE_NAME.fullmatch(name):
-            raise InvalidInput(f"{name!r} is no top-level field name of ours: letters, digits and underscores only")
+        if name not in _checked_names:
+            _check_name(name)
         if value is Sentinel.SERVER_TIME:
             transform = message.update_transforms.add()
             transform.field_path = name
@@ -185,6 +186,12 @@ def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
             put(fields[name], value)
     if masked:
         message.update_mask.SetInParent()
+
+
+def _check_name(name: str) -> None:
+    if not _SIMPLE_NAME.fullmatch(name):
+        raise InvalidInput(f"{name!r} is no top-level field name of ours: letters, digits and underscores only")
+    _checked_names.add(name)
 
 
 def structured(query: Query) -> Any:
