@@ -233,6 +233,20 @@ async def test_a_full_disk_refuses_the_commit_whole_and_keeps_serving(path: Path
         assert sorted(await contents(connect(db), "c")) == ["kept", "large", "small"]
 
 
+async def test_a_file_that_cannot_be_written_refuses_commits_and_serves_reads(path: Path) -> None:
+    with Database.open(path) as db:
+        client = connect(db)
+        await client.document("c/kept").set({"n": 1})
+        connection: Any = vars(db)["_storage"]._connection
+        connection.execute("PRAGMA query_only=ON")
+        with pytest.raises(exceptions.ServiceUnavailable, match="Nothing of this commit was kept"):
+            await client.document("c/kept").set({"n": 2}, retry=None)
+        assert await contents(client, "c") == {"kept": {"n": 1}}
+        connection.execute("PRAGMA query_only=OFF")
+        await client.document("c/kept").set({"n": 3}, retry=None)
+        assert await contents(client, "c") == {"kept": {"n": 3}}
+
+
 async def test_a_full_disk_fails_every_commit_of_the_group(path: Path) -> None:
     with Database.open(path) as db:
         client = connect(db)
