@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import json
 from collections import Counter
@@ -141,6 +142,7 @@ def _learned(table: Table, features: list[Column], target: Target, level: float)
     import numpy
     from threadpoolctl import threadpool_limits
 
+    importlib.import_module("sklearn.ensemble")  # only libraries that are loaded already can be limited below
     from .classification import forecast_class
     from .regression import forecast_number
 

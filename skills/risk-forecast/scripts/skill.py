@@ -64,7 +64,8 @@ def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> F
     verdict = supervised.judge(history)
     if not verdict.usable or history is None:
         return _rank_route(inventory, records, history, seed, verdict.reason, verdict.evaluation)
-    scores, fitted = supervised.forecast(verdict, records, history, seed)
+    with supervised.one_thread():
+        scores, fitted = supervised.forecast(verdict, records, history, seed)
     about = {
         "features": list(supervised.LEARNED),
         "coefficients": fitted.coefficients(),

@@ -112,6 +112,13 @@ class Fitted:
         return {name: round(float(weight), 4) for name, weight in zip(LEARNED, self._model.coef_[0], strict=True)}
 
 
+def one_thread() -> Any:
+    """A context in which the linear algebra keeps to one thread: many small fits are slower on several."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
+
+
 def fit(data: Stretch) -> Fitted:
     """Fit on one stretch: standardised features, L2-regularised logistic regression."""
     from sklearn.linear_model import LogisticRegression

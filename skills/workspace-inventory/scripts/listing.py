@@ -9,9 +9,12 @@ from pathlib import Path, PurePosixPath
 
 from .gitcli import git_output
 
+OWN_FOLDER = ".fireswarm"
+"""The swarm's own data: looking at it would change it, and every inventory would differ from the last."""
+
 EXCLUDED_FOLDERS = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache",
-    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", ".fireswarm", "site-packages",
+    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", OWN_FOLDER, "site-packages",
 })  # fmt: skip
 """Folders a walk does not enter: version control, virtual environments, caches, installed packages."""
 
@@ -71,7 +74,10 @@ def _from_git(root: Path) -> Listing | None:
         return None
     listing = Listing("git", [])
     for name in sorted({part for part in raw.decode("utf-8", "surrogateescape").split("\0") if part}):
-        _take(root, name, listing)
+        if OWN_FOLDER in PurePosixPath(name).parts:
+            listing.leave_out("own_data")
+        else:
+            _take(root, name, listing)
     return listing if listing.paths else None
 
 

@@ -42,6 +42,7 @@ def test_git_listing_leaves_out_ignored_files_and_keeps_untracked_ones(
     repository.write("ignored/secret.txt", "no")
     repository.commit("Start")
     repository.write("new.md", "# New\n")
+    repository.write(".fireswarm/store.db", "changes all the time")
     found, _ = inventory(make_request, repository.root)
     assert found["folder"]["listed_by"] == "git"
     assert set(files_of(found)) == {".gitignore", "kept.py", "new.md"}
