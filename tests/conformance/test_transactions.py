@@ -309,6 +309,20 @@ class TestTime:
         await commit(transaction)
         assert (await ref.get()).get("n") == 2
 
+    async def test_a_transaction_that_gave_up_waiting_leaves_no_locks_behind(self) -> None:
+        with Database.open(None, lock_wait_seconds=0.02) as db:
+            client = connect(db)
+            ref = client.document("c/a")
+            first, second = await begin(client), await begin(client)
+            await ref.get(transaction=first)
+            await ref.get(transaction=second)
+            second.set(ref, {"by": "second"})
+            with pytest.raises(exceptions.Aborted, match="waited"):
+                await commit(second)
+            first.set(ref, {"by": "first"})
+            await commit(first)
+            assert (await ref.get()).get("by") == "first"
+
     async def test_an_idle_transaction_loses_its_locks(self) -> None:
         limits = TransactionLimits(idle_seconds=0.02, total_seconds=5)
         with Database.open(None, limits=limits) as db:

@@ -11,6 +11,7 @@ from sortedcontainers import SortedDict
 from fireswarm.firelite.planner import IndexHome, Scan, Shape
 from fireswarm.firelite.query import EncodedFields
 from fireswarm.firelite.record import Record
+from fireswarm.firelite.values import descending
 
 # A program has a few dozen query shapes; an explorer who sorts by every field must not pay for each one for ever.
 SHAPES_PER_HOME_MAX = 64
@@ -19,10 +20,14 @@ SHAPES_PER_HOME_MAX = 64
 class OrderedIndex:
     """The documents of a home that have all of a shape's fields, sorted."""
 
-    __slots__ = ("_entries", "_keys", "shape")
+    __slots__ = ("_components", "_entries", "_keys", "shape")
 
     def __init__(self, shape: Shape, records: Iterable[Record]) -> None:
         self.shape = shape
+        self._components = [
+            *((path, False) for path in shape.equal),
+            *((order.path, order.descending) for order in shape.orders),
+        ]
         self._keys: dict[str, tuple[bytes, ...]] = {}
         self._entries: Any = SortedDict()  # sort key -> document name; sortedcontainers' types are not generic
         entries: dict[bytes, str] = {}
@@ -35,16 +40,11 @@ class OrderedIndex:
 
     def _keys_of(self, fields: EncodedFields) -> tuple[bytes, ...]:
         parts: list[bytes] = []
-        for path in self.shape.equal:
+        for path, turn in self._components:
             encoded = fields[path]
             if encoded is None:
                 return ()
-            parts.append(encoded)
-        for order in self.shape.orders:
-            encoded = fields[order.path]
-            if encoded is None:
-                return ()
-            parts.append(order.component(encoded))
+            parts.append(descending(encoded) if turn else encoded)
         key = b"".join(parts)
         if self.shape.contains is None:
             return (key,)

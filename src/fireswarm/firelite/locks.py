@@ -72,9 +72,10 @@ class LockTable:
             async with asyncio.timeout(self._wait_seconds):
                 await request.granted
         except TimeoutError:
-            raise Aborted(
-                f"{owner.label} waited more than {self._wait_seconds:g} s for a lock on {_some(wanted)}; retry."
-            ) from None
+            reason = f"{owner.label} waited more than {self._wait_seconds:g} s for a lock on {_some(wanted)}; retry."
+            if owner.age is not None:
+                self.abort(owner, reason)  # clients begin again without a rollback: its locks must not stay behind
+            raise Aborted(reason) from None
         finally:
             if request in self._waiting:
                 self._waiting.remove(request)

@@ -28,7 +28,7 @@ _RESERVED = re.compile(r"__.*__", re.DOTALL)
 _QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def check_document_name(name: str) -> str:
     """Return the name when it can be a document's; raises InvalidArgument that says why not."""
     segments = _relative(name, "Document name")

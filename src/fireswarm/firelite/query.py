@@ -181,13 +181,11 @@ class EncodedFields:
         self._encoded: dict[FieldPath, bytes | None] = {NAME: key}
 
     def __getitem__(self, path: FieldPath) -> bytes | None:
-        try:
-            return self._encoded[path]
-        except KeyError:
-            value = lookup(self._fields, path)
-            encoded = None if value is None else encode(value)
-            self._encoded[path] = encoded
-            return encoded
+        encoded = self._encoded.get(path, b"")  # no encoding is empty
+        if encoded == b"":
+            value = self._fields.get(path[0]) if len(path) == 1 else lookup(self._fields, path)
+            encoded = self._encoded[path] = None if value is None else encode(value)
+        return encoded
 
     def elements(self, path: FieldPath) -> list[bytes]:
         """The distinct encoded elements of an array field."""

@@ -19,6 +19,8 @@ from fireswarm.firelite.service import Service
 
 # A document may have 1 MiB and a request 10 MiB; a stream answers one document a message.
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
+# Below any client's keepalive (the official ones use 30 s and more).
+PING_INTERVAL_MIN_MILLISECONDS = 5_000
 # How long a stop lets calls finish; listeners never do by themselves.
 STOP_GRACE_SECONDS = 0.2
 
@@ -50,6 +52,10 @@ class Server:
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
             ("grpc.max_send_message_length", MESSAGE_MAX_BYTES),
+            # Clients that listen ping a silent connection; by default gRPC would hang up on them for it.
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", PING_INTERVAL_MIN_MILLISECONDS),
+            ("grpc.http2.max_ping_strikes", 0),
         ]
         server = grpc.aio.server(options=options)
         service = Service(self._database)

@@ -36,6 +36,7 @@ TAG_MAP = 0x3C
 ABOVE = b"\xff"
 PATH_END = b"\x01"  # ends arrays, maps and paths; below every tag and every path segment
 _END = PATH_END
+_STRING_TAG = bytes([TAG_STRING])
 _STRING_END = b"\x00\x01"
 _SEGMENT_ID = b"\x02"  # a numeric id, __id7__, sorts before every name
 _SEGMENT_NAME = b"\x03"
@@ -62,7 +63,7 @@ def encode(value: ValuePb) -> bytes:
     return _ENCODERS[value.WhichOneof("value_type")](value)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def path_key(path: str) -> bytes:
     """The sortable encoding of a slash-separated path; a parent sorts right before its descendants."""
     return b"".join(_segment(segment) for segment in path.split("/"))
@@ -119,7 +120,11 @@ def _boolean(value: ValuePb) -> bytes:
 
 
 def _integer(value: ValuePb) -> bytes:
-    return encode_number(value.integer_value)
+    number = value.integer_value
+    if -_EXACT_DOUBLE <= number <= _EXACT_DOUBLE:  # by far the most common value in an index
+        bits = _unpack_bits(_pack_double(number))[0]
+        return _pack_number(TAG_NUMBER, bits ^ _ALL if bits & _SIGN else bits | _SIGN, 0)
+    return encode_number(number)
 
 
 def _double(value: ValuePb) -> bytes:
@@ -132,7 +137,16 @@ def _timestamp(value: ValuePb) -> bytes:
 
 
 def _string(value: ValuePb) -> bytes:
-    return bytes([TAG_STRING]) + _escaped(value.string_value.encode())
+    text = value.string_value
+    return _short_string_key(text) if len(text) <= _SHORT_LETTERS else _string_key(text)
+
+
+def _string_key(text: str) -> bytes:
+    return _STRING_TAG + _escaped(text.encode())
+
+
+_SHORT_LETTERS = 64  # statuses, owners, ids: they come again and again, and the cache stays small
+_short_string_key = lru_cache(maxsize=16_384)(_string_key)
 
 
 def _bytes(value: ValuePb) -> bytes:
@@ -160,7 +174,7 @@ def _map(value: ValuePb) -> bytes:
     parts = [bytes([TAG_MAP])]
     # UTF-8 keeps code point order, so sorting the names sorts their encodings.
     for name in sorted(fields):
-        parts.append(bytes([TAG_STRING]) + _escaped(name.encode()))
+        parts.append(_string_key(name))
         parts.append(encode(fields[name]))
     parts.append(_END)
     return b"".join(parts)
