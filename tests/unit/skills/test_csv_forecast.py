@@ -81,13 +81,28 @@ def test_a_class_is_forecast_with_calibrated_probabilities(make_request: MakeReq
     assert evaluation["ranges_95"]["brier"][0] <= evaluation["brier"] <= evaluation["ranges_95"]["brier"][1]
 
 
-def test_a_target_that_nothing_explains_is_not_claimed_to_be_forecast(make_request: MakeRequest) -> None:
+def noise(kind: str) -> str:
+    """Thirty columns of noise and a target of noise: only a model that has seen the held-out rows can forecast it."""
     generator = random.Random(5)
-    text = "a,y\n" + "".join(f"{generator.random():.4f},{generator.choice(['u', 'v'])}\n" for _ in range(200))
-    found, result = forecast(make_request, text, target="y")
-    assert found["evaluation"]["brier"] > 0.9 * found["evaluation"]["brier_of_base_rate"]
+    lines = [",".join([*(f"c{column}" for column in range(30)), "y"])]
+    for _ in range(200):
+        answer = generator.choice("uv") if kind == "classification" else f"{generator.gauss(0, 1):.4f}"
+        lines.append(",".join([*(f"{generator.random():.4f}" for _ in range(30)), answer]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "naive"),
+    [("classification", "brier", "brier_of_base_rate"), ("regression", "mae", "mae_of_median")],
+)
+def test_a_target_that_nothing_explains_is_not_claimed_to_be_forecast(
+    kind: str, error: str, naive: str, make_request: MakeRequest
+) -> None:
+    found, result = forecast(make_request, noise(kind), target="y")
+    assert found["task"] == kind
+    assert found["evaluation"][error] > 0.95 * found["evaluation"][naive]
     assert result.confidence is not None
-    assert result.confidence < 0.15
+    assert result.confidence < 0.05
 
 
 @settings(max_examples=40, deadline=None)
@@ -237,3 +252,25 @@ def test_the_same_table_gives_the_same_bytes(make_request: MakeRequest) -> None:
 def test_each_labelled_row_is_in_exactly_one_part(answers: list[str], seed: int) -> None:
     split = skill_module(NAME, "split").split_rows(answers, seed)
     assert sorted(split.train + split.calibrate + split.held_out) == list(range(len(answers)))
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_held_out_answers_do_not_reach_the_model(kind: str) -> None:
+    import numpy
+
+    module, problem_type = skill_module(NAME, kind), skill_module(NAME, "problem").Problem
+    generator = random.Random(8)
+    matrix = numpy.array([[generator.random(), generator.random()] for _ in range(80)])
+    split = skill_module(NAME, "split").split_rows([float(row) for row in range(80)], 1)
+
+    def forecasts(answers: list[Any]) -> list[list[float]]:
+        problem = problem_type(matrix, answers, split, ["a", "b"], [], matrix[:0], 0.8, 1)
+        _, model = module._chosen(problem, split.train)
+        found = model.predict_proba(matrix) if kind == "classification" else model.predict(matrix)
+        return found.tolist()
+
+    answers: list[Any] = ["uv"[row % 2] if kind == "classification" else float(row % 7) for row in range(80)]
+    changed = list(answers)
+    for row in [*split.held_out, *split.calibrate]:
+        changed[row] = "u" if kind == "classification" else 99.0
+    assert forecasts(changed) == forecasts(answers)
