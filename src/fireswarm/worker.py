@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from fireswarm import queries
@@ -110,7 +111,9 @@ class Worker:
             for lease in held:
                 self.running[lease.task.task_id] = _Work(lease)
                 turns.start_soon(self._work, lease)
-            if not held:
+            if held:
+                await anyio.lowlevel.checkpoint()  # what was claimed starts before the next look at the queue
+            else:
                 await self._idle()
 
     @property

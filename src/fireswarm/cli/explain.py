@@ -29,10 +29,6 @@ class Seen:
     runs: tuple[Run, ...]
     relatives: dict[str, Task]
 
-    def model_dump(self, **_: Any) -> dict[str, Any]:
-        """As plain data for ``--json``."""
-        return {"task": self.task, "why": self.why, "runs": list(self.runs)}
-
 
 async def look(kit: Kit, task: Task) -> Seen:
     """Read a task's surroundings."""

@@ -197,9 +197,10 @@ def cost(root: Root = Path(), store: StoreUri = None, project: Project = None, a
             found = await kit.memory.agents(1_000)
             own = asdict(kit.store.usage)
         by_role: dict[str, Counter[str]] = {}
+        total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
         for status in found:
-            by_role.setdefault(status.role, Counter()).update(status.usage)
-        total = sum(by_role.values(), Counter[str]())
+            by_role.setdefault(status.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(status.usage)
+            total.update(status.usage)
         if as_json:
             print_json({"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own})
             return

@@ -158,7 +158,7 @@ def show(
             task = await find_task(kit, task_id)
             seen = await explain.look(kit, task)
             if as_json:
-                print_json(seen)
+                print_json({"task": seen.task, "why": seen.why, "runs": list(seen.runs)})
             else:
                 explain.draw(seen)
 

@@ -1,0 +1,68 @@
+"""Billed operations: of one no-op task end to end, and of five idle roles over a simulated day.
+
+The day is virtual: the real workers, board and store run under a clock that is advanced by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import asdict
+
+import anyio
+
+from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
+from fireswarm import app
+from fireswarm.clocks import VirtualClock
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.indexes import IndexSet
+from fireswarm.firelite.inprocess import connect
+from fireswarm.settings import Settings
+from fireswarm.stores.firestore import FirestoreStore
+
+TASKS = 1_000
+DAY_SECONDS = 86_400.0
+STEP_SECONDS = 600.0
+FREE_READS, FREE_WRITES = 50_000, 20_000
+
+
+async def per_task() -> dict[str, float]:
+    """Submit and drain; count everything, heartbeats included."""
+    async with benchmark_kit() as kit:
+        await submit_noops(kit, TASKS)
+        async with workers(kit) as running:
+            await drained(running, TASKS)
+        used = kit.store.usage
+    return {"reads": round(used.reads / TASKS, 3), "writes": round(used.writes / TASKS, 3)}
+
+
+async def idle_day() -> dict[str, int]:
+    """Five roles with nothing to do, from midnight to midnight."""
+    clock = VirtualClock(turns=40)
+    indexes = IndexSet.load(app.packaged(app.INDEXES_FILE))
+    with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
+        store = FirestoreStore(connect(database), clock)
+        kit = app.make_kit(Settings(), store, clock)
+        async with contextlib.AsyncExitStack() as stack:
+            for role in sorted(kit.roles):
+                await stack.enter_async_context(workers(kit, 1, role))
+            for _ in range(round(DAY_SECONDS / STEP_SECONDS)):
+                await clock.advance(STEP_SECONDS)
+            return asdict(store.usage)
+
+
+async def main() -> None:
+    """Both."""
+    started = time.perf_counter()
+    day = await idle_day()
+    emit(
+        "billed_operations",
+        noop_task=await per_task(),
+        idle_day_of_five_roles=day,
+        within_free_tier=day["reads"] <= FREE_READS and day["writes"] <= FREE_WRITES,
+        seconds=round(time.perf_counter() - started, 1),
+    )
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,257 @@
+"""The command line as a person uses it: real processes, real files, clear errors and exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from fireswarm.app import packaged
+from fireswarm.cli import main
+from tests.support.fleet import environment, lay_out
+
+ECHO = """
+from fireswarm.contracts.skill import Question, SkillResult, SkillState
+
+def run(request):
+    if "name" not in request.answers:
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="who?",
+                           questions=(Question(name="name", description="Who asks?"),))
+    return SkillResult(summary=f"hello {request.answers['name']}")
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def swarm(root: Path, *arguments: str, **env: str) -> Done:
+    """Run the command in this process: the same entry point, without a second of start-up each time."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        contextlib.chdir(root),
+        mock.patch.dict(os.environ, environment() | {"COLUMNS": "160"} | env, clear=True),
+        mock.patch.object(sys, "argv", ["swarm", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def test_the_command_itself_starts_and_says_what_it_can_do(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fireswarm.cli", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "submit" in done.stdout
+
+
+def ok(root: Path, *arguments: str) -> Any:
+    done = swarm(root, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    lay_out(tmp_path, {"echo": ECHO}, settings={"worker": {"drain_seconds": 1}})
+    return tmp_path
+
+
+@contextmanager
+def running(root: Path, *arguments: str) -> Generator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fireswarm.cli", *arguments],
+        cwd=root,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def line_with(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return line.strip()
+    raise AssertionError(f"the process ended without printing {text}")
+
+
+def test_submitting_twice_is_one_task_and_every_list_shows_it(root: Path) -> None:
+    first = ok(root, "submit", "say hello", "--role", "scout", "--context", "n=1")
+    second = ok(root, "submit", "say hello", "--role", "scout", "--context", "n=1")
+    assert (first["created"], second["created"]) == (True, False)
+    task_id = first["task"]["task_id"]
+    assert [task["task_id"] for task in ok(root, "tasks")] == [task_id]
+    assert [task["task_id"] for task in ok(root, "tasks", "--status", "queued", "--role", "scout")] == [task_id]
+    assert ok(root, "tasks", "--status", "done") == []
+    shown = ok(root, "show", task_id[:8])
+    assert "waits for a scout agent" in shown["why"]
+    for command in ("runs", "agents", "mail", "memory"):
+        assert ok(root, command) == []
+    assert ok(root, "cancel", task_id) == [task_id]
+    assert "never changes again" in swarm(root, "cancel", task_id).stderr
+
+
+def test_a_role_of_ones_own_joins_and_an_answer_lets_its_task_run_on(root: Path) -> None:
+    card = root / "roles" / "greeter" / "ROLE.md"
+    card.parent.mkdir()
+    card.write_text("---\nname: greeter\ndescription: greets\nskills: [echo]\n---\nBe kind.\n")
+    with running(root, "up", "--roles", "greeter") as up:
+        line_with(up, "role processes")
+        asked = swarm(root, "submit", "greet", "--role", "greeter", "--wait")
+        assert asked.returncode == 1
+        assert "swarm show" in asked.stdout
+        [task] = ok(root, "tasks")
+        assert (task["status"], task["status_reason"]) == ("blocked", "input_required")
+        assert "swarm answer" in swarm(root, "show", task["task_id"]).stdout
+        refused = swarm(root, "answer", task["task_id"], "nome=Ada")
+        assert refused.returncode == 1
+        assert "nome was not asked for" in refused.stderr
+        ok(root, "answer", task["task_id"], "name=Ada")
+        assert swarm(root, "watch", task["task_id"]).returncode == 0
+        [task] = ok(root, "tasks")
+        assert (task["status"], task["summary"]) == ("done", "hello Ada")
+        assert [run["status"] for run in ok(root, "runs")] == ["completed", "completed"]
+        [agent] = ok(root, "agents")
+        assert (agent["role"], agent["pid"] > 0, agent["mem"] > 1_000_000) == ("greeter", True, True)
+    assert up.returncode == 0
+    assert ok(root, "cost")["total"]["writes"] > 4
+    [agent] = ok(root, "agents")
+    assert agent["status"] == "stopped"
+
+
+def test_serving_says_how_to_connect_and_keeps_others_out_of_the_file(root: Path) -> None:
+    with running(root, "store", "serve", "--port", "0") as server:
+        address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
+        ok(root, "submit", "found through the lock file", "--role", "scout")
+        done = swarm(root, "tasks", "--json", FIRESTORE_EMULATOR_HOST=address)
+        assert [task["objective"] for task in json.loads(done.stdout)] == ["found through the lock file"]
+        refused = swarm(root, "store", "stats")
+        assert refused.returncode == 1
+        assert str(server.pid) in refused.stderr
+        assert address in refused.stderr
+    assert ok(root, "store", "stats")["documents"] == 1
+
+
+def test_the_store_is_carried_over_and_emptied(root: Path) -> None:
+    ok(root, "submit", "one", "--role", "scout")
+    before = ok(root, "tasks")
+    assert swarm(root, "store", "export", "all.jsonl").returncode == 0
+    assert swarm(root, "store", "reset", "--yes").returncode == 0
+    assert ok(root, "tasks") == []
+    assert swarm(root, "store", "import", "all.jsonl").returncode == 0
+    after = ok(root, "tasks")
+    assert [task["task_id"] for task in after] == [task["task_id"] for task in before]
+
+
+def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
+    done = swarm(tmp_path, "init", "mine")
+    assert done.returncode == 0, done.stderr
+    mine = tmp_path / "mine"
+    for name in ("roles/scout/ROLE.md", "mailbox/policy.yaml", "firestore.rules", "firebase.json"):
+        assert (mine / name).is_file()
+    card = mine / "roles" / "scout" / "ROLE.md"
+    card.write_text(card.read_text() + "\nmine\n")
+    swarm(tmp_path, "init", "mine")
+    assert card.read_text().endswith("mine\n"), "init overwrote what was there"
+    doctor = swarm(mine, "doctor")
+    assert doctor.returncode == 0, doctor.stdout
+    assert "FAIL" not in doctor.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("submit", "x", "--role", "pilot"), "there is no role 'pilot'"),
+        (("submit", "", "--role", "scout"), "objective"),
+        (("submit", "x", "--path", "/nowhere"), "--path /nowhere does not exist"),
+        (("submit", "x", "--role", "scout", "--after", "ghost"), "ghost, which does not exist"),
+        (("submit", "x", "--role", "scout", "--context", "novalue"), "is not key=value"),
+        (("show", "ghost"), "there is no task ghost"),
+        (("tasks", "--status", "finished"), "use one of queued, in_progress"),
+        (("tasks", "--store", "mysql://x"), "is not known: use embedded"),
+        (("tasks", "--store", "firelite://127.0.0.1"), "names no port"),
+        (("up", "--roles", "pilot"), "has no card"),
+        (("up", "--replicas", "scout=many"), "must be ROLE=COUNT"),
+        (("role", "pilot"), "there is no role 'pilot'"),
+        (("demo", "/nowhere"), "is no folder"),
+        (("store", "import", "nothing.jsonl"), "does not exist"),
+    ],
+)
+def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = swarm(root, *arguments)
+    assert done.returncode != 0
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("swarm.yaml", "leases: {lease_secnds: 3}\n", "leases.lease_secnds"),
+        ("swarm.yaml", "a: [\n", "is not YAML"),
+        ("mailbox/policy.yaml", "max_hops: none\n", "max_hops"),
+        ("roles/scout/ROLE.md", "no frontmatter\n", "frontmatter"),
+        ("roles/scout/ROLE.md", "---\nname: scuot\ndescription: x\nskills: [echo]\n---\n", "make them equal"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_key(root: Path, name: str, content: str, words: str) -> None:
+    (root / name).write_text(content)
+    for command in ("tasks", "doctor"):
+        done = swarm(root, command)
+        assert done.returncode == 1
+        said = " ".join((done.stderr + done.stdout).split())
+        assert words in said
+        assert Path(name).name in said
+
+
+def test_a_port_in_use_is_named(root: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for command in (("store", "serve", "--memory"), ("up",)):
+            done = swarm(root, *command, "--port", port)
+            assert done.returncode == 1
+            assert port in done.stderr
+
+
+def test_a_corrupt_data_file_is_refused_and_left_as_it_is(root: Path) -> None:
+    ok(root, "submit", "one", "--role", "scout")
+    path = root / ".fireswarm" / "store.db"
+    path.write_bytes(os.urandom(8192))
+    before = path.read_bytes()
+    done = swarm(root, "tasks")
+    assert done.returncode == 1
+    assert "store.db" in done.stderr
+    assert path.read_bytes() == before
+
+
+def test_the_packaged_files_are_the_repository_s_own() -> None:
+    assert (packaged("roles") / "scout" / "ROLE.md").is_file()
+    assert packaged("firestore.indexes.json").is_file()
