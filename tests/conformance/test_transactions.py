@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from google.cloud.firestore_v1.types import write as types
 
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.transactions import TransactionLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -94,6 +92,30 @@ async def test_the_first_reader_wins_and_the_other_is_aborted(client: AsyncClien
     assert (await ref.get()).get("by") == "early"
 
 
+async def test_a_transaction_that_lost_reads_on_in_one_snapshot_and_is_aborted_at_commit(lite: AsyncClient) -> None:
+    a, b = lite.document("c/a"), lite.document("c/b")
+    await asyncio.gather(a.set({"n": 1}), b.set({"n": 1}))
+    old, young = await begin(lite), await begin(lite)
+    await a.get(transaction=old)
+    await b.get(transaction=young)
+    old.update(b, {"n": 2})
+    committing = asyncio.ensure_future(commit(old))  # waits for young
+    await lite.document("c/other").set({"n": 1})
+    outside = asyncio.ensure_future(a.set({"n": 9}))  # waits for old
+    await lite.document("c/other").set({"n": 1})
+    # Behind the write that waits for old, which waits for young: a circle, and young loses.
+    assert (await a.get(transaction=young)).get("n") == 1
+    await committing
+    await outside
+    assert (await b.get(transaction=young)).get("n") == 1
+    query: Any = lite.collection("c").where(filter=FieldFilter("n", "==", 1))
+    assert [s.id async for s in query.stream(transaction=young)] == ["a", "b", "other"]
+    young.update(a, {"n": 3})
+    with pytest.raises(exceptions.Aborted, match="older"):
+        await commit(young)
+    assert [(await a.get()).get("n"), (await b.get()).get("n")] == [9, 2]
+
+
 async def test_a_plain_write_waits_for_a_reading_transaction(client: AsyncClient) -> None:
     ref = client.document("c/a")
     await ref.set({"n": 1})
@@ -166,6 +188,35 @@ async def test_two_transactions_on_different_documents_do_not_meet(client: Async
     two.update(client.document("c/b"), {"n": 1})
     await asyncio.gather(commit(one), commit(two))
     assert [s.get("n") async for s in client.collection("c").stream()] == [1, 1]
+
+
+async def test_transfers_keep_the_total_in_every_snapshot(client: AsyncClient) -> None:
+    accounts = [client.document(f"bank/{number}") for number in range(4)]
+    await asyncio.gather(*(account.set({"n": 100}) for account in accounts))
+
+    async def transfer(source: Any, target: Any) -> None:
+        @async_transactional
+        async def move(transaction: AsyncTransaction) -> None:
+            have = (await source.get(transaction=transaction)).get("n")
+            other = (await target.get(transaction=transaction)).get("n")
+            transaction.update(source, {"n": have - 1})
+            transaction.update(target, {"n": other + 1})
+
+        await move(client.transaction(max_attempts=20))
+
+    async def total() -> int:
+        transaction: Any = await begin(client, read_only=True)
+        found = [s.get("n") async for s in client.collection("bank").stream(transaction=transaction)]
+        found.append((await accounts[0].get(transaction=transaction)).get("n") - found[0])
+        return sum(found)
+
+    pairs = [(a, b) for a in accounts for b in accounts if a is not b]
+    async with asyncio.TaskGroup() as group:
+        for source, target in pairs * 2:
+            group.create_task(transfer(source, target))
+        totals = [group.create_task(total()) for _ in range(10)]
+    assert {task.result() for task in totals} == {400}
+    assert [(await account.get()).get("n") for account in accounts] == [100] * 4
 
 
 async def test_write_skew_is_impossible(client: AsyncClient) -> None:
@@ -288,74 +339,3 @@ async def test_a_finished_transaction_is_invalid(client: AsyncClient) -> None:
         await client._firestore_api.commit(  # pyright: ignore[reportPrivateUsage] - the client would not send it
             request={"database": f"projects/{client.project}/databases/(default)", "transaction": used}
         )
-
-
-class TestTime:
-    """What only a database with short limits shows in a test's time."""
-
-    @pytest.fixture
-    async def hasty(self) -> AsyncIterator[AsyncClient]:
-        limits = TransactionLimits(idle_seconds=0.05, total_seconds=0.2)
-        with Database.open(None, limits=limits, lock_wait_seconds=0.02) as db:
-            yield connect(db)
-
-    async def test_a_lock_wait_ends_in_aborted(self, hasty: AsyncClient) -> None:
-        ref = hasty.document("c/a")
-        transaction = await begin(hasty)
-        await ref.get(transaction=transaction)
-        with pytest.raises(exceptions.Aborted, match="c/a"):
-            await ref.set({"n": 1})
-        transaction.set(ref, {"n": 2})
-        await commit(transaction)
-        assert (await ref.get()).get("n") == 2
-
-    async def test_a_transaction_that_gave_up_waiting_leaves_no_locks_behind(self) -> None:
-        with Database.open(None, lock_wait_seconds=0.02) as db:
-            client = connect(db)
-            ref = client.document("c/a")
-            first, second = await begin(client), await begin(client)
-            await ref.get(transaction=first)
-            await ref.get(transaction=second)
-            second.set(ref, {"by": "second"})
-            with pytest.raises(exceptions.Aborted, match="waited"):
-                await commit(second)
-            first.set(ref, {"by": "first"})
-            await commit(first)
-            assert (await ref.get()).get("by") == "first"
-
-    async def test_an_idle_transaction_loses_its_locks(self) -> None:
-        limits = TransactionLimits(idle_seconds=0.02, total_seconds=5)
-        with Database.open(None, limits=limits) as db:
-            client = connect(db)
-            ref = client.document("c/a")
-            transaction = await begin(client)
-            await ref.get(transaction=transaction)
-            await ref.set({"n": 1})  # waits until the transaction expires
-            transaction.set(ref, {"n": 2})
-            with pytest.raises(exceptions.Aborted, match="idle"):
-                await commit(transaction)
-
-    async def test_a_busy_transaction_ends_after_its_total_time(self) -> None:
-        limits = TransactionLimits(idle_seconds=5, total_seconds=0.02)
-        with Database.open(None, limits=limits) as db:
-            client = connect(db)
-            ref = client.document("c/a")
-            transaction = await begin(client)
-            await ref.get(transaction=transaction)
-            await ref.set({"n": 1})
-            with pytest.raises(exceptions.Aborted, match="longer than"):
-                await ref.get(transaction=transaction)
-
-    async def test_history_that_was_dropped_cannot_be_read(self) -> None:
-        now = [1_000_000_000 * 10**9]
-        with Database.open(None, clock=lambda: now[0]) as db:
-            client = connect(db)
-            ref = client.document("c/a")
-            then: Any = (await ref.set({"n": 1})).update_time
-            now[0] += 200 * 10**9
-            await ref.set({"n": 2})
-            assert (await ref.get(read_time=then)).get("n") == 1
-            now[0] += 400 * 10**9
-            await ref.set({"n": 3})
-            with pytest.raises(exceptions.FailedPrecondition, match="too old"):
-                await ref.get(read_time=then)

@@ -47,7 +47,7 @@ class Consistency:
     @property
     def snapshot_us(self) -> int | None:
         """The moment to read at, None for the newest state."""
-        return self.transaction.read_us if self.transaction is not None else self.read_us
+        return self.transaction.snapshot_us if self.transaction is not None else self.read_us
 
 
 class Database:
@@ -74,7 +74,7 @@ class Database:
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
         self.hub = WatchHub(self.store, self.group, self.clock, self.check_query)
         self.locks = LockTable(lock_wait_seconds)
-        self.transactions = TransactionTable(self.locks, limits)
+        self.transactions = TransactionTable(self.locks, limits, self.clock.now)
 
     @classmethod
     def open(
@@ -207,8 +207,7 @@ class Database:
         if transaction.read_us is not None and writes:
             self.transactions.fail(transaction)
             raise InvalidArgument("A read-only transaction cannot write.")
-        if names:
-            await self.locks.acquire(transaction.owner, names, exclusive=True)
+        await self.transactions.lock_writes(transaction, list(names))
         self.check_open()
         if transaction.queries:
             self.group.flush()
@@ -244,29 +243,36 @@ class Database:
     async def get_many(self, names: Sequence[str], consistency: Consistency) -> tuple[list[Record | None], int]:
         """The documents (None for a missing one) and the moment, in microseconds, they were read at."""
         self.check_open()
+        if consistency.transaction is not None and consistency.snapshot_us is None:
+            await self.transactions.lock_reads(consistency.transaction, list(names))
+            self.group.flush()
         snapshot_us = consistency.snapshot_us
         if snapshot_us is not None:
             return [self.store.get_at(name, snapshot_us) for name in names], snapshot_us
-        if consistency.transaction is not None:
-            await self.transactions.lock_reads(consistency.transaction, list(names))
-            self.group.flush()
         return [self.store.get(name) for name in names], self.clock.now()
 
     async def run_query(self, query: Query, consistency: Consistency) -> tuple[list[Record], int, int]:
         """The query's documents in order, how many the offset skipped, and the read time in microseconds."""
         self.check_query(query)
-        snapshot_us = consistency.snapshot_us
         transaction = consistency.transaction
-        if snapshot_us is not None or transaction is None:
-            found, skipped = self.store.run(query, snapshot_us)
-            return found, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+        if transaction is not None and consistency.snapshot_us is None:
+            found, skipped = await self._locked_query(query, transaction)
+            if consistency.snapshot_us is None:
+                return found, skipped, self.clock.now()
+        snapshot_us = consistency.snapshot_us
+        found, skipped = self.store.run(query, snapshot_us)
+        return found, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+
+    async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
+        """Run a query and lock what it returns; after a wait the result may be another one, so again."""
         while True:
             self.group.flush()
             found, skipped = self.store.run(query)
-            if not await self.transactions.lock_reads(transaction, [record.name for record in found]):
+            waited = await self.transactions.lock_reads(transaction, [record.name for record in found])
+            if not waited or transaction.lost is not None:
                 break
         transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(found)))
-        return found, skipped, self.clock.now()
+        return found, skipped
 
     def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
         """Raise FailedPrecondition when production would miss an index for the query (with ``indexes`` given)."""

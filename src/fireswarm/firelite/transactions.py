@@ -7,6 +7,9 @@ from waiting for every transaction that has queried it, and is as strict.
 
 A transaction that retries an aborted one keeps its place in the queue (its age) and locks what it reads exclusively:
 the conflict is known by then, and reading shared would only lose it again.
+
+A transaction that loses while it reads goes on reading, at the moment it lost (until then its locks kept what it had
+read true, so that is one snapshot), and gets its ABORTED from Commit: official clients retry only there.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ TOTAL_SECONDS = 270.0
 _ID = struct.Struct(">QQ")  # age, serial: a retry names the transaction before it, and so hands down its age
 
 # Aborted transactions remembered; a client that lost one asks again within the second.
-_LOST_MAX = 1024
+_ENDED_MAX = 1024
 
 type Fingerprint = tuple[tuple[str, int], ...]
 
@@ -54,19 +57,26 @@ class Transaction:
         default_factory=list[tuple[Callable[[], Fingerprint], Fingerprint]]
     )
     has_read: bool = False
+    lost: tuple[str, int] | None = None  # why it cannot commit any more, and the moment it reads at since
     timer: asyncio.TimerHandle | None = None
+
+    @property
+    def snapshot_us(self) -> int | None:
+        """The moment it reads at, None for the newest state."""
+        return self.lost[1] if self.lost is not None else self.read_us
 
 
 class TransactionTable:
     """The open transactions. Belongs to one event loop."""
 
-    def __init__(self, locks: LockTable, limits: TransactionLimits) -> None:
+    def __init__(self, locks: LockTable, limits: TransactionLimits, now_us: Callable[[], int]) -> None:
         self._locks = locks
+        self._now_us = now_us
         self._limits = limits
         self._open: dict[bytes, Transaction] = {}
-        # Recently aborted ones, why and how old: to answer ABORTED and not "unknown", and to hand down the age.
+        # Recently ended ones, why and how old: to answer ABORTED and not "unknown", and to hand down the age.
         # A failed commit (no reason to keep) may still be rolled back: clients do.
-        self._lost: dict[bytes, tuple[str | None, int]] = {}
+        self._ended: dict[bytes, tuple[str | None, int]] = {}
         self._serials = count(1)
         self._ages = count(1)
 
@@ -83,7 +93,7 @@ class TransactionTable:
             began=loop.time(),
             last_used=loop.time(),
         )
-        transaction.owner.on_abort = lambda reason: self._abort(transaction, reason)
+        transaction.owner.on_abort = lambda reason: self._lose(transaction, reason)
         self._open[transaction.id] = transaction
         self._arm(transaction)
         return transaction
@@ -92,7 +102,7 @@ class TransactionTable:
         """The open transaction; raises Aborted when it was, InvalidArgument for one that is unknown or finished."""
         transaction = self._open.get(transaction_id)
         if transaction is None:
-            reason = self._lost.get(transaction_id, (None, 0))[0]
+            reason = self._ended.get(transaction_id, (None, 0))[0]
             if reason is not None:
                 raise Aborted(reason)
             raise InvalidArgument(f"Transaction {transaction_id.hex()[-8:]} is unknown, finished or expired.")
@@ -100,27 +110,45 @@ class TransactionTable:
         return transaction
 
     async def lock_reads(self, transaction: Transaction, names: list[str]) -> bool:
-        """Lock what the transaction reads; answers whether it had to wait (then what it has seen may be stale)."""
+        """Lock what the transaction reads; answers whether it had to wait (then what it has seen may be stale).
+
+        A transaction that loses meanwhile has a ``snapshot_us`` to read at instead.
+        """
         if not transaction.has_read and not transaction.retried:
             transaction.owner.age = next(self._ages)  # the first reader wins, not the first to begin
         transaction.has_read = True
         if self._locks.try_acquire(transaction.owner, names, exclusive=transaction.retried):
             return False
-        await self._locks.acquire(transaction.owner, names, exclusive=transaction.retried)
+        try:
+            await self._locks.acquire(transaction.owner, names, exclusive=transaction.retried)
+        except Aborted:
+            if transaction.lost is None:
+                raise
         transaction.last_used = asyncio.get_running_loop().time()
         return True
+
+    async def lock_writes(self, transaction: Transaction, names: list[str]) -> None:
+        """Lock what the transaction is about to commit; raises Aborted when it lost, and ends it then."""
+        try:
+            if transaction.lost is not None:
+                raise Aborted(transaction.lost[0])
+            if names:
+                await self._locks.acquire(transaction.owner, names, exclusive=True)
+        except Aborted as error:
+            self.abort(transaction, error.message)
+            raise
 
     def verify_queries(self, transaction: Transaction) -> None:
         """Run the transaction's queries again; raises Aborted when one would return something else now."""
         for run, seen in transaction.queries:
             if run() != seen:
                 reason = f"{transaction.owner.label} ran a query whose result has changed since; retry it."
-                self._locks.abort(transaction.owner, reason)
+                self.abort(transaction, reason)
                 raise Aborted(reason)
 
     def rollback(self, transaction_id: bytes) -> None:
         """Give a transaction up; one that was aborted before is over already."""
-        if transaction_id not in self._lost:
+        if transaction_id not in self._ended:
             self.finish(self.get(transaction_id))
 
     def finish(self, transaction: Transaction) -> None:
@@ -136,12 +164,17 @@ class TransactionTable:
     def close(self) -> None:
         """End every transaction: the database closes."""
         for transaction in list(self._open.values()):
-            self._locks.abort(transaction.owner, "The database was closed.")
+            self.abort(transaction, "The database was closed.")
 
-    def _abort(self, transaction: Transaction, reason: str) -> None:
-        if transaction.id in self._open:
-            self._close(transaction)
-            self._remember(transaction, reason)
+    def abort(self, transaction: Transaction, reason: str) -> None:
+        """End the transaction; from now on it is answered ABORTED, for this reason."""
+        self._close(transaction)
+        self._remember(transaction, reason)
+        self._locks.abort(transaction.owner, reason)
+
+    def _lose(self, transaction: Transaction, reason: str) -> None:
+        if transaction.lost is None and transaction.id in self._open:
+            transaction.lost = (reason, self._now_us())
 
     def _close(self, transaction: Transaction) -> None:
         self._open.pop(transaction.id, None)
@@ -149,9 +182,9 @@ class TransactionTable:
             transaction.timer.cancel()
 
     def _remember(self, transaction: Transaction, reason: str | None) -> None:
-        self._lost[transaction.id] = (reason, transaction.owner.age or 0)
-        if len(self._lost) > _LOST_MAX:
-            del self._lost[next(iter(self._lost))]
+        self._ended[transaction.id] = (reason, transaction.owner.age or 0)
+        if len(self._ended) > _ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
 
     def _arm(self, transaction: Transaction) -> None:
         loop = asyncio.get_running_loop()
@@ -168,11 +201,11 @@ class TransactionTable:
         else:
             self._arm(transaction)
             return
-        self._locks.abort(transaction.owner, f"{transaction.owner.label} {over}; start it again.")
+        self.abort(transaction, f"{transaction.owner.label} {over}; start it again.")
 
     def _age_of(self, transaction_id: bytes) -> int:
-        if transaction_id in self._lost:
-            return self._lost[transaction_id][1]
+        if transaction_id in self._ended:
+            return self._ended[transaction_id][1]
         if len(transaction_id) != _ID.size:
             raise InvalidArgument("retry_transaction names no transaction of this database.")
         return _ID.unpack(transaction_id)[0]
