@@ -40,6 +40,6 @@ python=$(find_python)
 uv=$(find_uv "$python")
 say "setting up .venv with $("$python" --version)"
 [ -x .venv/bin/python ] && good_python .venv/bin/python || "$uv" venv --quiet --clear --python "$python" .venv
-"$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+"$uv" pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 touch .venv/.ready

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -79,7 +79,8 @@ async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: Swarm) -
 async def test_draining_releases_what_cannot_be_finished(swarm: Swarm) -> None:
     gate = Gate()
     kit = with_skills(swarm, gate=gate)
-    kit = type(kit)(**{**_fields(kit), "settings": kit.settings.model_copy(update={"worker": _drain(kit, 0.05)})})
+    worker_settings = kit.settings.worker.model_copy(update={"drain_seconds": 0.05})
+    kit = replace(kit, settings=kit.settings.model_copy(update={"worker": worker_settings}))
     async with working(kit):
         task = await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
@@ -87,14 +88,6 @@ async def test_draining_releases_what_cannot_be_finished(swarm: Swarm) -> None:
     assert (stored.status, stored.attempt, stored.lease) == (TaskStatus.QUEUED, 0, None)
     [status] = await swarm.kit.memory.agents()
     assert status.status == "stopped"
-
-
-def _fields(kit: Any) -> dict[str, Any]:
-    return {name: getattr(kit, name) for name in type(kit).__dataclass_fields__}
-
-
-def _drain(kit: Any, seconds: float) -> Any:
-    return kit.settings.worker.model_copy(update={"drain_seconds": seconds})
 
 
 async def test_a_skill_plans_asks_remembers_and_fails(swarm: Swarm) -> None:

@@ -85,8 +85,9 @@ class Claimer:
         if not self.contention.contended:
             try:
                 held = await self._commit(ready)
-            except Conflict:
-                pass
+            except Conflict as conflict:
+                if conflict.ambiguous:
+                    return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
             else:
                 self.contention.learn(len(held), 0)
                 return held

@@ -1,0 +1,179 @@
+"""The store adapter: every query is indexed, conflicts are told apart, listeners follow, reads are counted."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+from google.api_core import exceptions as google
+
+from fireswarm import app, queries
+from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, StoreRejected, StoreUnavailable
+from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
+from fireswarm.settings import Settings
+from fireswarm.stores.errors import translate
+from fireswarm.stores.firestore import COMMIT_ATTEMPTS
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+EVERY_QUERY: dict[str, Query] = {
+    "claimable": queries.claimable("scout", 5),
+    "queued": queries.queued("scout", 1),
+    "due": queries.due("scout", NOW, 5),
+    "next_due": queries.next_due("scout"),
+    "deliverable": queries.deliverable("scout", NOW, 5),
+    "inbox": queries.inbox("scout-1"),
+    "recall": queries.recall("s1", ["a", "b"], 5),
+    "chain": queries.chain("c1"),
+    "id_prefix": queries.id_prefix("ab"),
+    "strays": queries.strays(["scout"], 5),
+    "newest tasks": queries.newest(
+        "agent_tasks", "updated_at", 5, status="done", assigned_to="scout", session_hash="s1"
+    ),
+    "newest runs": queries.newest("agent_runs", "started_at", 5, status="error", role="scout", session_hash="s1"),
+    "newest runs of a task": queries.newest("agent_runs", "started_at", 5, task_id="t1"),
+    "newest mail": queries.newest("agent_mailbox", "created_at", 5, to_agent_id="a", status="new", session_hash="s1"),
+    "newest memory": queries.newest("mcp_memory", "created_at", 5, type="fact", bucket="b", session_hash="s1"),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_QUERY)
+async def test_every_query_is_covered_by_the_deployed_indexes(swarm: Swarm, name: str) -> None:
+    assert await swarm.store.query(EVERY_QUERY[name]) == []
+
+
+async def test_every_query_function_is_in_the_list_above() -> None:
+    made = {name for name, value in vars(queries).items() if inspect.isfunction(value)}
+    assert {name.split()[0] for name in EVERY_QUERY} == made
+
+
+async def test_a_query_without_its_index_is_refused(swarm: Swarm) -> None:
+    query = Query("agent_tasks", where=(("skill", "==", "x"),), order_by=(("priority", "desc"),))
+    with pytest.raises(IndexMissing, match="agent_tasks"):
+        await swarm.store.query(query)
+
+
+async def test_conflicts_are_told_apart(swarm: Swarm) -> None:
+    store = swarm.store
+    first = await store.commit([Create("c/a", {"n": 1})])
+    with pytest.raises(Conflict) as twice:
+        await store.commit([Create("c/a", {"n": 2})])
+    assert (twice.value.exists, twice.value.ambiguous) == (True, False)
+    await store.commit([Update("c/a", {"n": 2}, first.update_times[0])])
+    with pytest.raises(Conflict) as stale:
+        await store.commit([Create("c/b", {}), Update("c/a", {"n": 3}, first.update_times[0])])
+    assert not stale.value.exists
+    assert (await store.get("c/b")).data is None, "half of a refused commit was written"
+    with pytest.raises(Conflict):
+        await store.commit([Update("c/none", {"n": 1})])
+
+
+async def test_fields_are_replaced_whole_and_others_left_alone(swarm: Swarm) -> None:
+    await swarm.store.commit([Create("c/a", {"keep": 1, "map": {"old": 1}, "gone": 1})])
+    await swarm.store.commit([Merge("c/a", {"map": {"new": 1}, "gone": DELETE_FIELD, "at": SERVER_TIME})])
+    data = (await swarm.store.get("c/a")).data
+    assert data is not None
+    assert {key: data[key] for key in ("keep", "map")} == {"keep": 1, "map": {"new": 1}}
+    assert set(data) == {"keep", "map", "at"}
+
+
+async def test_operations_are_counted_as_firestore_bills_them(swarm: Swarm) -> None:
+    store, usage = swarm.store, swarm.store.usage
+    await store.commit([Create("c/a", {"n": 1}), Create("c/b", {"n": 2}), Delete("c/none")])
+    await store.get_many(["c/a", "c/a", "c/none"])
+    await store.query(Query("c"))
+    await store.query(Query("empty"))
+    assert await store.count(Query("c")) == 2
+    assert usage == Usage(reads=2 + 2 + 1 + 1, writes=2, deletes=1)
+
+
+async def test_a_listener_follows_its_query(swarm: Swarm) -> None:
+    store = swarm.store
+    async with store.listen(Query("c", where=(("n", ">", 0),))) as snapshots:
+        with anyio.fail_after(5):
+            assert await anext(snapshots) == []
+            await store.commit([Create("c/a", {"n": 1}), Create("c/b", {"n": 0})])
+            assert [item.id for item in await anext(snapshots)] == ["a"]
+            await store.commit([Update("c/b", {"n": 5})])
+            assert sorted(item.id for item in await anext(snapshots)) == ["a", "b"]
+            await store.commit([Update("c/a", {"n": 0})])
+            assert [item.id for item in await anext(snapshots)] == ["b"]
+            await store.commit([Delete("c/b")])
+            assert await anext(snapshots) == []
+
+
+class Unreliable:
+    """Stands between the adapter and the API: some attempts fail, before or after they were applied."""
+
+    def __init__(self, api: Any, faults: list[tuple[str, Exception]]) -> None:
+        self._api = api
+        self._faults = faults
+        self.attempts = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def commit(self, **request: Any) -> Any:
+        self.attempts += 1
+        when, error = self._faults.pop(0) if self._faults else ("never", None)
+        if when == "before":
+            raise error or AssertionError
+        response = await self._api.commit(**request)
+        if when == "after":
+            raise error or AssertionError
+        return response
+
+
+def unreliable(swarm: Swarm, *faults: tuple[str, Exception]) -> Unreliable:
+    store = swarm.store
+    api = Unreliable(store._channel.api, list(faults))
+    store._channel = type(store._channel)(api, store._channel.database, store._channel.metadata)
+    return api
+
+
+async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm: Swarm) -> None:
+    api = unreliable(swarm, ("after", google.ServiceUnavailable("cut")), ("after", google.ServiceUnavailable("cut")))
+    task = await swarm.submit()
+    assert api.attempts == 2
+    unreliable(swarm, ("after", google.ServiceUnavailable("cut")))
+    held = (await swarm.claim()) or (await swarm.claim())
+    assert [lease.task.task_id for lease in held] == [task.task_id]
+    assert (await swarm.task(task.task_id)).epoch == 1
+    await swarm.settle(held[0])
+
+
+async def test_a_store_that_is_away_is_said_to_be_away(swarm: Swarm) -> None:
+    api = unreliable(swarm, *[("before", google.ServiceUnavailable("down"))] * 10)
+    with pytest.raises(StoreUnavailable, match="swarm doctor"):
+        await swarm.submit()
+    assert api.attempts == COMMIT_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (google.ResourceExhausted("disk full"), StoreFull),
+        (google.InvalidArgument("too large"), StoreRejected),
+        (google.Aborted("lock"), Conflict),
+        (google.NotFound("gone"), Conflict),
+        (google.DeadlineExceeded("slow"), StoreUnavailable),
+        (google.InternalServerError("oops"), StoreUnavailable),
+        (google.PermissionDenied("no"), FireswarmError),
+        (google.Unauthenticated("who"), FireswarmError),
+    ],
+)
+async def test_every_vendor_error_becomes_one_of_ours(error: google.GoogleAPICallError, kind: type[Exception]) -> None:
+    ours = translate(error, "writing c/a")
+    assert isinstance(ours, kind)
+    assert str(ours).startswith("writing c/a: ")
+
+
+async def test_the_composition_root_opens_and_closes_a_store_in_memory() -> None:
+    async with app.open_kit(Settings.model_validate({"store": {"uri": "memory"}})) as kit:
+        await kit.store.commit([Create("c/a", {"n": 1})])
+        assert (await kit.store.get("c/a")).data == {"n": 1}

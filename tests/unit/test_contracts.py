@@ -1,0 +1,83 @@
+"""Contracts: keys that mean the same are the same, documents come back as they went, times are UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fireswarm.contracts.documents import new_task, next_sweep, parse_task, plain
+from fireswarm.contracts.task import (
+    MAX_CONTEXT_BYTES,
+    NO_DEADLINE,
+    StatusReason,
+    TaskSpec,
+    TaskStatus,
+    idempotency_key,
+    task_id_for,
+)
+from fireswarm.errors import InvalidInput
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+def spec(**fields: object) -> TaskSpec:
+    return TaskSpec.model_validate({"objective": "x", "assigned_to": "scout", "session_hash": "s", **fields})
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5), st.randoms())
+def test_the_key_does_not_depend_on_the_order_of_fields(context: dict[str, object], rng: object) -> None:
+    items = list(context.items())
+    rng.shuffle(items)  # pyright: ignore[reportAttributeAccessIssue]
+    assert idempotency_key("do it", dict(items)) == idempotency_key(" do   it ", context)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_other_words_are_another_key(one: str, other: str) -> None:
+    same = " ".join(one.split()) == " ".join(other.split())
+    assert (idempotency_key(one, {}) == idempotency_key(other, {})) is same
+
+
+def test_ids_are_scoped_by_session_and_role() -> None:
+    ids = {task_id_for(session, "k", role) for session in ("a", "b") for role in ("x", "y")}
+    assert len(ids) == 4
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(1, 10))
+def test_a_task_comes_back_from_its_document_as_it_was(context: dict[str, object], priority: int) -> None:
+    task = new_task(spec(context=context, priority=priority), NOW)
+    assert parse_task(plain(task), "agent_tasks/x") == task
+
+
+def test_a_context_too_large_for_a_document_is_refused_with_advice() -> None:
+    with pytest.raises(InvalidInput, match="pass its path or URI"):
+        new_task(spec(context={"text": "x" * (MAX_CONTEXT_BYTES + 1)}), NOW)
+    with pytest.raises(InvalidInput, match="is not JSON"):
+        new_task(spec(context={"thing": object()}), NOW)
+
+
+def test_times_are_read_in_utc() -> None:
+    east = timezone(timedelta(hours=2))
+    assert spec(deadline=datetime(2026, 5, 1, 12, tzinfo=east)).deadline == datetime(2026, 5, 1, 10, tzinfo=UTC)
+    assert spec(deadline=datetime(2026, 5, 1, 12)).deadline == datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def test_a_malformed_document_names_every_wrong_field() -> None:
+    with pytest.raises(InvalidInput, match="agent_tasks/x is not a task: .*objective.*status"):
+        parse_task({"task_id": "x"}, "agent_tasks/x")
+
+
+@pytest.mark.parametrize("reason", list(StatusReason))
+def test_what_waits_for_time_or_has_a_deadline_is_swept_and_nothing_else(reason: StatusReason) -> None:
+    later, deadline = NOW + timedelta(minutes=1), NOW + timedelta(hours=1)
+    final = reason in (StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED)
+    assert next_sweep(TaskStatus.BLOCKED, reason, None, later, NO_DEADLINE) == (None if final else later)
+    assert next_sweep(TaskStatus.BLOCKED, reason, None, None, deadline) == (None if final else deadline)
+    assert next_sweep(TaskStatus.DONE, None, None, later, deadline) is None

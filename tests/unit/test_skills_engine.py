@@ -1,0 +1,130 @@
+"""The catalog reads every pack it can, the router chooses, and a skill runs in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from fireswarm.contracts.skill import SkillRequest
+from fireswarm.errors import NotFound, SkillFailed
+from fireswarm.skills import router
+from fireswarm.skills.catalog import Skill, load_catalog
+from fireswarm.skills.execute import run_skill
+
+GOOD = "from fireswarm.contracts.skill import SkillResult\nfrom .words import WORD\n\ndef run(request):\n    {body}\n"
+
+
+def make(folder: Path, name: str, body: str = "return SkillResult(summary=WORD)", header: str | None = None) -> Skill:
+    scripts = folder / name / "scripts"
+    scripts.mkdir(parents=True)
+    (scripts / "words.py").write_text(f"WORD = 'from {name}'\n")
+    (scripts / "skill.py").write_text(GOOD.format(body=body))
+    header = header or f"name: {name}\ndescription: does {name}\nmetadata: {{entry: scripts/skill.py}}"
+    (folder / name / "SKILL.md").write_text(f"---\n{header}\n---\n# Title\n")
+    catalog = load_catalog([folder])
+    return catalog.skills.get(name) or Skill(name, "left out", folder)
+
+
+def request(workdir: Path, **context: object) -> SkillRequest:
+    return SkillRequest(
+        task_id="t",
+        session_hash="s",
+        objective="x",
+        role="scout",
+        workdir=workdir,
+        now=datetime.now(UTC),
+        context=context,
+    )
+
+
+def test_one_bad_file_never_stops_the_catalog(tmp_path: Path) -> None:
+    make(tmp_path, "good")
+    make(tmp_path, "no-description", header="name: no-description")
+    make(tmp_path, "bad-yaml", header="name: [")
+    make(tmp_path, "outside", header="name: outside\ndescription: x\nmetadata: {entry: ../../etc/passwd}")
+    make(tmp_path, "missing", header="name: missing\ndescription: x\nmetadata: {entry: scripts/none.py}")
+    (tmp_path / "bytes").mkdir()
+    (tmp_path / "bytes" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    catalog = load_catalog([tmp_path])
+    assert list(catalog.skills) == ["good"]
+    reasons = {path.parent.name: reason for path, reason in catalog.left_out}
+    assert "no description" in reasons["no-description"]
+    assert "outside its folder" in reasons["outside"]
+    assert "does not exist" in reasons["missing"]
+    assert set(reasons) == {"no-description", "bad-yaml", "outside", "missing", "bytes"}
+
+
+def test_the_nearer_folder_wins(tmp_path: Path) -> None:
+    near, far = tmp_path / "near", tmp_path / "far"
+    make(near, "same")
+    make(far, "same")
+    catalog = load_catalog([near, far])
+    assert catalog.get("same").folder == (near / "same").resolve()
+    assert "shadowed by" in catalog.left_out[0][1]
+    with pytest.raises(NotFound, match=r"skills/other/SKILL\.md"):
+        catalog.get("other")
+
+
+def test_the_router_takes_the_named_skill_then_the_best_match_then_the_default(tmp_path: Path) -> None:
+    make(tmp_path, "count-files", header="name: count-files\ndescription: Count the files of a folder by type")
+    make(tmp_path, "fetch-page", header="name: fetch-page\ndescription: Fetch a web page and extract its links")
+    catalog = load_catalog([tmp_path])
+    names = ("fetch-page", "count-files")
+    assert router.choose("anything", "count-files", names, catalog).name == "count-files"
+    assert router.choose("count the files in this folder", None, names, catalog).name == "count-files"
+    assert router.choose("zzz qqq", None, names, catalog).name == "fetch-page"
+
+
+@pytest.mark.anyio
+async def test_a_skill_runs_in_another_process_and_its_modules_import_each_other(tmp_path: Path) -> None:
+    body = "import os; return SkillResult(summary=f'{WORD} {os.getpid()}')"
+    result = await run_skill(make(tmp_path, "one", body), request(tmp_path))
+    assert result.summary.startswith("from one ")
+    assert int(result.summary.split()[-1]) != os.getpid()
+    other = make(tmp_path / "second", "one", "return SkillResult(summary=WORD + ' again')")
+    assert (await run_skill(other, request(tmp_path))).summary == "from one again"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise ValueError('bad column 3')", "ValueError: bad column 3"),
+        ("return 42", "returned int instead of SkillResult"),
+        ("import os; os._exit(3)", "process of skill 'bad' died"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+    ],
+)
+async def test_what_a_skill_does_wrong_becomes_a_typed_failure(tmp_path: Path, body: str, words: str) -> None:
+    with pytest.raises(SkillFailed, match=words):
+        await run_skill(make(tmp_path, "bad", body), request(tmp_path))
+
+
+@pytest.mark.anyio
+async def test_cancelling_kills_the_process(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    body = f"import os, threading; open({str(mark)!r}, 'w').write(str(os.getpid())); threading.Event().wait()"
+    skill = make(tmp_path, "endless", body)
+    pid = 0
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_skill, skill, request(tmp_path))
+        with anyio.fail_after(20):
+            while not (mark.exists() and mark.read_text()):
+                await anyio.lowlevel.checkpoint()
+        pid = int(mark.read_text())
+        group.cancel_scope.cancel()
+    with anyio.fail_after(2):
+        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.anyio
+async def test_a_skill_without_code_says_what_it_needs(tmp_path: Path) -> None:
+    skill = make(tmp_path, "words-only", header="name: words-only\ndescription: x")
+    with pytest.raises(SkillFailed, match="needs a model"):
+        await run_skill(skill, request(tmp_path))
