@@ -72,7 +72,14 @@ class CommitGroup:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        failure = self._write()
+        try:
+            failure = self._write()
+        except BaseException as error:
+            # A defect, not a refusal: nobody may wait for ever, and whoever runs the loop has to see it.
+            for future, _ in waiting:
+                if not future.done():
+                    future.set_exception(error)
+            raise
         for future, staged in waiting:
             if future.cancelled():
                 continue

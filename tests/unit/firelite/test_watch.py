@@ -210,3 +210,18 @@ async def test_large_history_is_dropped_early(monkeypatch: pytest.MonkeyPatch) -
         assert db.store.horizon_us > 0
         service = Service(db)
         assert service.database is db
+
+
+async def test_a_defect_in_a_listener_leaves_no_commit_waiting() -> None:
+    with Database.open(None) as db:
+
+        def defect(*_: Any) -> None:
+            raise LookupError("broken")
+
+        db.group.listeners.append(defect)
+        loop = asyncio.get_running_loop()
+        seen: list[Any] = []
+        loop.set_exception_handler(lambda _, context: seen.append(context["exception"]))
+        with pytest.raises(LookupError, match="broken"):
+            await put(db, "a")
+        assert [type(error) for error in seen] == [LookupError]
