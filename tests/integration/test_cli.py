@@ -145,6 +145,19 @@ def test_a_role_of_ones_own_joins_and_an_answer_lets_its_task_run_on(root: Path)
     assert agent["status"] == "stopped"
 
 
+@pytest.mark.parametrize("option", [(), ("--with-parent",)])
+def test_a_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option: tuple[str, ...]) -> None:
+    with running(root, "store", "serve", "--port", "0") as server:
+        address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
+        with running(root, "role", "scout", "--store", f"firelite://{address}", *option) as role:
+            submitted = ok(root, "submit", "x", "--role", "scout", "--skill", "noop")["task"]["task_id"]
+            assert swarm(root, "watch", submitted).returncode == 0
+            role.send_signal(signal.SIGTERM)
+            assert role.wait(timeout=10) == 0
+        [agent] = ok(root, "agents")
+        assert agent["status"] == "stopped"
+
+
 def test_serving_says_how_to_connect_and_keeps_others_out_of_the_file(root: Path) -> None:
     with running(root, "store", "serve", "--port", "0") as server:
         address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]

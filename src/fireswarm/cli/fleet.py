@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import signal
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Annotated
 
 import anyio
-import anyio.to_thread
 import psutil
 import typer
+from anyio import from_thread
+from anyio.lowlevel import current_token
 
 from fireswarm import agents, app
 from fireswarm.cli.common import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
@@ -176,7 +178,7 @@ def role(
             worker = Worker(kit, name, agent)
             group.start_soon(_stop_on_signal, worker)
             if with_parent:
-                group.start_soon(_stop_with_parent, worker, os.getppid())
+                _stop_with_parent(worker, os.getppid())
             config = agents.RoleConfig(kit, lambda _: worker.run())
             await agents.runner(name)(config)
             group.cancel_scope.cancel()
@@ -191,7 +193,14 @@ async def _stop_on_signal(worker: Worker) -> None:
             worker.stop()
 
 
-async def _stop_with_parent(worker: Worker, parent: int) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        await anyio.to_thread.run_sync(psutil.Process(parent).wait, abandon_on_cancel=True)
-    worker.stop()
+def _stop_with_parent(worker: Worker, parent: int) -> None:
+    """Drain when the parent is gone. A daemon thread waits for it: one that is none would outlive the worker."""
+    loop = current_token()
+
+    def watch() -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(parent).wait()
+        with contextlib.suppress(RuntimeError):  # the loop has ended already
+            from_thread.run_sync(worker.stop, token=loop)
+
+    threading.Thread(target=watch, name="stop-with-parent", daemon=True).start()
