@@ -173,16 +173,17 @@ class Journal:
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
         """The writes that end this run, for the commit that settles the task."""
-        return self._writes(
-            {
-                "status": status.value,
-                "summary": summary[:1_500],
-                "progress": 1.0 if status is RunStatus.COMPLETED else self.progress,
-                "artifacts": [plain(artifact) for artifact in result.artifacts] if result else [],
-                "error": error,
-                "ended_at": SERVER_TIME,
-            }
-        )
+        fields: dict[str, Any] = {
+            "status": status.value,
+            "summary": summary[:1_500],
+            "progress": 1.0 if status is RunStatus.COMPLETED else self.progress,
+            "ended_at": SERVER_TIME,
+        }
+        if result is not None and result.artifacts:
+            fields["artifacts"] = [plain(artifact) for artifact in result.artifacts]
+        if error is not None:
+            fields["error"] = error
+        return self._writes(fields)
 
     def _writes(self, fields: dict[str, Any]) -> list[Write]:
         writes: list[Write] = []
@@ -190,7 +191,9 @@ class Journal:
             page, self.events = self.events[:PAGE_EVENTS], self.events[PAGE_EVENTS:]
             writes.append(Create(f"{run_path(self.run_id)}/journal/{self.pages:06d}", {"events": page}))
             self.pages += 1
-        fields |= {"events": self.events, "events_total": self.total, "journal_pages": self.pages}
+        fields |= {"events": self.events, "events_total": self.total}
+        if self.pages:
+            fields["journal_pages"] = self.pages
         identity = run_identity(self.task, self.epoch, self.agent_id, self.started_at)
         return [*writes, Merge(run_path(self.run_id), identity | fields)]
 

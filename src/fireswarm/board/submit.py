@@ -24,11 +24,8 @@ class Submitted:
 
 
 def document(task: Task) -> dict[str, Any]:
-    """A new task as it is stored: server time on it, and no ``sweep_at`` unless something is due by time."""
-    fields = plain(task)
-    if task.sweep_at is None:
-        del fields["sweep_at"]
-    return fields | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
+    """A new task as it is stored, with the server's time on it."""
+    return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
 
 
 async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) -> Submitted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -46,8 +47,21 @@ def message_path(message_id: str) -> str:
 
 
 def plain(model: BaseModel) -> dict[str, Any]:
-    """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept."""
-    return {name: _plain(value) for name, value in model}
+    """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept.
+
+    Optional fields that hold nothing are left out: a document shows what it has, and costs no more.
+    """
+    required = _required(type(model))
+    return {
+        name: _plain(value)
+        for name, value in model
+        if name in required or not (value is None or (isinstance(value, (str, tuple, dict)) and not value))
+    }
+
+
+@cache
+def _required(kind: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
 
 
 def _plain(value: Any) -> Any:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from fireswarm.firelite.fields import merge, parse_mask
 from fireswarm.firelite.limits import TRANSFORMS_MAX, check_document
-from fireswarm.firelite.paths import check_document_name
+from fireswarm.firelite.paths import check_document_name, parse_field_path
 from fireswarm.firelite.protos import (
     Document,
+    DocumentPb,
     FieldsPb,
     PreconditionPb,
     WritePb,
@@ -134,24 +135,14 @@ def _write_document(
     result: WriteResultPb,
 ) -> tuple[Version | None, int]:
     """The new version and its update time; no version when the write changes nothing."""
-    document = Document(name=name)
-    if write.WhichOneof("operation") == "transform":
-        if old is not None:
-            document.MergeFromString(old.data)
-        transforms = write.transform.field_transforms
-    else:
-        transforms = write.update_transforms
-        if write.HasField("update_mask"):
-            if old is not None:
-                document.MergeFromString(old.data)
-            merge(document.fields, write.update.fields, parse_mask(write.update_mask.field_paths))
-        else:
-            document.fields.MergeFrom(write.update.fields)
+    document, changed = _draft(name, write, old)
+    transforms = write.transform.field_transforms or write.update_transforms
     for transform in transforms:
         result.transform_results.append(apply_transform(document.fields, transform, commit_us))
-    check_document(name, document.fields)
-    if old is not None:
-        # A write that changes nothing keeps the version. Both sides are serialized deterministically.
+        changed.add(parse_field_path(transform.field_path)[0])
+    check_document(name, document.fields, changed, document.ByteSize())
+    # A write that changes nothing keeps the version; one that takes the server's time always changes something.
+    if old is not None and not any(transform.set_to_server_value for transform in transforms):
         set_time(document.create_time, old.create_us)
         set_time(document.update_time, old.update_us)
         if document.SerializeToString(deterministic=True) == old.data:
@@ -162,3 +153,17 @@ def _write_document(
     data = document.SerializeToString(deterministic=True)
     row = new_row() if old is None else old.row
     return Version(Record(name, data, create_us, commit_us, row), document.fields), commit_us
+
+
+def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, set[str]]:
+    """The document as the write's own fields make it, and the top-level fields they touch."""
+    document = Document(name=name)
+    masked = write.HasField("update_mask")
+    if old is not None and (masked or write.WhichOneof("operation") == "transform"):
+        document.MergeFromString(old.data)
+    if masked:
+        mask = parse_mask(write.update_mask.field_paths)
+        merge(document.fields, write.update.fields, mask)
+        return document, {path[0] for path in mask}
+    document.fields.MergeFrom(write.update.fields)
+    return document, set(write.update.fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
@@ -36,12 +37,23 @@ _NOT_STORABLE = {
 }
 
 
-def check_document(name: str, fields: FieldsPb) -> None:
+SMALL_BYTES = 80_000
+"""A message of at most this many bytes cannot break a limit on the whole document. Any value takes at least 4
+bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries."""
+
+
+def check_document(name: str, fields: FieldsPb, changed: Collection[str], message_bytes: int) -> None:
     """Check a document about to be stored, and round its timestamps down to microseconds as Firestore does.
 
-    Raises InvalidArgument that names the document and the limit it breaks.
+    Looks only at the top-level fields that *changed* while the whole message is small: the rest was checked when
+    it was written. Raises InvalidArgument that names the document and the limit it breaks.
     """
     audit = _Audit(name)
+    if message_bytes <= SMALL_BYTES:
+        for field in changed:
+            if field in fields:
+                audit.field(field, fields[field], 1)
+        return
     size = name_bytes(name) + _DOCUMENT_OVERHEAD_BYTES + audit.fields(fields, 1)
     if size > DOCUMENT_MAX_BYTES:
         raise InvalidArgument(
@@ -79,14 +91,17 @@ class _Audit:
     def fields(self, fields: FieldsPb, depth: int) -> int:
         size = 0
         for field, value in fields.items():
-            length = _field_bytes(field)
-            if not length:
-                raise InvalidArgument(
-                    f"Document {self.name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
-                    f"{SEGMENT_MAX_BYTES} bytes."
-                )
-            size += length + self.value(field, value, depth)
+            size += self.field(field, value, depth)
         return size
+
+    def field(self, field: str, value: ValuePb, depth: int) -> int:
+        length = _field_bytes(field)
+        if not length:
+            raise InvalidArgument(
+                f"Document {self.name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
+                f"{SEGMENT_MAX_BYTES} bytes."
+            )
+        return length + self.value(field, value, depth)
 
     def value(self, field: str, value: ValuePb, depth: int) -> int:
         kind = value.WhichOneof("value_type")
