@@ -105,15 +105,17 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, ex
         await journal.flush()
         execute, name, idempotent = _in_process(skill, kit), skill.name, skill.idempotent
 
+    made: list[SkillResult] = []
+
     async def step() -> dict[str, Any]:
         result = await execute(request)
         if result.state is SkillState.FAILED:
             raise _SaidFailed(result)
-        return (await exchange.publish(result, request.workdir)).model_dump(mode="json")
+        made.append(await exchange.publish(result, request.workdir))
+        return made[0].model_dump(mode="json", exclude_defaults=True)
 
-    return SkillResult.model_validate(
-        await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=True)
-    )
+    journaled = await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=True)
+    return made[0] if made else SkillResult.model_validate(journaled)
 
 
 def _in_process(skill: Skill, kit: Kit) -> Any:

@@ -37,6 +37,9 @@ _NOT_STORABLE = {
 }
 
 
+_UNLIMITED = frozenset({"string_value", "boolean_value", "integer_value", "double_value", "null_value", "bytes_value"})
+"""Kinds of value about which nothing is to be checked but their size."""
+
 SMALL_BYTES = 80_000
 """A message of at most this many bytes cannot break a limit on the whole document. Any value takes at least 4
 bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries."""
@@ -51,8 +54,9 @@ def check_document(name: str, fields: FieldsPb, changed: Collection[str], messag
     audit = _Audit(name)
     if message_bytes <= SMALL_BYTES:
         for field in changed:
-            if field in fields:
-                audit.field(field, fields[field], 1)
+            value = fields.get(field)
+            if value is not None and (not _field_bytes(field) or value.WhichOneof("value_type") not in _UNLIMITED):
+                audit.field(field, value, 1)
         return
     size = name_bytes(name) + _DOCUMENT_OVERHEAD_BYTES + audit.fields(fields, 1)
     if size > DOCUMENT_MAX_BYTES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -50,12 +50,42 @@ _OPERATOR_OF: dict[str, Any] = {
 
 def put(target: Any, value: Any) -> None:
     """Write a Python value into a ``Value`` message; InvalidInput for what Firestore cannot hold."""
-    setter = _SETTERS.get(type(value))
-    if setter is None:
-        setter = next((known for kind, known in _SETTERS.items() if isinstance(value, kind)), None)
-        if setter is None:
-            raise InvalidInput(f"{type(value).__name__} cannot be stored: use JSON values, bytes and timestamps")
-    setter(target, value)
+    kind: Any = type(value)
+    if kind is str:
+        target.string_value = value
+    elif kind is int:
+        target.integer_value = value
+    elif value is None:
+        target.null_value = 0
+    elif kind is datetime:
+        _put_time(target, value)
+    elif kind is dict:
+        _put_map(target, value)
+    elif kind is list or kind is tuple:
+        _put_list(target, value)
+    else:
+        _put_rare(target, value)
+
+
+def _put_rare(target: Any, value: Any) -> None:
+    """The types that come seldom, and subclasses of the common ones."""
+    for kind, field in _RARE.items():
+        if isinstance(value, kind):
+            setattr(target, field, value)
+            return
+    if isinstance(value, Enum):
+        put(target, value.value)
+    elif isinstance(value, str):
+        target.string_value = str(value)
+    elif isinstance(value, datetime):
+        _put_time(target, value)
+    elif isinstance(value, dict):
+        _put_map(target, value)
+    else:
+        raise InvalidInput(f"{type(value).__name__} cannot be stored: use JSON values, bytes and timestamps")
+
+
+_RARE: dict[type, str] = {bool: "boolean_value", float: "double_value", bytes: "bytes_value", int: "integer_value"}
 
 
 NESTED = "[]"
@@ -81,35 +111,27 @@ def _put_map(target: Any, value: Mapping[Any, Any]) -> None:
         put(fields[str(key)], item)
 
 
-def _setter(field: str, convert: Callable[[Any], Any] | None = None) -> Callable[[Any, Any], None]:
-    def set_field(target: Any, value: Any) -> None:
-        setattr(target, field, value if convert is None else convert(value))
-
-    return set_field
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _put_time(target: Any, value: datetime) -> None:
-    target.timestamp_value.FromDatetime(value if value.tzinfo else value.replace(tzinfo=UTC))
+    since = (value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH
+    message = target.timestamp_value
+    message.seconds = since.days * 86_400 + since.seconds
+    message.nanos = since.microseconds * 1_000
+    message.SetInParent()
 
 
-_SETTERS: dict[type, Callable[[Any, Any], None]] = {
-    str: _setter("string_value", str),
-    bool: _setter("boolean_value"),
-    int: _setter("integer_value"),
-    float: _setter("double_value"),
-    type(None): _setter("null_value", lambda _: 0),
-    bytes: _setter("bytes_value"),
-    datetime: _put_time,
-    dict: _put_map,
-    list: _put_list,
-    tuple: _put_list,
-    Enum: lambda target, value: put(target, value.value),
-}
+def moment(message: Any) -> datetime:
+    """Read a ``Timestamp`` message, in UTC, down to the microseconds that Firestore keeps."""
+    return EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1_000)
 
 
 def take(value: Any) -> Any:
     """Read a ``Value`` message; timestamps come in UTC."""
     kind = value.WhichOneof("value_type")
+    if kind == "string_value":
+        return value.string_value
     getter = _GETTERS.get(kind)
     if getter is not None:
         return getter(value)
@@ -117,13 +139,12 @@ def take(value: Any) -> Any:
 
 
 _GETTERS: dict[str, Callable[[Any], Any]] = {
-    "string_value": lambda value: value.string_value,
     "boolean_value": lambda value: value.boolean_value,
     "integer_value": lambda value: value.integer_value,
     "double_value": lambda value: value.double_value,
     "null_value": lambda value: None,
     "bytes_value": lambda value: value.bytes_value,
-    "timestamp_value": lambda value: value.timestamp_value.ToDatetime(tzinfo=UTC),
+    "timestamp_value": lambda value: moment(value.timestamp_value),
     "map_value": lambda value: take_fields(value.map_value.fields),
     "array_value": _take_list,
     "reference_value": lambda value: value.reference_value,
@@ -142,9 +163,7 @@ def take_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 def snapshot(document: Any) -> Snapshot:
     """Read a ``Document`` message."""
     path = document.name.split("/documents/", 1)[1]
-    return Snapshot(
-        path, take_fields(document.fields), document.update_time, document.create_time.ToDatetime(tzinfo=UTC)
-    )
+    return Snapshot(path, take_fields(document.fields), document.update_time, moment(document.create_time))
 
 
 def write_message(write: Write, root: str) -> Any:

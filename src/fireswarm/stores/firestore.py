@@ -9,7 +9,6 @@ import math
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC
 from typing import Any
 
 import anyio
@@ -155,7 +154,7 @@ class FirestoreStore:
         deletes = sum(isinstance(write, Delete) for write in writes)
         self.usage.deletes += deletes
         self.usage.writes += len(writes) - deletes
-        moment = response.commit_time.ToDatetime(tzinfo=UTC)
+        moment = codec.moment(response.commit_time)
         self._clock.observe(moment)
         return Committed(moment, tuple(result.update_time for result in response.write_results))
 
