@@ -1,8 +1,9 @@
 """No-op tasks a second end to end: one worker process, concurrency 20, each with lease, run and journal.
 
 Embedded (store in the worker's process) and over gRPC (store in another process). The tasks wait in the
-queue when the clock starts; a hundred went through before, so that indexes and imports are warm. The last figures say what bounds it: the CPU seconds that the drain took in
-this process beside its wall seconds, and the share of them by part of the program (a profile of its own run).
+queue when the clock starts; a hundred went through before, so that indexes and imports are warm. The last
+figures say what bounds it: the CPU seconds that the drain took in this process beside its wall seconds,
+and the share of them by part of the program (a profile of its own run).
 """
 
 from __future__ import annotations

@@ -115,9 +115,10 @@ class StoreUnavailable(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk is full or a quota is exhausted; nothing of the commit was written."""
+    """The disk is full or a quota is exhausted; nothing of the commit was written, and it can be sent again."""
 
     code = "store_full"
+    retryable = True
 
 
 class StoreRejected(StoreError):

@@ -109,7 +109,7 @@ class Worker:
                 continue
             held = await self._available(lambda wanted=free: self._claimer.claim(wanted)) or []
             for lease in held:
-                self.running[lease.task.task_id] = _Work(lease)
+                self.running[lease.run_id] = _Work(lease)
                 turns.start_soon(self._work, lease)
             if held:
                 await anyio.lowlevel.checkpoint()  # what was claimed starts before the next look at the queue
@@ -121,7 +121,7 @@ class Worker:
         return max(1, self.capacity // 4)
 
     async def _work(self, held: HeldLease) -> None:
-        work = self.running[held.task.task_id]
+        work = self.running[held.run_id]
         try:
             with work.scope:
                 ending = await self._turn(held)
@@ -131,7 +131,7 @@ class Worker:
         except LeaseLost as lost:
             _log.warning("%s", lost)
         finally:
-            del self.running[held.task.task_id]
+            del self.running[held.run_id]
             self._freed.ring()
 
     async def _turn(self, held: HeldLease) -> Ending:
@@ -255,9 +255,9 @@ class Worker:
                 for snapshot in found:
                     message = parse_message(snapshot)
                     if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
-                        work = self.running.get(message.task_id)
-                        if work is not None:
-                            self._end(work, f"canceled: {message.payload.notes}")
+                        for work in list(self.running.values()):
+                            if work.held.task.task_id == message.task_id:
+                                self._end(work, f"canceled: {message.payload.notes}")
                 if found:
                     for held in await self.kit.mailbox.claim(self.agent_id, self.agent_id):
                         await self.kit.mailbox.acknowledge(held)
@@ -287,7 +287,7 @@ class Worker:
         await self._reported(release)
 
     def _holding(self) -> list[str]:
-        return list(self.running)
+        return [work.held.task.task_id for work in self.running.values()]
 
     async def _reported(self, call: Callable[[], Awaitable[object]]) -> None:
         """Run a background duty; a failure is logged and left to the next round."""

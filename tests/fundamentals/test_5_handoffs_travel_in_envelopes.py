@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fireswarm import queries
@@ -9,8 +11,10 @@ from fireswarm.contracts.envelope import Artifact, Envelope, MailStatus, Signal,
 from fireswarm.contracts.outcome import Handoff
 from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import TaskResult
-from fireswarm.errors import LeaseLost, PolicyRefused
-from tests.support.swarm import Swarm
+from fireswarm.errors import ConfigError, InvalidInput, LeaseLost, PolicyRefused
+from fireswarm.mailbox import HandoffPolicy
+from fireswarm.ports import Create
+from tests.support.swarm import Swarm, done
 
 pytestmark = pytest.mark.anyio
 ALL_MAIL = queries.newest("agent_mailbox", "created_at", 10)
@@ -83,3 +87,30 @@ async def test_the_policy_says_who_may_hand_what_to_whom(swarm: Swarm) -> None:
         with pytest.raises(PolicyRefused, match=fault):
             await swarm.kit.mailbox.send(bad, "scout-1", bad.task.assigned_to, sender_role="scout")
     assert await swarm.kit.mailbox.read(ALL_MAIL) == []
+
+
+async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: Swarm) -> None:
+    mailbox = swarm.kit.mailbox
+    await swarm.submit("plan", role="architect")
+    held = await swarm.claim_one(role="architect")
+    handoff = Handoff((PlannedTask(key="look", assigned_to="scout", objective="look"),))
+    births = swarm.board.births(held, handoff)
+    await swarm.board.settle(held, handoff, mailbox.handoffs(held.task, births, TaskResult(), ""))
+    child = await swarm.claim_one(role="scout")
+    assert await mailbox.open(child.task, "scout-1", 1) is not None
+    assert await mailbox.open(child.task, "scout-2", 2) is not None, "whoever reclaims the task is handed it again"
+    await swarm.settle(child, done())
+    assert await mailbox.open(held.task, "architect-1", 1) is None, "a submitted task came with no envelope"
+
+
+async def test_bad_messages_and_policies_are_named(swarm: Swarm, tmp_path: Path) -> None:
+    await swarm.store.commit([Create("agent_mailbox/bad", {"to_agent_id": "a", "status": "new", "created_at": 1})])
+    with pytest.raises(InvalidInput, match="agent_mailbox/bad is not a message: .*payload"):
+        await swarm.kit.mailbox.read(ALL_MAIL)
+    for content, words in [("max_hops: [", "is not YAML"), ("max_hops: 0", "max_hops"), ("rutes: {}", "rutes")]:
+        path = tmp_path / "policy.yaml"
+        path.write_text(content)
+        with pytest.raises(ConfigError, match=words):
+            HandoffPolicy.load(path)
+    with pytest.raises(ConfigError, match="swarm init"):
+        HandoffPolicy.load(tmp_path / "none.yaml")

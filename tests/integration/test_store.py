@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
-from typing import Any
 
 import anyio
 import pytest
@@ -17,6 +16,7 @@ from fireswarm.settings import Settings
 from fireswarm.stores.errors import translate
 from fireswarm.stores.firestore import COMMIT_ATTEMPTS
 from tests.support.swarm import Swarm
+from tests.support.unreliable import time_flows, unreliable
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -107,50 +107,24 @@ async def test_a_listener_follows_its_query(swarm: Swarm) -> None:
             assert await anext(snapshots) == []
 
 
-class Unreliable:
-    """Stands between the adapter and the API: some attempts fail, before or after they were applied."""
-
-    def __init__(self, api: Any, faults: list[tuple[str, Exception]]) -> None:
-        self._api = api
-        self._faults = faults
-        self.attempts = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._api, name)
-
-    async def commit(self, **request: Any) -> Any:
-        self.attempts += 1
-        when, error = self._faults.pop(0) if self._faults else ("never", None)
-        if when == "before":
-            raise error or AssertionError
-        response = await self._api.commit(**request)
-        if when == "after":
-            raise error or AssertionError
-        return response
-
-
-def unreliable(swarm: Swarm, *faults: tuple[str, Exception]) -> Unreliable:
-    store = swarm.store
-    api = Unreliable(store._channel.api, list(faults))
-    store._channel = type(store._channel)(api, store._channel.database, store._channel.metadata)
-    return api
-
-
 async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm: Swarm) -> None:
-    api = unreliable(swarm, ("after", google.ServiceUnavailable("cut")), ("after", google.ServiceUnavailable("cut")))
-    task = await swarm.submit()
-    assert api.attempts == 2
-    unreliable(swarm, ("after", google.ServiceUnavailable("cut")))
-    held = (await swarm.claim()) or (await swarm.claim())
-    assert [lease.task.task_id for lease in held] == [task.task_id]
-    assert (await swarm.task(task.task_id)).epoch == 1
-    await swarm.settle(held[0])
+    cut = ("after", google.ServiceUnavailable("cut"))
+    async with time_flows(swarm):
+        api = unreliable(swarm, cut, cut)
+        task = await swarm.submit()
+        assert api.attempts > 1
+        unreliable(swarm, cut)
+        held = await swarm.claim()
+        assert [lease.task.task_id for lease in held] == [task.task_id]
+        assert (await swarm.task(task.task_id)).epoch == 1
+        await swarm.settle(held[0])
 
 
 async def test_a_store_that_is_away_is_said_to_be_away(swarm: Swarm) -> None:
     api = unreliable(swarm, *[("before", google.ServiceUnavailable("down"))] * 10)
-    with pytest.raises(StoreUnavailable, match="swarm doctor"):
-        await swarm.submit()
+    async with time_flows(swarm):
+        with pytest.raises(StoreUnavailable, match="swarm doctor"):
+            await swarm.submit()
     assert api.attempts == COMMIT_ATTEMPTS
 
 

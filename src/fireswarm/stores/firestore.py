@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import anyio
 from google.api_core import exceptions as google
 from google.api_core.retry import AsyncRetry, if_exception_type
 from google.cloud.firestore_v1 import AsyncClient
@@ -145,7 +144,7 @@ class FirestoreStore:
                 if last_chance or not isinstance(error, (*TRANSIENT, google.ResourceExhausted, google.Aborted)):
                     raise _refused(error, writes, maybe_applied) from error
                 maybe_applied = maybe_applied or isinstance(error, TRANSIENT)
-                await anyio.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
+                await self._clock.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
                 continue
             return self._applied(type(response).pb(response), writes)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -1,0 +1,142 @@
+"""A worker when things go wrong around it: the store away or full, its lease taken, many rivals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import anyio
+import anyio.lowlevel
+import pytest
+from google.api_core import exceptions as google
+
+from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.ports import Create, Update
+from fireswarm.worker import Worker
+from tests.support.swarm import Swarm
+from tests.support.unreliable import unreliable
+from tests.support.working import Gate, eventually, with_skills, working
+
+pytestmark = pytest.mark.anyio
+
+AWAY = [("before", google.ServiceUnavailable("down"))]
+FULL = [("before", google.ResourceExhausted("no space left on the disk"))]
+
+
+async def with_time_passing(swarm: Swarm, worker: Worker, settled: int) -> None:
+    """Let virtual time pass in small steps until the worker has settled so many tasks."""
+    with anyio.fail_after(20):
+        while worker.settled < settled:
+            await swarm.clock.advance(0.5)
+
+
+@pytest.mark.parametrize("faults", [AWAY, FULL])
+async def test_a_result_waits_for_a_store_that_is_away_or_full(
+    swarm: Swarm, faults: list[tuple[str, Exception]]
+) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        api = unreliable(swarm, *(faults * 9))
+        gate.opened.set()
+        await with_time_passing(swarm, worker, 1)
+    assert api.attempts > 9
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.epoch, gate.began) == (TaskStatus.DONE, 1, 1)
+
+
+@pytest.mark.parametrize("faults", [AWAY, FULL])
+async def test_claiming_goes_on_when_the_store_is_back(swarm: Swarm, faults: list[tuple[str, Exception]]) -> None:
+    task = await swarm.submit(skill="noop")
+    unreliable(swarm, *(faults * 12))
+    async with working(swarm.kit) as worker:
+        await with_time_passing(swarm, worker, 1)
+    assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        raw = await swarm.raw(task.task_id)
+        stolen = raw["lease"] | {"owner_agent_id": "thief", "epoch": 2}
+        await swarm.store.commit([Update(f"agent_tasks/{task.task_id}", {"lease": stolen, "epoch": 2})])
+        before = await swarm.raw(task.task_id)
+        gate.opened.set()
+        await eventually(swarm, lambda: not worker.running, "ending the turn")
+        assert worker.settled == 0
+    assert await swarm.raw(task.task_id) == before
+
+
+async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        unreliable(swarm, *(AWAY * 400))
+        with anyio.fail_after(30):
+            while worker.running:
+                await swarm.clock.advance(5)
+                await anyio.lowlevel.checkpoint()
+        assert gate.ended == 0
+        unreliable(swarm)
+
+
+async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate", deadline=swarm.clock.now() + timedelta(seconds=0.1))
+        with anyio.fail_after(10):
+            while worker.settled == 0:
+                await anyio.lowlevel.checkpoint()
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
+
+
+async def test_many_rivals_execute_every_task_once(swarm: Swarm) -> None:
+    executed: Counter[str] = Counter()
+
+    async def count(request: SkillRequest) -> SkillResult:
+        executed[request.task_id] += 1
+        return SkillResult(summary="counted")
+
+    kit = with_skills(swarm, count=count)
+    tasks = [await swarm.submit(f"task {number}", skill="count") for number in range(60)]
+    async with anyio.create_task_group() as group:
+        rivals = [Worker(kit, "scout", f"scout-{number}") for number in range(8)]
+        for rival in rivals:
+            group.start_soon(rival.run)
+        with anyio.fail_after(30):
+            while sum(rival.settled for rival in rivals) < len(tasks):
+                await swarm.clock.advance(0.01)
+        for rival in rivals:
+            rival.stop()
+    assert set(executed.values()) == {1}
+    assert len(executed) == len(tasks)
+    assert {(await swarm.task(task.task_id)).epoch for task in tasks} == {1}
+    assert sum(rival.contention[0] for rival in rivals) == len(tasks)
+
+
+async def test_a_worker_that_stops_lets_short_turns_finish(swarm: Swarm) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        worker.stop()
+        await swarm.clock.settle()
+        gate.opened.set()
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.epoch) == (TaskStatus.DONE, 1)
+
+
+async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: Swarm) -> None:
+    async with working(swarm.kit) as worker:
+        await swarm.clock.settle()
+        before = swarm.clock.now()
+        fields = {"assigned_to": "scout", "status": "queued", "objective": "by hand", "skill": "noop"}
+        await swarm.store.commit([Create("agent_tasks/by-hand", fields)])
+        await eventually(swarm, lambda: worker.settled == 2, "doing it")
+        assert swarm.clock.now() == before
+    assert (await swarm.task("by-hand")).status is TaskStatus.DONE
