@@ -104,8 +104,8 @@ async def test_many_rivals_execute_every_task_once(swarm: Swarm) -> None:
 
     kit = with_skills(swarm, count=count)
     tasks = [await swarm.submit(f"task {number}", skill="count") for number in range(60)]
+    rivals = [Worker(kit, "scout", f"scout-{number}") for number in range(8)]
     async with anyio.create_task_group() as group:
-        rivals = [Worker(kit, "scout", f"scout-{number}") for number in range(8)]
         for rival in rivals:
             group.start_soon(rival.run)
         with anyio.fail_after(30):
