@@ -1,0 +1,382 @@
+"""The documents stay honest: what they name exists, what exists is named, and their example runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from pydantic import BaseModel
+from typer.main import get_command
+
+from fireswarm.cli.main import app
+from fireswarm.contracts.task import StatusReason
+from fireswarm.errors import FireswarmError
+from fireswarm.mailbox import HandoffPolicy
+from fireswarm.rolecards import RoleCard, load_roles
+from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
+from fireswarm.skills.catalog import load_catalog
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+CALL = re.compile(r"(?<![\w./-])swarm((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
+OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+NAMED_FILE = re.compile(r"^`((?:roles|skills)/[^`]+)`:\n\n```\w+\n(.*?)^```$", re.M | re.S)
+
+
+class Call(NamedTuple):
+    """A command line of ours as a page shows it."""
+
+    page: str
+    text: str
+    before: tuple[str, ...]
+    words: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def spans(page: Path) -> list[str]:
+    return [" ".join(span.split()) for span in SPAN.findall(FENCE.sub("", read(page)))]
+
+
+def console_lines(page: Path) -> list[str]:
+    shown = [code for language, code in FENCE.findall(read(page)) if language == "console"]
+    return [line.split(" # ")[0] for code in shown for line in code.splitlines()]
+
+
+def calls() -> Iterator[Call]:
+    for page in PAGES:
+        for text in [*spans(page), *console_lines(page)]:
+            for before, words, rest in CALL.findall(text):
+                options = tuple(OPTION.findall(rest))
+                yield Call(page.name, text, tuple(before.split()), tuple(words.split()), options)
+
+
+def rows(page: Path, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its two head lines."""
+    text = read(page)
+    assert f"\n{heading}\n" in text, f"{page.name} has no heading {heading!r}"
+    lines = text.split(f"\n{heading}\n", 1)[1].splitlines()
+    table: list[list[str]] = []
+    for line in lines:
+        if line.startswith("|"):
+            table.append([cell.strip() for cell in line.strip("|").split(" | ")])
+        elif table:
+            break
+    return table[2:]
+
+
+def bare(cell: str) -> str:
+    return cell.strip().strip("`")
+
+
+def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys of a settings model, with defaults."""
+    for name, field in model.model_fields.items():
+        kind: Any = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from leaves(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field.get_default(call_default_factory=True)
+
+
+def shown(default: Any) -> str:
+    if isinstance(default, dict):
+        plain: dict[str, tuple[str, ...]] = default
+        return str({key: list(value) for key, value in plain.items()})
+    return "null" if default is None else str(default)
+
+
+# ── commands and options ──────────────────────────────────────────────────────────────────────────────
+
+
+def option_names(command: Any) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts} | {"--help"}
+
+
+def commands() -> dict[str, Any]:
+    """Every command by its words: ``submit``, ``store serve``."""
+    found: dict[str, Any] = {}
+    group: Any = get_command(app)
+    for name, command in group.commands.items():
+        found[name] = command
+        for below, inner in getattr(command, "commands", {}).items():
+            found[f"{name} {below}"] = inner
+    return found
+
+
+def named(call: Call, known: dict[str, Any]) -> str:
+    words = [word for word in call.words if word]
+    if not words:
+        return ""
+    two = " ".join(words[:2])
+    return two if two in known else words[0]
+
+
+def test_every_command_and_option_in_the_documents_exists() -> None:
+    known = commands()
+    group: Any = get_command(app)
+    faults: list[str] = []
+    for call in calls():
+        name = named(call, known)
+        if name and name not in known:
+            faults.append(f"{call.page}: `{call.text}`: there is no command {name!r}")
+            continue
+        having = option_names(known[name]) if name else option_names(group)
+        faults += [
+            f"{call.page}: `{call.text}`: {option} is no option" for option in call.options if option not in having
+        ]
+        faults += [
+            f"{call.page}: `{call.text}`: {option} is no option"
+            for option in call.before
+            if option not in option_names(group)
+        ]
+    assert not faults, "\n".join(faults)
+
+
+def test_a_bare_option_in_the_documents_exists_somewhere() -> None:
+    anywhere = {name for command in commands().values() for name in option_names(command)}
+    bare_options = {
+        option
+        for page in PAGES
+        for span in spans(page)
+        for option in OPTION.findall(span)[:1]
+        if span.startswith(option)
+    }
+    assert bare_options
+    assert bare_options - anywhere == set()
+
+
+def test_every_command_is_documented() -> None:
+    known = commands()
+    mentioned = {named(call, known) for call in calls()}
+    assert {name for name in known if " " not in name and name != "store"} <= mentioned
+
+
+# ── settings, roles, policy ───────────────────────────────────────────────────────────────────────────
+
+
+def test_every_key_of_swarm_yaml_is_documented_with_its_default() -> None:
+    table = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## swarm.yaml")}
+    assert table == {key: shown(default) for key, default in leaves(Settings)}
+
+
+def test_every_environment_variable_is_documented_with_its_key_and_default() -> None:
+    table = {bare(row[0]): (bare(row[1]), bare(row[2])) for row in rows(DOCS / "configuration.md", "## Environment")}
+    defaults = dict(leaves(Settings))
+    keys = {name: ".".join(parts) for name, parts in ENVIRONMENT.items()}
+    assert table == {name: (key, shown(defaults[key])) for name, key in keys.items()}
+
+
+def test_no_page_names_another_variable_of_ours() -> None:
+    text = "\n".join(read(page) for page in PAGES)
+    assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= set(ENVIRONMENT)
+
+
+def test_the_emulator_variable_does_what_the_page_says(tmp_path: Path) -> None:
+    host = {"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8080"}
+    assert load_settings(tmp_path, environment=host).store.uri == "firelite://127.0.0.1:8080"
+    assert load_settings(tmp_path, environment=host | {"FIRESWARM_STORE": "memory"}).store.uri == "memory"
+    assert load_settings(tmp_path, environment={"GOOGLE_CLOUD_PROJECT": "p"}).store.uri == "embedded"
+
+
+def test_the_example_of_swarm_yaml_is_read(tmp_path: Path) -> None:
+    [example] = [code for language, code in FENCE.findall(read(DOCS / "configuration.md")) if language == "yaml"]
+    (tmp_path / CONFIG_FILE).write_text(example)
+    settings = load_settings(tmp_path, environment={})
+    assert (settings.session, settings.leases.lease_seconds, settings.worker.concurrency) == ("nightly", 30, 2)
+
+
+def test_every_key_of_a_role_card_is_documented() -> None:
+    documented = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## roles/NAME/ROLE.md")}
+    keys = dict(leaves(RoleCard))
+    del keys["prompt"]
+    assert set(documented) == set(keys)
+    assert {key: value for key, value in documented.items() if key.startswith("limits.")} == {
+        key: shown(value) for key, value in keys.items() if key.startswith("limits.")
+    }
+
+
+def test_every_key_of_the_policy_is_documented_with_its_default() -> None:
+    documented = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## mailbox/policy.yaml")}
+    assert documented == {key: shown(default) for key, default in leaves(HandoffPolicy)}
+
+
+# ── states and errors ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_status_reason_is_documented() -> None:
+    text = read(DOCS / "architecture.md")
+    table = text.split("| `status_reason` | meaning |", 1)[1].split("\n\n", 1)[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(StatusReason)
+
+
+def error_codes(kind: type[FireswarmError] = FireswarmError) -> set[str]:
+    ours = {kind.code} if kind.__module__ == FireswarmError.__module__ else set[str]()
+    return ours.union(*(error_codes(below) for below in kind.__subclasses__()))
+
+
+def test_every_error_code_has_a_remedy() -> None:
+    documented = {bare(row[0]) for row in rows(DOCS / "troubleshooting.md", "## Errors")}
+    assert documented == error_codes()
+
+
+# ── links ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", read(page)), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    faults: list[str] = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", read(page))):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            path = (page.parent / name).resolve() if name else page
+            if not path.exists() or not path.is_relative_to(ROOT):
+                faults.append(f"{page.name}: {target} does not exist")
+            elif anchor and anchor not in anchors(path):
+                faults.append(f"{page.name}: {path.name} has no heading for #{anchor}")
+    assert not faults, "\n".join(faults)
+
+
+def test_the_readme_links_to_every_page() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)#\s]+)", read(README)))
+    assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} <= linked
+
+
+def test_no_page_shows_a_path_of_somebodys_machine() -> None:
+    found = [
+        (page.name, path)
+        for page in PAGES
+        for path in re.findall(r"(?<![\w.~])/(?:work|tmp|home|root|Users)/\S*", read(page))
+    ]
+    assert found == []
+
+
+# ── the example ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The role and the skill of the README in a folder of their own, which is the current one."""
+    files = NAMED_FILE.findall(read(README))
+    for name, content in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    assert len(files) == 3
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def python_block(page: Path, containing: str) -> dict[str, Any]:
+    """Execute the one Python block of a page that holds *containing*; returns its names."""
+    [code] = [code for language, code in FENCE.findall(read(page)) if language == "python" and containing in code]
+    names: dict[str, Any] = {"Path": Path}
+    exec(compile(textwrap.dedent(code), f"{page.name}: {containing}", "exec", dont_inherit=True), names)
+    return names
+
+
+def test_the_role_and_skill_of_the_readme_load(example: Path) -> None:
+    catalog = load_catalog([example / "skills"])
+    roles = load_roles(example / "roles")
+    assert (list(catalog.skills), catalog.left_out) == (["count-words"], ())
+    assert (list(roles), roles["librarian"].skills) == (["librarian"], ("count-words",))
+    assert catalog.get("count-words").entry == Path("scripts/skill.py")
+
+
+def test_the_test_of_a_skill_on_the_testing_page_passes(example: Path) -> None:
+    names = python_block(DOCS / "testing.md", "def test_it_counts")
+    test: Callable[[Path], None] = names["test_it_counts"]
+    test(example)
+    assert (example / "words.txt").read_text() == "3\n"
+
+
+def test_the_example_runs_through_a_worker_as_the_testing_page_shows(example: Path) -> None:
+    note = example / "note.txt"
+    note.write_text("one two three four five\n")
+    work = python_block(DOCS / "testing.md", "async def work")["work"]
+    assert anyio.run(work, example, note) == "note.txt has 5 words"
+
+
+# ── tools/emulator.sh ─────────────────────────────────────────────────────────────────────────────────
+
+NPX = """#!/bin/sh
+while [ $# -gt 1 ]; do printf '%s\\n' "$1"; shift; done
+FIRESTORE_EMULATOR_HOST=127.0.0.1:8080 exec /bin/sh -c "$1"
+"""
+
+
+def emulator(folder: Path, *arguments: str, java: str | None, tools: tuple[str, ...] = ("node", "npx")) -> Any:
+    """Run the script where there is only what it needs, a made-up java, and a made-up npx that runs the command."""
+    folder.mkdir()
+    for name in ("sh", "sed", "head", "dirname"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    programs = {name: NPX for name in tools}
+    if java is not None:
+        programs["java"] = f"#!/bin/sh\necho '{java}' >&2\n"
+    for name, content in programs.items():
+        (folder / name).write_text(content)
+        (folder / name).chmod(0o755)
+    script = str(ROOT / "tools" / "emulator.sh")
+    environment = {key: value for key, value in os.environ.items() if key != "FIRESTORE_EMULATOR_HOST"}
+    return subprocess.run(
+        [str(folder / "sh"), script, *arguments],
+        env=environment | {"PATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("java", "tools", "said"),
+    [
+        (None, ("node", "npx"), "java is not installed"),
+        ('openjdk version "17.0.15" 2025-04-15', ("node", "npx"), "this is Java 17"),
+        ('java version "1.8.0_402"', ("node", "npx"), "this is Java 8"),
+        ("no runtime present", ("node", "npx"), "does not say its version"),
+        ('openjdk version "21.0.4" 2024-07-16', (), "node is not installed"),
+        ('openjdk version "21.0.4" 2024-07-16', ("node",), "npx is not installed"),
+    ],
+)
+def test_the_emulator_script_says_what_is_missing(
+    tmp_path: Path, java: str | None, tools: tuple[str, ...], said: str
+) -> None:
+    ended = emulator(tmp_path / "bin", "echo", "reached", java=java, tools=tools)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_the_emulator_script_hands_the_command_over_as_it_was_given(tmp_path: Path) -> None:
+    command = ("/bin/sh", "-c", 'printf "%s|" "$FIRESTORE_EMULATOR_HOST" "$@"', "name", "two words", "it's", "$HOME")
+    ended = emulator(tmp_path / "bin", *command, java='openjdk version "25" 2025-09-16')
+    assert ended.returncode == 0, ended.stderr
+    *given, last = ended.stdout.splitlines()
+    assert given == ["--yes", "firebase-tools", "emulators:exec", "--only", "firestore", "--project", "fireswarm-local"]
+    assert last == "127.0.0.1:8080|two words|it's|$HOME|"
+
+
+def test_the_emulator_script_without_a_command_shows_its_usage(tmp_path: Path) -> None:
+    ended = emulator(tmp_path / "bin", java='openjdk version "21"')
+    assert (ended.returncode, "usage:" in ended.stderr) == (2, True)
