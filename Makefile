@@ -29,7 +29,6 @@ check: setup ## Format, lint, types, import contracts, size gates, drift of gene
 unit: setup ## Tests, with branch coverage held at 90 % where it matters
 	@rm -f .coverage .coverage.*
 	@.venv/bin/pytest -n 2 --dist worksteal --cov --cov-report= -q
-	@.venv/bin/coverage combine -q 2>/dev/null || true
 	@for part in $(COVERED); do \
 		.venv/bin/coverage report --include "*/fireswarm/$$part" --format total > /dev/null; \
 		printf 'branch coverage of %-12s' "$$part"; \

@@ -23,8 +23,18 @@ SHOWN_TASKS = 24
 REPORT = "report"
 
 
-def _order(task: Task) -> tuple[int, str, str]:
-    return task.trace.step, task.created_at.isoformat(), task.plan_key
+def in_order(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks of an objective as they follow from each other: parents first, then by dependencies."""
+    by_id = {task.task_id: task for task in tasks}
+    depths: dict[str, int] = {}
+
+    def depth(task: Task) -> int:
+        if task.task_id not in depths:
+            needed = [by_id[task_id] for task_id in task.depends_on if task_id in by_id]
+            depths[task.task_id] = 1 + max((depth(item) for item in needed), default=0)
+        return depths[task.task_id]
+
+    return sorted(tasks, key=lambda task: (task.trace.step, depth(task), task.plan_key, task.created_at))
 
 
 def ended(tasks: Sequence[Task], root_id: str) -> bool:
@@ -43,7 +53,7 @@ def view(tasks: Sequence[Task]) -> RenderableType:
     counted = Counter(task.status.value for task in tasks)
     line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
     grid = Table(box=None, padding=(0, 2), show_header=False)
-    for task in sorted(tasks, key=_order)[:SHOWN_TASKS]:
+    for task in in_order(tasks)[:SHOWN_TASKS]:
         word = task.status_reason.value if task.status_reason else task.status.value
         mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
         grid.add_row(
@@ -69,7 +79,7 @@ async def follow(kit: Kit, root_id: str, *, live: bool = True) -> list[Task]:
 async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
     found = await kit.store.query(queries.chain(root_id))
-    tasks = sorted((parse_task(item.data, item.path) for item in found), key=_order)
+    tasks = in_order([parse_task(item.data, item.path) for item in found])
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)
