@@ -95,7 +95,8 @@ async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
             task.summary,
         )
     console.print(grid)
-    agents = [status for status in await kit.memory.agents() if status.session_hash == kit.settings.session]
+    root = next(task for task in tasks if task.task_id == root_id)
+    agents = [status for status in await kit.memory.agents() if status.created_at >= root.created_at]
     usage = Counter(asdict(kit.store.usage))
     for status in agents:
         usage.update(status.usage)
@@ -105,7 +106,6 @@ async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
         f"{len(tasks)} tasks, {runs} runs, {handoffs} handoffs, {seconds:.1f} s; billed: {usage_line(usage)}",
         soft_wrap=True,
     )
-    root = next(task for task in tasks if task.task_id == root_id)
     _print_files(tasks)
     if root.status is not TaskStatus.DONE:
         stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
