@@ -34,6 +34,10 @@ REFILL_SECONDS = 0.005
 """With some places free and others busy, wait this long for more to come free: one claim for several
 tasks costs one round trip. Far below the latency target of a claim."""
 
+AHEAD_SECONDS = 0.1
+"""While turns are shorter than this on average, a worker claims as many tasks again as it works on at once,
+so that the next one starts the moment a place comes free. A longer turn would keep them from its peers."""
+
 CONTENDED_PAUSE_SECONDS = 0.002
 """Times the contention factor, jittered: many idle workers woken by one task do not all reach for it."""
 
@@ -52,6 +56,7 @@ class _Work:
 
     held: HeldLease
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    started: bool = False
     ended_because: str = ""
 
 
@@ -68,6 +73,8 @@ class Worker:
         self.running: dict[str, _Work] = {}
         self.settled = 0
         self._claimer = kit.board.claimer(role, agent_id)
+        self._slots = anyio.CapacityLimiter(self.capacity)
+        self._mean_turn_seconds = float("inf")
         self._freed = Bell()
         self._queued = Bell()
         self._sweep_soon = Bell()
@@ -101,11 +108,11 @@ class Worker:
 
     async def _claim(self, turns: TaskGroup) -> None:
         while not self.stopping:
-            free = self.capacity - len(self.running)
-            if free == 0 or (self.running and free < self._refill):
-                await self._freed.heard(self.kit.clock, REFILL_SECONDS if free else None)
-                free = self.capacity - len(self.running)
-            if free == 0 or self.stopping:
+            free = self._free
+            if free <= 0 or (self.running and free < self._refill):
+                await self._freed.heard(self.kit.clock, REFILL_SECONDS if free > 0 else None)
+                free = self._free
+            if free <= 0 or self.stopping:
                 continue
             held = await self._available(lambda wanted=free: self._claimer.claim(wanted)) or []
             for lease in held:
@@ -117,15 +124,27 @@ class Worker:
                 await self._idle()
 
     @property
+    def _places(self) -> int:
+        return self.capacity * (2 if self._mean_turn_seconds < AHEAD_SECONDS else 1)
+
+    @property
+    def _free(self) -> int:
+        return self._places - len(self.running)
+
+    @property
     def _refill(self) -> int:
-        return max(1, self.capacity // 4)
+        return max(1, self._places // 4)
 
     async def _work(self, held: HeldLease) -> None:
         work = self.running[held.run_id]
         try:
             with work.scope:
-                ending = await self._turn(held)
-                await self._settle(held, ending)
+                async with self._slots:
+                    work.started = True
+                    began = anyio.current_time()
+                    ending = await self._turn(held)
+                    await self._settle(held, ending)
+                    self._pace(anyio.current_time() - began)
             if work.scope.cancelled_caught:
                 _log.warning("task %s: %s", held.task.task_id, work.ended_because)
         except LeaseLost as lost:
@@ -133,6 +152,10 @@ class Worker:
         finally:
             del self.running[held.run_id]
             self._freed.ring()
+
+    def _pace(self, seconds: float) -> None:
+        known = self._mean_turn_seconds
+        self._mean_turn_seconds = seconds if known == float("inf") else 0.8 * known + 0.2 * seconds
 
     async def _turn(self, held: HeldLease) -> Ending:
         limit = self.kit.roles[self.role].limits.turn_timeout_seconds
@@ -269,15 +292,18 @@ class Worker:
         if not self.running:
             return
         await self._reported(lambda: self._heartbeat.write(AgentState.STOPPING, self._holding()))
+        await self._give_back([work for work in self.running.values() if not work.started])
         with anyio.move_on_after(self.kit.settings.worker.drain_seconds):
             while self.running:
                 await self._freed.heard(self.kit.clock, None)
-        left = [work.held for work in self.running.values()]
-        for work in list(self.running.values()):
+        await self._give_back(list(self.running.values()))
+
+    async def _give_back(self, works: list[_Work]) -> None:
+        for work in works:
             self._end(work, "the agent stops, the task is released")
         async with anyio.create_task_group() as group:
-            for held in left:
-                group.start_soon(self._release, held)
+            for work in works:
+                group.start_soon(self._release, work.held)
 
     async def _release(self, held: HeldLease) -> None:
         async def release() -> None:

@@ -140,3 +140,24 @@ async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: Sw
         await eventually(swarm, lambda: worker.settled == 2, "doing it")
         assert swarm.clock.now() == before
     assert (await swarm.task("by-hand")).status is TaskStatus.DONE
+
+
+async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stops(swarm: Swarm) -> None:
+    gate = Gate()
+    kit = with_skills(swarm, gate=gate)
+    capacity = kit.settings.worker.concurrency
+    async with working(kit) as worker:
+        for number in range(3 * capacity):
+            await swarm.submit(f"quick {number}", skill="noop")
+        await eventually(swarm, lambda: worker.settled == 3 * capacity, "getting into pace")
+        slow = [await swarm.submit(f"slow {number}", skill="gate") for number in range(3 * capacity)]
+        await eventually(swarm, lambda: len(worker.running) > capacity, "claiming ahead")
+        assert gate.began == capacity, "more turns ran at once than there are places"
+        worker.stop()
+        await eventually(swarm, lambda: len(worker.running) == capacity, "giving back what has not begun")
+        gate.opened.set()
+    ends = [await swarm.task(task.task_id) for task in slow]
+    assert sum(task.status is TaskStatus.DONE for task in ends) == capacity
+    assert all(
+        task.status is TaskStatus.QUEUED and task.attempt == 0 for task in ends if task.status is not TaskStatus.DONE
+    )
