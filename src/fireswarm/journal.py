@@ -17,7 +17,7 @@ from typing import Any
 from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
-from fireswarm.errors import StepUncertain
+from fireswarm.errors import Conflict, StepUncertain
 from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Write
 
 EPOCHS_REPLAYED = 50
@@ -65,7 +65,10 @@ class Steps:
 
 @dataclass(slots=True)
 class Journal:
-    """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``."""
+    """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``.
+
+    ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
+    """
 
     store: Store
     clock: Clock
@@ -79,6 +82,8 @@ class Journal:
     pages: int = 0
     total: int = 0
     progress: float = 0.0
+    stored: bool = False
+    certain: bool = True
     _dirty: bool = False
 
     @classmethod
@@ -104,7 +109,9 @@ class Journal:
 
     async def take_up(self) -> None:
         """Continue the journal of a turn that was cut short, from the events it had stored."""
-        run = (await self.store.get(run_path(self.run_id))).data or {}
+        found = (await self.store.get(run_path(self.run_id))).data
+        self.stored = found is not None
+        run = found or {}
         self.events = [dict(event) for event in run.get("events") or []]
         self.pages = int(run.get("journal_pages") or 0)
         self.total = int(run.get("events_total") or 0)
@@ -168,8 +175,16 @@ class Journal:
         """Store the events so far, so that they survive this process."""
         if not self._dirty:
             return
-        await self.store.commit(self._writes({"status": RunStatus.PROGRESS.value, "progress": self.progress}))
-        self._dirty = False
+        writes = self._writes({"status": RunStatus.PROGRESS.value, "progress": self.progress})
+        self.certain = False  # until an answer says so
+        try:
+            await self.store.commit(writes)
+        except Conflict:
+            if self.stored or not isinstance(writes[-1], Create):
+                raise
+            # It was created after all and the answer was lost, pages and all: write what may have come since.
+            await self.store.commit([Merge(run_path(self.run_id), writes[-1].data)])
+        self.stored, self.certain, self._dirty = True, True, False
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
         """The writes that end this run, for the commit that settles the task."""
@@ -194,8 +209,11 @@ class Journal:
         fields |= {"events": self.events, "events_total": self.total}
         if self.pages:
             fields["journal_pages"] = self.pages
-        identity = run_identity(self.task, self.epoch, self.agent_id, self.started_at)
-        return [*writes, Merge(run_path(self.run_id), identity | fields)]
+        path = run_path(self.run_id)
+        if self.stored:
+            return [*writes, Merge(path, fields)]
+        fields = run_identity(self.task, self.epoch, self.agent_id, self.started_at) | fields
+        return [*writes, Create(path, fields) if self.certain else Merge(path, fields)]
 
 
 async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:

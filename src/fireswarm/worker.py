@@ -50,7 +50,7 @@ SETTLE_PAUSE_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Work:
     """One turn under way: its lease, and the scope that ends it when the lease is lost."""
 
@@ -139,19 +139,28 @@ class Worker:
         work = self.running[held.run_id]
         try:
             with work.scope:
-                async with self._slots:
-                    work.started = True
-                    began = anyio.current_time()
-                    ending = await self._turn(held)
-                    await self._settle(held, ending)
-                    self._pace(anyio.current_time() - began)
+                await self._start(work)
+                began = anyio.current_time()
+                ending = await self._turn(held)
+                await self._settle(held, ending)
+                self._pace(anyio.current_time() - began)
             if work.scope.cancelled_caught:
                 _log.warning("task %s: %s", held.task.task_id, work.ended_because)
         except LeaseLost as lost:
             _log.warning("%s", lost)
         finally:
+            if work.started:
+                self._slots.release_on_behalf_of(work)
             del self.running[held.run_id]
             self._freed.ring()
+
+    async def _start(self, work: _Work) -> None:
+        """Wait for one of the places; usually there is one, and that costs nothing."""
+        try:
+            self._slots.acquire_on_behalf_of_nowait(work)
+        except anyio.WouldBlock:
+            await self._slots.acquire_on_behalf_of(work)
+        work.started = True
 
     def _pace(self, seconds: float) -> None:
         known = self._mean_turn_seconds

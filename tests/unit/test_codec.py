@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from google.cloud.firestore_v1 import _helpers as client_helpers
 from google.cloud.firestore_v1.types import Value
+from google.cloud.firestore_v1.types import Write as WriteMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fireswarm.contracts.task import TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Merge, Query, Update
+from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Merge, Query, Update, Write
 from fireswarm.stores import codec
 
 SCALARS: st.SearchStrategy[Any] = st.one_of(
@@ -62,19 +63,24 @@ def test_what_firestore_cannot_hold_is_refused_by_name() -> None:
         encoded({1, 2})
 
 
+def message_of(write: Write) -> Any:
+    message = WriteMessage.pb(WriteMessage())
+    codec.write_message(write, "projects/p/databases/d/documents", message)
+    return message
+
+
 def test_writes_name_exactly_the_fields_they_change() -> None:
-    root = "projects/p/databases/d/documents"
-    create = codec.write_message(Create("a/b", {"x": 1, "at": SERVER_TIME}), root)
+    create = message_of(Create("a/b", {"x": 1, "at": SERVER_TIME}))
     assert (create.current_document.exists, list(create.update_mask.field_paths)) == (False, [])
     assert [transform.field_path for transform in create.update_transforms] == ["at"]
-    update = codec.write_message(Update("a/b", {"x": 1, "gone": DELETE_FIELD, "at": SERVER_TIME}), root)
+    update = message_of(Update("a/b", {"x": 1, "gone": DELETE_FIELD, "at": SERVER_TIME}))
     assert (list(update.update_mask.field_paths), list(update.update.fields)) == (["x", "gone"], ["x"])
     assert update.current_document.exists
-    merge = codec.write_message(Merge("a/b", {"x": {"y": 1}}), root)
+    merge = message_of(Merge("a/b", {"x": {"y": 1}}))
     assert list(merge.update_mask.field_paths) == ["x"], "a map that is one value is replaced whole"
     assert not merge.HasField("current_document")
     with pytest.raises(InvalidInput, match="no top-level field name"):
-        codec.write_message(Update("a/b", {"x.y": 1}), root)
+        message_of(Update("a/b", {"x.y": 1}))
 
 
 def test_cursors_follow_the_order() -> None:

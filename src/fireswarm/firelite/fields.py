@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.paths import NAME, FieldPath, format_field_path, parse_field_path
@@ -43,8 +44,13 @@ def remove(fields: FieldsPb, path: FieldPath) -> None:
         del fields[path[-1]]
 
 
-def parse_mask(field_paths: Iterable[str]) -> list[FieldPath]:
+def parse_mask(field_paths: Iterable[str]) -> tuple[FieldPath, ...]:
     """Parse an update mask; raises InvalidArgument for duplicates, overlaps and ``__name__``."""
+    return _parse_mask(tuple(field_paths))
+
+
+@lru_cache(maxsize=1024)
+def _parse_mask(field_paths: tuple[str, ...]) -> tuple[FieldPath, ...]:
     paths = sorted(parse_field_path(text) for text in field_paths)
     for shorter, longer in zip(paths, paths[1:], strict=False):
         if longer[: len(shorter)] == shorter:
@@ -53,7 +59,7 @@ def parse_mask(field_paths: Iterable[str]) -> list[FieldPath]:
             )
     if NAME in paths:
         raise InvalidArgument("'__name__' cannot be written.")
-    return paths
+    return tuple(paths)
 
 
 def merge(target: FieldsPb, source: FieldsPb, paths: Sequence[FieldPath]) -> None:

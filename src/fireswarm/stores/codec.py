@@ -21,14 +21,12 @@ from google.cloud.firestore_v1.types import (
     StructuredQuery,
     Value,
 )
-from google.cloud.firestore_v1.types import Write as WriteMessage
 
 from fireswarm.errors import InvalidInput
 from fireswarm.ports import Create, Delete, Merge, Query, Sentinel, Snapshot, Update, Write
 
 _Value: Any = Value.pb(Value()).__class__
 _Document: Any = Document.pb(Document()).__class__
-_Write: Any = WriteMessage.pb(WriteMessage()).__class__
 _Query: Any = StructuredQuery.pb(StructuredQuery()).__class__
 _SERVER_TIME = DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -166,14 +164,13 @@ def snapshot(document: Any) -> Snapshot:
     return Snapshot(path, take_fields(document.fields), document.update_time, moment(document.create_time))
 
 
-def write_message(write: Write, root: str) -> Any:
-    """Build the ``Write`` message; *root* is ``projects/P/databases/D/documents``."""
-    message = _Write()
+def write_message(write: Write, root: str, message: Any) -> None:
+    """Fill an empty ``Write`` message; *root* is ``projects/P/databases/D/documents``."""
     name = f"{root}/{write.path}"
     match write:
         case Delete():
             message.delete = name
-            return message
+            return
         case Create():
             message.current_document.exists = False
         case Update(if_update_time=None):
@@ -184,7 +181,6 @@ def write_message(write: Write, root: str) -> Any:
             pass
     message.update.name = name
     _put_fields(message, write.data, masked=not isinstance(write, Create))
-    return message
 
 
 def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:

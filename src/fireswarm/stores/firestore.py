@@ -131,7 +131,8 @@ class FirestoreStore:
         """
         request: Any = CommitRequest.pb(CommitRequest())
         request.database = self._channel.database
-        request.writes.extend([codec.write_message(write, self._channel.root) for write in writes])
+        for write in writes:
+            codec.write_message(write, self._channel.root, request.writes.add())
         wrapped = CommitRequest.wrap(request)
         maybe_applied = False
         for attempt in range(COMMIT_ATTEMPTS):
