@@ -200,6 +200,6 @@ def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
         return AsyncClient(project=settings.store.project, database=settings.store.database)
     except (DefaultCredentialsError, OSError) as error:
         raise ConfigError(
-            f"no access to Google Cloud: {error}. Run `gcloud auth application-default login`, "
+            f"no access to Google Cloud: {str(error).rstrip('. ')}. Run `gcloud auth application-default login`, "
             "and name the project with --project or GOOGLE_CLOUD_PROJECT."
         ) from error

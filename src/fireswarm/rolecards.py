@@ -17,7 +17,6 @@ class RoleLimits(Contract):
     """What one turn of the role may use."""
 
     turn_timeout_seconds: float = Field(default=600.0, gt=0)
-    max_attempts: int = Field(default=5, ge=1, le=100)
 
 
 class RoleCard(Contract):

@@ -16,7 +16,7 @@ from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, W
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
-from fireswarm.errors import FireswarmError, InvalidInput, LeaseLost, SkillFailed, StepUncertain, StoreError
+from fireswarm.errors import FireswarmError, InvalidInput, LeaseLost, NotFound, SkillFailed, StepUncertain, StoreError
 from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
@@ -154,7 +154,7 @@ def _failure(error: Exception) -> Outcome:
             return Retry(result.summary) if result.retryable else Failed(result.summary)
         case StepUncertain():
             return Failed(str(error), StatusReason.ESCALATED)
-        case InvalidInput():
+        case InvalidInput() | NotFound():
             return Failed(str(error))
         case StoreError():
             return Retry(str(error)) if error.retryable else Failed(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from datetime import timedelta
 
@@ -10,12 +11,15 @@ import anyio.lowlevel
 import pytest
 from google.api_core import exceptions as google
 
+from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.errors import StoreUnavailable
 from fireswarm.ports import Create, Update
+from fireswarm.stores.firestore import COMMIT_ATTEMPTS
 from fireswarm.worker import Worker
-from tests.support.swarm import Swarm
-from tests.support.unreliable import unreliable
+from tests.support.swarm import Swarm, done
+from tests.support.unreliable import time_flows, unreliable
 from tests.support.working import Gate, eventually, with_skills, working
 
 pytestmark = pytest.mark.anyio
@@ -161,3 +165,19 @@ async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stop
     assert all(
         task.status is TaskStatus.QUEUED and task.attempt == 0 for task in ends if task.status is not TaskStatus.DONE
     )
+
+
+@pytest.mark.parametrize("lost_answers", [1, COMMIT_ATTEMPTS])
+async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: Swarm, lost_answers: int) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    journal.note("began")
+    unreliable(swarm, *[("after", google.ServiceUnavailable("cut"))] * lost_answers)
+    async with time_flows(swarm):
+        with contextlib.suppress(StoreUnavailable):
+            await journal.flush()
+        await swarm.board.settle(held, done(), journal.closing(RunStatus.COMPLETED, "done", None, None))
+    run = await swarm.run(held)
+    assert (run["status"], run["run_id"], run["epoch"]) == ("completed", held.run_id, 1)
+    assert [event["type"] for event in run["events"]] == ["began"]

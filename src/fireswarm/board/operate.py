@@ -127,7 +127,7 @@ async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> 
     def fields(task: Task) -> dict[str, Any]:
         if task.status.terminal:
             raise TerminalTask(
-                f"task {task_id} is {task.status.value} and never changes again: submit it anew with --again"
+                f"task {task_id} is {task.status.value} and never changes again: submit it anew with --again WORD WORD"
             )
         if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
             state = task.status_reason.value if task.status_reason else task.status.value

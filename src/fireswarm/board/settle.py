@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from fireswarm.board import claim
 from fireswarm.board.lease import HeldLease
 from fireswarm.board.rules import BoardRules
-from fireswarm.board.state import MAX_ERROR_CHARS, queued, unleased
+from fireswarm.board.state import MAX_ERROR_CHARS, first_line, queued, unleased
 from fireswarm.board.submit import children_of, document
 from fireswarm.board.unblock import tell_dependents
 from fireswarm.contracts.documents import plain, task_path
@@ -83,7 +83,7 @@ class Settler:
             case Retry(error=error, after_seconds=after):
                 return self._failed(task, error, after)
             case Failed(error=error, reason=reason):
-                return self._blocked(task, reason, error, error=error, attempt=task.attempt + 1)
+                return self._blocked(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
             case Waiting(reason=reason, summary=summary, questions=questions):
                 asked = [plain(question) for question in questions]
                 return self._blocked(task, reason, summary, questions=asked)
@@ -104,11 +104,11 @@ class Settler:
     def _failed(self, task: Task, error: str, after_seconds: float | None) -> Transition:
         attempt = task.attempt + 1
         if attempt >= task.max_attempts:
-            summary = f"gave up after {attempt} attempts: {error}"
+            summary = f"gave up after {attempt} attempts: {first_line(error)}"
             return self._blocked(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
         pause = self.rules.backoff_seconds(attempt, self.rng) if after_seconds is None else after_seconds
         until = self.clock.now() + timedelta(seconds=pause)
-        summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {error}"
+        summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {first_line(error)}"
         return self._blocked(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
 
     def _blocked(

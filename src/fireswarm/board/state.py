@@ -39,6 +39,11 @@ def unleased(
     return fields
 
 
+def first_line(text: str) -> str:
+    """What a summary shows of an error; the whole of it is in ``error`` and in the journal."""
+    return text.split("\n", 1)[0]
+
+
 def queued(task: Task, summary: str) -> dict[str, Any]:
     """The state of a task that waits for an agent."""
     return unleased(task, TaskStatus.QUEUED, None, summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings, load_settings
 
 Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
@@ -110,6 +111,24 @@ def ago(moment: datetime | None) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
+def clip(text: str, length: int) -> str:
+    """The first line of *text*, cut at a word with an ellipsis when it is longer than *length*."""
+    line = " ".join(text.split("\n", 1)[0].split())
+    return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 task``, ``2 tasks``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
+    """Raise InvalidInput unless *value* is one of the allowed words (or not given)."""
+    words = list(allowed)
+    if value is not None and value not in words:
+        raise InvalidInput(f"{option} {value!r}: use one of {', '.join(words)}")
+
+
 def short(task_id: str) -> str:
     """The first characters of an id: enough to name a task on the command line."""
     return task_id[:8]
@@ -131,4 +150,4 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 def usage_line(usage: Mapping[str, int]) -> str:
     """Billed operations in words."""
-    return f"{usage.get('reads', 0):,} reads, {usage.get('writes', 0):,} writes, {usage.get('deletes', 0):,} deletes"
+    return ", ".join(counted(usage.get(f"{kind}s", 0), kind) for kind in ("read", "write", "delete"))

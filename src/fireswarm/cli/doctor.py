@@ -77,7 +77,8 @@ def _data(settings: Settings) -> list[Finding]:
         return findings
     roles, catalog, policy = swarm
     for path, reason in catalog.left_out:
-        findings.append(Finding("skill", None, f"{path} left out: {reason}"))
+        if not (reason.startswith("shadowed") and path.is_relative_to(app.packaged("skills"))):  # one's own wins
+            findings.append(Finding("skill", None, f"{path} left out: {reason}"))
     for card in roles.values():
         for name in card.skills:
             if name not in catalog.skills and name != "noop":

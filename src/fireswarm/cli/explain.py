@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from fireswarm import queries
-from fireswarm.cli.common import ago, console, short, styled, table
+from fireswarm.cli.common import ago, clip, console, short, styled, table
 from fireswarm.contracts.documents import RUNS, parse_task, task_path
 from fireswarm.contracts.run import Run
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
@@ -96,7 +96,7 @@ def draw(seen: Seen) -> None:
             styled(run.status.value),
             run.agent_id,
             ago(run.started_at),
-            escape(run.summary[:90]),
+            escape(clip(run.summary, 90)),
         )
         for run in seen.runs
     ]
@@ -125,7 +125,7 @@ def _draw_graph(seen: Seen) -> None:
             branch = tree.add(title)
             for item in known:
                 word = item.status_reason.value if item.status_reason else item.status.value
-                branch.add(f"{short(item.task_id)} {item.assigned_to} {styled(word)} {escape(item.summary[:80])}")
+                branch.add(f"{short(item.task_id)} {item.assigned_to} {styled(word)} {escape(clip(item.summary, 80))}")
     console.print(tree)
 
 

@@ -11,6 +11,8 @@ from fireswarm.kit import Kit
 
 async def find_task(kit: Kit, prefix: str) -> Task:
     """Return the one task whose id begins with *prefix*; NotFound or InvalidInput otherwise."""
+    if not prefix:
+        raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
     found = await kit.store.query(queries.id_prefix(prefix))
     if not found:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")

@@ -150,6 +150,8 @@ def up(
     async def main() -> None:
         async with app.serving(settings, port=port) as uri, _fleet(settings, uri, wanted).running() as fleet:
             console.print(f"store {uri}", soft_wrap=True)
+            if port and not uri.endswith(f":{port}"):
+                console.print(f"--port {port} is not used: another process serves this store already", style="yellow")
             if uri.startswith("firelite://"):
                 console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
@@ -176,6 +178,9 @@ def role(
     async def main() -> None:
         async with app.open_kit(settings) as kit, anyio.create_task_group() as group:
             worker = Worker(kit, name, agent)
+            errors.print(
+                f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}", style="dim", soft_wrap=True
+            )
             group.start_soon(_stop_on_signal, worker)
             if with_parent:
                 _stop_with_parent(worker, os.getppid())
@@ -183,7 +188,6 @@ def role(
             await agents.runner(name)(config)
             group.cancel_scope.cancel()
 
-    errors.print(f"{agent} works for role {name}", style="dim")
     run_async(main)
 
 

@@ -20,7 +20,9 @@ from fireswarm.cli.common import (
     Session,
     StoreUri,
     ago,
+    clip,
     console,
+    one_of,
     print_json,
     run_async,
     settings_for,
@@ -30,7 +32,8 @@ from fireswarm.cli.common import (
     usage_line,
 )
 from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS
-from fireswarm.contracts.run import Run
+from fireswarm.contracts.envelope import MailStatus
+from fireswarm.contracts.run import Run, RunStatus
 from fireswarm.contracts.status import AgentState, AgentStatus
 
 MISSED_BEATS_SECONDS = 75.0
@@ -39,6 +42,7 @@ MISSED_BEATS_SECONDS = 75.0
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
 """Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
 
+MEMORY_TYPES = ("fact", "session_summary", "agent_status")
 FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
 
 
@@ -55,6 +59,7 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List the latest runs."""
+    one_of(status, "--status", RunStatus)
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
@@ -70,8 +75,8 @@ def runs(
                 styled(run.status.value),
                 ago(run.started_at),
                 f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
-                run.agent_id,
-                escape(run.summary[:80]),
+                run.agent_id.rpartition("-")[2],
+                escape(clip(run.summary, 80)),
             )
             for run in found
         ]
@@ -107,11 +112,11 @@ def agents(
                 f"{status.cpu:.0f} %",
                 f"{status.mem / 1e6:.0f} MB",
                 f"{status.queue_hints.get('running', 0)}/{status.queue_hints.get('capacity', 0)}",
-                usage_line(status.usage),
+                "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
             )
             for status in found
         ]
-        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "billed"]
+        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
         table("agents", columns, rows, none="no agent yet: `swarm up` starts them")
 
     run_async(main)
@@ -128,6 +133,7 @@ def mail(
     as_json: AsJson = False,
 ) -> None:
     """List the latest handoff envelopes and messages."""
+    one_of(status, "--status", MailStatus)
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
@@ -145,7 +151,7 @@ def mail(
                 str(message.payload.trace.step),
                 f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
                 ago(message.created_at),
-                escape(message.payload.notes[:70]),
+                escape(clip(message.payload.notes, 70)),
             )
             for message in found
         ]
@@ -166,6 +172,7 @@ def memory(
     as_json: AsJson = False,
 ) -> None:
     """List what the swarm remembers."""
+    one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
@@ -179,7 +186,7 @@ def memory(
                 str(fact.get("type")),
                 str(fact.get("bucket") or fact.get("role") or ""),
                 escape(str(fact.get("key") or fact.get("agent_id") or "")),
-                escape(str(fact.get("value") or fact.get("text") or fact.get("message") or "")[:90]),
+                escape(clip(str(fact.get("value") or fact.get("text") or fact.get("message") or ""), 90)),
                 ago(fact.get("created_at")),
             )
             for fact in found
@@ -207,7 +214,7 @@ def cost(root: Root = Path(), store: StoreUri = None, project: Project = None, a
         rows = [(role, *(f"{usage[kind]:,}" for kind in FREE_PER_DAY)) for role, usage in sorted(by_role.items())]
         rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
         rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
-        table("billed operations of agents seen in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
+        table("billed in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
         low, high = _usd(total)
         console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
         console.print(f"this command itself: {usage_line(own)}", style="dim")

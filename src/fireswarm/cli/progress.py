@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fireswarm import queries
-from fireswarm.cli.common import STYLES, console, short, styled, usage_line
+from fireswarm.cli.common import STYLES, clip, console, counted, short, styled, usage_line
 from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.task import WAITS_FOR_TIME, Task, TaskStatus
@@ -57,7 +57,11 @@ def view(tasks: Sequence[Task]) -> RenderableType:
         word = task.status_reason.value if task.status_reason else task.status.value
         mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
         grid.add_row(
-            short(task.task_id), mark, task.assigned_to, styled(word), Text(task.summary[:90], overflow="ellipsis")
+            short(task.task_id),
+            mark,
+            task.assigned_to,
+            styled(word),
+            Text(clip(task.summary, 60), no_wrap=True, overflow="ellipsis"),
         )
     return Group(line, grid)
 
@@ -103,7 +107,8 @@ async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
     handoffs = sum(task.parent_task_id is not None for task in tasks)
     runs = sum(task.epoch for task in tasks)
     console.print(
-        f"{len(tasks)} tasks, {runs} runs, {handoffs} handoffs, {seconds:.1f} s; billed: {usage_line(usage)}",
+        f"{counted(len(tasks), 'task')}, {counted(runs, 'run')}, {counted(handoffs, 'handoff')}, {seconds:.1f} s; "
+        f"billed: {usage_line(usage)}",
         soft_wrap=True,
     )
     _print_files(tasks)

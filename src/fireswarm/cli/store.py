@@ -68,7 +68,9 @@ def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> No
     console.print(
         f"{found.documents:,} documents, {found.document_bytes:,} bytes in a file of {found.file_bytes:,} bytes"
     )
-    rows = [(name, f"{count:,}") for name, count in sorted(found.collections.items())]
+    rows = [
+        (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(found.collections.items())
+    ]
     table("collections", ["collection", "documents"], rows, none="no collection yet")
 
 

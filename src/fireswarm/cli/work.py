@@ -22,7 +22,9 @@ from fireswarm.cli.common import (
     Session,
     StoreUri,
     ago,
+    clip,
     console,
+    one_of,
     pairs,
     print_json,
     run_async,
@@ -122,8 +124,7 @@ def tasks(
     as_json: AsJson = False,
 ) -> None:
     """List the tasks that changed last."""
-    if status is not None and status not in set(TaskStatus):
-        raise InvalidInput(f"--status {status!r}: use one of {', '.join(TaskStatus)}")
+    one_of(status, "--status", TaskStatus)
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
@@ -138,7 +139,7 @@ def tasks(
                 styled(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
-                escape(f"{task.objective[:60]} | {task.summary[:80]}"),
+                escape(f"{clip(task.objective, 60)} | {clip(task.summary, 80)}"),
             )
             for task in found
         ]
@@ -171,9 +172,9 @@ def watch(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Follow an objective until it ends or nothing moves any more."""
+    """Follow an objective until it ends or nothing moves any more; exit code 1 unless all of it is done."""
 
-    async def main() -> None:
+    async def main() -> bool:
         async with app.open_kit(settings_for(root, store, project)) as kit:
             if task_id is None:
                 newest = await kit.board.list(limit=1)
@@ -184,8 +185,11 @@ def watch(
                 chain = (await find_task(kit, task_id)).trace.chain_id
             found = await progress.follow(kit, chain)
             console.print(progress.view(found))
+            return all(task.status is TaskStatus.DONE for task in found)
 
-    run_async(main)
+    if not run_async(main):
+        console.print(f"not everything is done; `swarm show {task_id or 'TASK'}` says why", style="yellow")
+        raise typer.Exit(1)
 
 
 def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:

@@ -58,7 +58,8 @@ def _in_child(folder: str, entry: str, request: str) -> tuple[bool, str]:
         module = load_entry(Path(folder), Path(entry))
         result: Any = module.run(SkillRequest.model_validate_json(request))
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
-        return False, "".join(traceback.format_exception(error, limit=-8))[-6_000:]
+        told = traceback.format_exception(error, limit=-8)
+        return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
     if not isinstance(result, SkillResult):
         return False, f"nothing, but returned {type(result).__name__} instead of SkillResult"
     return True, result.model_dump_json()
