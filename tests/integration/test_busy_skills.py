@@ -1,0 +1,77 @@
+"""Skills that keep a processor busy: they starve no renewal and no heartbeat, and stop when told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fireswarm import app, queries
+from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
+from fireswarm.kit import Kit
+from fireswarm.settings import load_settings
+from fireswarm.worker import Worker
+from tests.support.fleet import lay_out
+
+pytestmark = pytest.mark.anyio
+
+LEASE_SECONDS = 1.0
+STOP_SECONDS = 2.0
+BUSY = """
+import re, time
+from fireswarm.contracts.skill import SkillResult
+
+def run(request):
+    until = time.monotonic() + request.context["seconds"]
+    while time.monotonic() < until:
+        re.fullmatch("(a|a)*b", "a" * 18)  # holds the interpreter lock for long stretches
+    return SkillResult(summary="busy no more")
+"""
+
+
+@asynccontextmanager
+async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Kit, Worker]]:
+    settings = {"leases": {"lease_seconds": LEASE_SECONDS}, "worker": {"heartbeat_working_seconds": 0.2}}
+    lay_out(root, {"busy": BUSY}, settings={**settings, "store": {"uri": "memory"}})
+    async with app.open_kit(load_settings(root, environment={})) as kit:
+        worker = Worker(kit, "scout", "scout-1")
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            yield kit, worker
+            worker.stop()
+
+
+async def submit(kit: Kit, seconds: float) -> str:
+    spec = TaskSpec(objective="be busy", assigned_to="scout", session_hash="s", context={"seconds": seconds})
+    return (await kit.board.submit(spec)).task.task_id
+
+
+async def until(kit: Kit, task_id: str, status: TaskStatus) -> Task:
+    async with kit.store.listen(queries.chain(task_id)) as snapshots:
+        async for _ in snapshots:
+            task = await kit.board.get(task_id)
+            if task.status is status:
+                return task
+    raise AssertionError("the listener ended")
+
+
+async def test_a_turn_longer_than_its_lease_keeps_it(tmp_path: Path) -> None:
+    async with busy_swarm(tmp_path) as (kit, _):
+        task_id = await submit(kit, 3 * LEASE_SECONDS)
+        with anyio.fail_after(30):
+            task = await until(kit, task_id, TaskStatus.DONE)
+        assert (task.epoch, task.attempt, task.summary) == (1, 0, "busy no more")
+
+
+async def test_a_cancelled_turn_stops_within_two_seconds(tmp_path: Path) -> None:
+    async with busy_swarm(tmp_path) as (kit, worker):
+        task_id = await submit(kit, 60)
+        with anyio.fail_after(20):
+            await until(kit, task_id, TaskStatus.IN_PROGRESS)
+        await kit.board.cancel(task_id)
+        with anyio.fail_after(STOP_SECONDS):
+            while worker.running:
+                await anyio.lowlevel.checkpoint()
