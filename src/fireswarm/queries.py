@@ -18,6 +18,7 @@ Direction = Literal["asc", "desc"]
 COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     TASKS: (
         (("assigned_to", "asc"), ("status", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
+        (("assigned_to", "asc"), ("status", "asc"), ("priority", "asc"), ("task_id", "asc")),
         (("assigned_to", "asc"), ("sweep_at", "asc")),
         (("status", "asc"), ("updated_at", "desc")),
         (("assigned_to", "asc"), ("updated_at", "desc")),
@@ -76,6 +77,25 @@ def claimable(role: str, limit: int) -> Query:
         order_by=(("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         limit=limit,
     )
+
+
+def claimable_from(role: str, priority: int, place: str, limit: int) -> Query:
+    """Queued tasks of one priority from a place among their ids on: ids are hashes, so this spreads claimers."""
+    return _spread(role, priority, (("task_id", ">=", place),), limit)
+
+
+def claimable_before(role: str, priority: int, place: str, limit: int) -> Query:
+    """The other part of the circle: queued tasks of one priority before a place among their ids."""
+    return _spread(role, priority, (("task_id", "<", place),), limit)
+
+
+def _spread(role: str, priority: int, where: tuple[tuple[str, Operator, Any], ...], limit: int) -> Query:
+    equal: tuple[tuple[str, Operator, Any], ...] = (
+        ("assigned_to", "==", role),
+        ("status", "==", "queued"),
+        ("priority", "==", priority),
+    )
+    return Query(TASKS, where=(*equal, *where), order_by=(("task_id", "asc"),), limit=limit)
 
 
 def queued(role: str, limit: int | None = None) -> Query:

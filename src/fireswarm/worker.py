@@ -38,8 +38,9 @@ AHEAD_SECONDS = 0.1
 """While turns are shorter than this on average, a worker claims as many tasks again as it works on at once,
 so that the next one starts the moment a place comes free. A longer turn would keep them from its peers."""
 
-CONTENDED_PAUSE_SECONDS = 0.002
-"""Times the contention factor, jittered: many idle workers woken by one task do not all reach for it."""
+CONTENDED_PAUSE_SECONDS = 0.004
+"""Times the contention factor, jittered: many idle workers woken by one task do not all reach for it. Up to
+a second for each of them; the first of thirty then comes after some thirty milliseconds."""
 
 STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """Pauses while the store cannot be reached; everything held is renewed or given up meanwhile."""
@@ -222,7 +223,7 @@ class Worker:
             group.cancel_scope.cancel()
         factor = self._claimer.contention.factor
         if factor > 1.0 and not self.stopping:
-            await self.kit.clock.sleep(self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor))
+            await self._queued.heard(self.kit.clock, self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor))
 
     async def _looked_at(self, path: str) -> None:
         """A queued document that the claim query does not return lacks a field: have it completed."""

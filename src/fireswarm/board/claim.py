@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,13 +18,16 @@ from fireswarm.contracts.task import Lease, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost
 from fireswarm.ports import SERVER_TIME, Clock, Snapshot, Store, Update
 
+MAX_FACTOR = 256.0
+"""Contention remembered at most: some 180 clean claims later it is forgotten."""
+
 
 @dataclass(slots=True)
 class Contention:
-    """How wide a claimer looks: it doubles its window after a lost race and shrinks it after clean claims.
+    """How much a claimer has to share its queue: it grows with every lost race and fades with clean claims.
 
-    With nobody else about, it reads exactly as many candidates as it has free places. Among many
-    workers it reads more and picks at random, so that they do not all reach for the same head.
+    With nobody else about, a claimer takes the head of the queue. Among many it starts at a random place
+    of the head's priority, so that they do not all reach for the same document.
     """
 
     factor: float = 1.0
@@ -33,30 +35,23 @@ class Contention:
     lost: int = 0
     rng: random.Random = field(default_factory=random.Random)
 
-    def window(self, wanted: int, rules: BoardRules) -> int:
-        """How many candidates to read for *wanted* free places."""
-        ceiling = rules.claim_window if self.factor <= 1.0 else rules.claim_window_contended
-        return max(1, min(ceiling, round(wanted * self.factor)))
-
     def learn(self, won: int, lost: int) -> None:
         """Take note of one round of claims."""
         self.won += won
         self.lost += lost
         if lost:
-            self.factor = min(64.0, self.factor * 2)
+            self.factor = min(MAX_FACTOR, self.factor * 4)
         elif won:
-            self.factor = max(1.0, self.factor * 0.9)
+            self.factor = max(1.0, self.factor * 0.97)
 
     @property
     def contended(self) -> bool:
         """True while races were lost lately."""
         return self.factor > 1.0
 
-    def choose(self, candidates: Sequence[Snapshot], wanted: int) -> list[Snapshot]:
-        """The candidates to try: the head of the queue, or a random few of the window while contended."""
-        if not self.contended or len(candidates) <= wanted:
-            return list(candidates[:wanted])
-        return self.rng.sample(list(candidates), wanted)
+    def somewhere(self) -> str:
+        """A random place among task ids."""
+        return f"{self.rng.getrandbits(32):08x}"
 
 
 @dataclass(slots=True)
@@ -73,10 +68,8 @@ class Claimer:
 
     async def claim(self, wanted: int) -> list[HeldLease]:
         """Claim up to *wanted* queued tasks; an empty list means that nothing could be claimed now."""
-        window = self.contention.window(wanted, self.rules)
-        found = await self.store.query(queries.claimable(self.role, window))
         ready: list[tuple[Task, Snapshot]] = []
-        for snapshot in self.contention.choose(found, wanted):
+        for snapshot in await self._candidates(min(wanted, self.rules.claim_window)):
             task = await self._admit(snapshot)
             if task is not None:
                 ready.append((task, snapshot))
@@ -92,6 +85,20 @@ class Claimer:
                 self.contention.learn(len(held), 0)
                 return held
         return await self._one_by_one(ready)
+
+    async def _candidates(self, wanted: int) -> list[Snapshot]:
+        """The head of the queue; while contended, as many of the head's priority from a random place on."""
+        if not self.contention.contended:
+            return await self.store.query(queries.claimable(self.role, wanted))
+        head = await self.store.query(queries.claimable(self.role, 1))
+        priority = (head[0].data or {}).get("priority") if head else None
+        if priority is None:
+            return head
+        place = self.contention.somewhere()
+        found = await self.store.query(queries.claimable_from(self.role, priority, place, wanted))
+        if len(found) < wanted:
+            found += await self.store.query(queries.claimable_before(self.role, priority, place, wanted - len(found)))
+        return found
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         try:

@@ -22,10 +22,7 @@ class BoardRules:
     under Firestore's 10 MiB request limit."""
 
     claim_window: int = 20
-    """Candidates read by one claim query at most, when nobody competes (1 billed read each)."""
-
-    claim_window_contended: int = 100
-    """The widest window a claimer looks into while it keeps losing races."""
+    """Tasks claimed in one round at most (1 billed read each)."""
 
     sweep_batch: int = 50
     settle_attempts: int = 8

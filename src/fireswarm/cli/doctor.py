@@ -107,6 +107,7 @@ async def _indexes(kit: Kit) -> list[Finding]:
     now = kit.clock.now()
     probes: list[Query] = [
         queries.claimable("doctor", 1),
+        queries.claimable_from("doctor", 5, "8", 1),
         queries.next_due("doctor"),
         queries.due("doctor", now, 1),
         queries.deliverable("doctor", now, 1),
