@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.envelope import Envelope
 from fireswarm.contracts.skill import Fact, PlannedTask, Question
 from fireswarm.contracts.task import StatusReason, TaskResult
 
@@ -73,12 +71,3 @@ class Released:
 
 
 Outcome = Done | Retry | Failed | Waiting | Handoff | Snooze | Released
-
-
-@dataclass(frozen=True, slots=True)
-class SideEffects:
-    """What is committed together with a task's transition: the run's last state and opened envelopes."""
-
-    run_fields: JsonObject = field(default_factory=dict)
-    envelopes: tuple[Envelope, ...] = ()
-    acknowledged: tuple[str, ...] = ()

@@ -153,7 +153,6 @@ class Task(Stored):
     waiting_on: int = 0
     dependents: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
-    envelope_ids: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
     checkpoint_uri: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -75,10 +74,6 @@ class FsspecBlobs:
         except OSError as error:
             raise StoreError(f"reading {uri} failed: {error}") from error
         return bytes(content)
-
-    def clear_cache(self) -> None:
-        """Remove downloaded copies."""
-        shutil.rmtree(self._cache, ignore_errors=True)
 
 
 def _write_whole(path: Path, content: bytes) -> None:
