@@ -62,7 +62,7 @@ def test_a_role_card_names_its_skills_default_first(role: str) -> None:
     head, body = frontmatter(REPOSITORY / "roles" / role / "ROLE.md")
     assert head["name"] == role
     assert head["description"].strip()
-    assert set(head["limits"]) == {"turn_timeout_seconds", "max_attempts"}
+    assert set(head["limits"]) == {"turn_timeout_seconds"}
     for skill in head["skills"]:
         metadata = frontmatter(SKILLS / skill / "SKILL.md")[0]["metadata"]
         assert role in metadata["roles"].split(",")
