@@ -46,8 +46,8 @@ lock: ## Resolve the dependencies anew
 	@uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.12 \
 		--extra predict --extra report --group dev pyproject.toml -o requirements.lock
 
-test-emulator: setup ## The same integration tests on Google's emulator (Java 21 and npx)
-	@sh tools/emulator.sh .venv/bin/pytest tests/conformance tests/integration -q -p no:cacheprovider
+test-emulator: setup ## The conformance tests on Google's emulator (Java 21 and npx)
+	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider
 
 bench: setup ## Every benchmark, one JSON line each
 	@for file in benchmarks/*_bench.py; do $(PY) $$file; done

@@ -25,9 +25,15 @@ EXTERNAL_HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
 EXTERNAL = ["emulator"] if EXTERNAL_HOST else []
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def one_loop(anyio_backend: str) -> AsyncIterator[None]:
+    """Keep one event loop for all tests: gRPC's poller may still hand events to the loop of a test before."""
+    yield
 
 
 @pytest.fixture
