@@ -193,6 +193,11 @@ def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
 def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
     if uri != "firestore":
         raise ConfigError(f"store {uri!r} is not known: use embedded, memory, firelite://HOST:PORT or firestore")
+    if os.environ.get("FIRESTORE_EMULATOR_HOST"):
+        raise ConfigError(
+            "FIRESTORE_EMULATOR_HOST is set, so Google's client would talk to that instead of Google Cloud: "
+            "unset it, or leave out --project and --store firestore"
+        )
     from google.auth.exceptions import DefaultCredentialsError
     from google.cloud.firestore_v1 import AsyncClient
 

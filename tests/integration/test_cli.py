@@ -223,6 +223,12 @@ def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, argument
     assert "Traceback" not in done.stderr
 
 
+def test_google_cloud_is_not_mistaken_for_an_emulator(root: Path) -> None:
+    done = swarm(root, "tasks", "--project", "mine", FIRESTORE_EMULATOR_HOST="127.0.0.1:1")
+    assert done.returncode == 1
+    assert "unset it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
