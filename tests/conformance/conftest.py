@@ -25,14 +25,19 @@ EXTERNAL_HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
 EXTERNAL = ["emulator"] if EXTERNAL_HOST else []
 
 
-@pytest.fixture(scope="session")
+LOOP_SCOPE = "session" if EXTERNAL else "function"
+"""Against an external server all tests share one event loop: gRPC's poller may still hand events to the loop of
+a test before. Beside other tests each has its own, since ``asyncio.run`` elsewhere unsets a shared one."""
+
+
+@pytest.fixture(scope=LOOP_SCOPE)
 def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope=LOOP_SCOPE, autouse=bool(EXTERNAL))
 async def one_loop(anyio_backend: str) -> AsyncIterator[None]:
-    """Keep one event loop for all tests: gRPC's poller may still hand events to the loop of a test before."""
+    """Keep the event loop as long as the scope lasts."""
     yield
 
 
