@@ -151,7 +151,7 @@ class Journal:
             await self.flush()
         try:
             result = await run()
-        except Exception as error:
+        except Exception as error:  # noted and raised again: the journal must know that the step did not finish
             self.note(STEP_FAILED, step=step, error=f"{type(error).__name__}: {error}"[:2_000])
             raise
         self.note(STEP_FINISHED, step=step, **await self._stored(step, result))

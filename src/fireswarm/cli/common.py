@@ -74,9 +74,6 @@ def _jsonable(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, (set, frozenset, tuple)):
-        items: Sequence[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return items
     return str(value)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -70,8 +70,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (tuple, list, set, frozenset)):
-        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return [_plain(item) for item in items]
+        return [_plain(item) for item in cast("Iterable[Any]", value)]
     if isinstance(value, dict):
         pairs: dict[Any, Any] = value
         return {str(key): _plain(item) for key, item in pairs.items()}
