@@ -157,23 +157,27 @@ class Database:
         if self._closed:
             raise Unavailable("The database is closed.")
 
-    async def commit(self, writes: Sequence[WritePb], transaction_id: bytes = b"") -> Outcome:
+    async def commit(
+        self, writes: Sequence[WritePb], transaction_id: bytes = b"", names: Sequence[str] | None = None
+    ) -> Outcome:
         """Apply the writes atomically; returns when they are durable.
+
+        ``names`` are the writes' documents when the caller has checked them already (see ``written_names``).
 
         Raises the FireliteError of the first write that cannot be applied (then none is), Aborted when a lock could
         not be had, ResourceExhausted or Unavailable when the file could not be written.
         """
         self.check_open()
-        names = written_names(writes)
+        names = written_names(writes) if names is None else names
         if transaction_id:
             return await self._commit_transaction(self.transactions.get(transaction_id), writes, names)
         if self.locks.idle:
-            return await self.group.submit(writes)
+            return await self.group.submit(writes, names)
         owner = Owner("A write")
         try:
             await self.locks.acquire(owner, names, exclusive=True)
             self.check_open()
-            return await self.group.submit(writes)
+            return await self.group.submit(writes, names)
         finally:
             self.locks.release(owner)
 
@@ -186,11 +190,12 @@ class Database:
         staged: list[asyncio.Future[Outcome] | FireliteError] = []
         for write in writes:
             owner = Owner("A write")
-            if self.locks.try_acquire(owner, written_names([write]), exclusive=True):
-                staged.append(self.group.submit([write]))
+            names = written_names([write])
+            if self.locks.try_acquire(owner, names, exclusive=True):
+                staged.append(self.group.submit([write], names))
                 self.locks.release(owner)
             else:
-                staged.append(Aborted(f"{written_names([write])[0]} is locked by a transaction; retry."))
+                staged.append(Aborted(f"{names[0]} is locked by a transaction; retry."))
         self.group.flush()
         results: list[Outcome | FireliteError] = []
         for item in staged:
@@ -213,7 +218,7 @@ class Database:
             self.group.flush()
             self.transactions.verify_queries(transaction)
         try:
-            outcome = await self.group.submit(writes)
+            outcome = await self.group.submit(writes, names)
         except (ResourceExhausted, Unavailable):
             raise  # clients send the same commit again: the transaction must still be there
         except FireliteError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
@@ -44,13 +45,22 @@ def remove(fields: FieldsPb, path: FieldPath) -> None:
         del fields[path[-1]]
 
 
-def parse_mask(field_paths: Iterable[str]) -> tuple[FieldPath, ...]:
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """An update mask: its paths, the top-level fields they lie in, and whether they are no more than those."""
+
+    paths: tuple[FieldPath, ...]
+    names: frozenset[str]
+    flat: bool
+
+
+def parse_mask(field_paths: Iterable[str]) -> Mask:
     """Parse an update mask; raises InvalidArgument for duplicates, overlaps and ``__name__``."""
     return _parse_mask(tuple(field_paths))
 
 
 @lru_cache(maxsize=1024)
-def _parse_mask(field_paths: tuple[str, ...]) -> tuple[FieldPath, ...]:
+def _parse_mask(field_paths: tuple[str, ...]) -> Mask:
     paths = sorted(parse_field_path(text) for text in field_paths)
     for shorter, longer in zip(paths, paths[1:], strict=False):
         if longer[: len(shorter)] == shorter:
@@ -59,7 +69,7 @@ def _parse_mask(field_paths: tuple[str, ...]) -> tuple[FieldPath, ...]:
             )
     if NAME in paths:
         raise InvalidArgument("'__name__' cannot be written.")
-    return tuple(paths)
+    return Mask(tuple(paths), frozenset(path[0] for path in paths), all(len(path) == 1 for path in paths))
 
 
 def merge(target: FieldsPb, source: FieldsPb, paths: Sequence[FieldPath]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fireswarm.firelite.clock import CommitClock
-from fireswarm.firelite.commit import Pending, Prepared, prepare
+from fireswarm.firelite.commit import Pending, Prepared, prepare, written_names
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.firelite.protos import WritePb, WriteResultPb
 from fireswarm.firelite.record import Record
@@ -43,9 +43,10 @@ class CommitGroup:
         self._waiting: list[tuple[asyncio.Future[Outcome], Outcome | FireliteError]] = []
         self.listeners: list[ChangeListener] = []
 
-    def submit(self, writes: Sequence[WritePb]) -> asyncio.Future[Outcome]:
+    def submit(self, writes: Sequence[WritePb], names: Sequence[str]) -> asyncio.Future[Outcome]:
         """Validate a commit and put it into the group; the future ends when it is durable or failed.
 
+        ``names`` are the writes' documents, checked (see ``written_names``).
         A commit that fails validation also waits for the group: what it was judged against may still fail to be
         written, and then that is the reason it gets.
         """
@@ -53,13 +54,13 @@ class CommitGroup:
         future: asyncio.Future[Outcome] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self.flush)
-        self._waiting.append((future, self._stage(writes)))
+        self._waiting.append((future, self._stage(writes, names)))
         return future
 
     def commit_now(self, writes: Sequence[WritePb]) -> Outcome:
         """Validate and write one commit without an event loop; raises what ``submit``'s future would hold."""
         self.flush()
-        staged = self._stage(writes)
+        staged = self._stage(writes, written_names(writes))
         if isinstance(staged, FireliteError):
             raise staged
         failure = self._write()
@@ -90,10 +91,10 @@ class CommitGroup:
             else:
                 future.set_result(staged)
 
-    def _stage(self, writes: Sequence[WritePb]) -> Outcome | FireliteError:
+    def _stage(self, writes: Sequence[WritePb], names: Sequence[str]) -> Outcome | FireliteError:
         commit_us = self._clock.next()
         try:
-            prepared: Prepared = prepare(writes, self._current, commit_us, self._new_row)
+            prepared: Prepared = prepare(writes, names, self._current, commit_us, self._new_row)
         except FireliteError as error:
             return error
         self._overlay.update(prepared.versions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
@@ -37,7 +37,18 @@ _NOT_STORABLE = {
 }
 
 
-_UNLIMITED = frozenset({"string_value", "boolean_value", "integer_value", "double_value", "null_value", "bytes_value"})
+_PLAIN = frozenset(
+    {
+        None,
+        "string_value",
+        "boolean_value",
+        "integer_value",
+        "double_value",
+        "null_value",
+        "bytes_value",
+        "reference_value",
+    }
+)
 """Kinds of value about which nothing is to be checked but their size."""
 
 SMALL_BYTES = 80_000
@@ -45,20 +56,25 @@ SMALL_BYTES = 80_000
 bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries."""
 
 
-def check_document(name: str, fields: FieldsPb, changed: Collection[str], message_bytes: int) -> None:
-    """Check a document about to be stored, and round its timestamps down to microseconds as Firestore does.
+def check_values(name: str, fields: FieldsPb, changed: Iterable[str]) -> None:
+    """Check the top-level fields that a write *changed*, and round their timestamps down as Firestore does.
 
-    Looks only at the top-level fields that *changed* while the whole message is small: the rest was checked when
-    it was written. Raises InvalidArgument that names the document and the limit it breaks.
+    Timestamps keep microseconds. Fields that are not there are passed over. Raises InvalidArgument that names the
+    document, the field and what is wrong with it.
     """
-    audit = _Audit(name)
-    if message_bytes <= SMALL_BYTES:
-        for field in changed:
-            value = fields.get(field)
-            if value is not None and (not _field_bytes(field) or value.WhichOneof("value_type") not in _UNLIMITED):
-                audit.field(field, value, 1)
-        return
-    size = name_bytes(name) + _DOCUMENT_OVERHEAD_BYTES + audit.fields(fields, 1)
+    for field in changed:
+        value = fields.get(field)
+        if value is not None:
+            _check_field(name, field, value, 1)
+
+
+def check_size(name: str, fields: FieldsPb) -> None:
+    """Check the limits on a whole document, for one whose message is larger than ``SMALL_BYTES``.
+
+    Raises InvalidArgument that names the document and the limit it breaks.
+    """
+    audit = _Audit()
+    size = name_bytes(name) + _DOCUMENT_OVERHEAD_BYTES + audit.fields(fields)
     if size > DOCUMENT_MAX_BYTES:
         raise InvalidArgument(
             f"Document {name!r} cannot be written because its size ({size:,} bytes) exceeds the maximum allowed size "
@@ -77,45 +93,77 @@ def name_bytes(name: str) -> int:
 
 
 @lru_cache(maxsize=16_384)
-def _field_bytes(field: str) -> int:
-    """The size Firestore charges for a field name, 0 for one it refuses."""
-    length = len(field.encode())
-    return 0 if not length or length > SEGMENT_MAX_BYTES or is_reserved(field) else length + 1
+def _is_name(field: str) -> bool:
+    return 0 < len(field.encode()) <= SEGMENT_MAX_BYTES and not is_reserved(field)
+
+
+def _check_field(name: str, field: str, value: ValuePb, depth: int) -> None:
+    if not _is_name(field):
+        raise InvalidArgument(
+            f"Document {name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
+            f"{SEGMENT_MAX_BYTES} bytes."
+        )
+    kind = value.WhichOneof("value_type")
+    if kind not in _PLAIN:
+        _check_value(name, field, value, kind, depth)
+
+
+def _check_value(name: str, field: str, value: ValuePb, kind: str, depth: int) -> None:
+    if kind == "timestamp_value":
+        moment = value.timestamp_value
+        if moment.nanos % 1000:
+            moment.nanos -= moment.nanos % 1000
+    elif kind == "geo_point_value":
+        point = value.geo_point_value
+        if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # NaN is not within either
+            raise InvalidArgument(f"Document {name!r}: {field!r} lies off the globe.")
+    elif kind in _NOT_STORABLE:
+        raise InvalidArgument(f"Document {name!r}: the field {field!r} holds {_NOT_STORABLE[kind]}.")
+    elif depth >= DEPTH_MAX:
+        raise InvalidArgument(f"Document {name!r}: {field!r} nests deeper than {DEPTH_MAX} levels.")
+    elif kind == "array_value":
+        _check_array(name, field, value, depth)
+    else:
+        _check_map(name, field, value.map_value.fields, depth)
+
+
+def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:
+    for element in value.array_value.values:
+        kind = element.WhichOneof("value_type")
+        if kind == "array_value":
+            raise InvalidArgument(f"Document {name!r}: {field!r} holds an array directly inside an array.")
+        if kind not in _PLAIN:
+            _check_value(name, field, element, kind, depth + 1)
+
+
+def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
+    if not is_vector(fields):
+        for inner in fields:
+            _check_field(name, inner, fields[inner], depth + 1)
+        return
+    coordinates = fields["value"].array_value.values if "value" in fields else ()
+    if set(fields) != {"__type__", "value"} or not 0 < len(coordinates) <= VECTOR_MAX_DIMENSIONS:
+        raise InvalidArgument(f"Document {name!r}: the vector {field!r} needs 1 to {VECTOR_MAX_DIMENSIONS} dimensions.")
+    if any(coordinate.WhichOneof("value_type") != "double_value" for coordinate in coordinates):
+        raise InvalidArgument(f"Document {name!r}: the vector {field!r} must hold doubles.")
 
 
 class _Audit:
-    """One walk over a document."""
+    """One walk over a document that adds up what Firestore charges for it."""
 
-    __slots__ = ("entries", "name")
+    __slots__ = ("entries",)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.entries = 0  # ascending and descending entries of single-field indexes, and array-contains ones
 
-    def fields(self, fields: FieldsPb, depth: int) -> int:
-        size = 0
-        for field, value in fields.items():
-            size += self.field(field, value, depth)
-        return size
+    def fields(self, fields: FieldsPb) -> int:
+        return sum(len(field.encode()) + 1 + self.value(fields[field]) for field in fields)
 
-    def field(self, field: str, value: ValuePb, depth: int) -> int:
-        length = _field_bytes(field)
-        if not length:
-            raise InvalidArgument(
-                f"Document {self.name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
-                f"{SEGMENT_MAX_BYTES} bytes."
-            )
-        return length + self.value(field, value, depth)
-
-    def value(self, field: str, value: ValuePb, depth: int) -> int:
+    def value(self, value: ValuePb) -> int:
         kind = value.WhichOneof("value_type")
         self.entries += 2
         fixed = _FIXED_BYTES.get(kind)
         if fixed is not None:
-            if kind == "timestamp_value":
-                value.timestamp_value.nanos -= value.timestamp_value.nanos % 1000
-            elif kind == "geo_point_value":
-                self.point(field, value)
             return fixed
         if kind == "string_value":
             return len(value.string_value.encode()) + 1
@@ -123,38 +171,10 @@ class _Audit:
             return len(value.bytes_value)
         if kind == "reference_value":
             return name_bytes(value.reference_value)
-        if kind in _NOT_STORABLE:
-            raise InvalidArgument(f"Document {self.name!r}: the field {field!r} holds {_NOT_STORABLE[kind]}.")
-        if depth >= DEPTH_MAX:
-            raise InvalidArgument(f"Document {self.name!r}: {field!r} nests deeper than {DEPTH_MAX} levels.")
         if kind == "array_value":
-            return self.array(field, value, depth)
-        return self.map(field, value, depth)
-
-    def point(self, field: str, value: ValuePb) -> None:
-        point = value.geo_point_value
-        if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # NaN is not within either
-            raise InvalidArgument(f"Document {self.name!r}: {field!r} lies off the globe.")
-
-    def array(self, field: str, value: ValuePb, depth: int) -> int:
-        size = 0
-        for element in value.array_value.values:
-            if element.WhichOneof("value_type") == "array_value":
-                raise InvalidArgument(f"Document {self.name!r}: {field!r} holds an array directly inside an array.")
+            values = value.array_value.values
             # An element counts as one array-contains entry, not as two entries of its own.
-            self.entries -= 1
-            size += self.value(field, element, depth + 1)
-        return size
-
-    def map(self, field: str, value: ValuePb, depth: int) -> int:
+            self.entries -= len(values)
+            return sum(map(self.value, values))
         fields = value.map_value.fields
-        if not is_vector(fields):
-            return self.fields(fields, depth + 1)
-        coordinates = fields["value"].array_value.values if "value" in fields else ()
-        if set(fields) != {"__type__", "value"} or not 0 < len(coordinates) <= VECTOR_MAX_DIMENSIONS:
-            raise InvalidArgument(
-                f"Document {self.name!r}: the vector {field!r} needs 1 to {VECTOR_MAX_DIMENSIONS} dimensions."
-            )
-        if any(coordinate.WhichOneof("value_type") != "double_value" for coordinate in coordinates):
-            raise InvalidArgument(f"Document {self.name!r}: the vector {field!r} must hold doubles.")
-        return 8 * len(coordinates)
+        return 8 * len(fields["value"].array_value.values) if is_vector(fields) else self.fields(fields)

@@ -27,6 +27,15 @@ class Record:
         self.row = row
         self.previous: Record | None = None
 
+    def successor(self, data: bytes | None, update_us: int) -> Record:
+        """The version that replaces this one."""
+        # Not through __init__: name and collection are the same objects, and so is a key that was made already.
+        new = Record.__new__(Record)
+        new.name, new.collection, new._key = self.name, self.collection, self._key
+        new.data, new.create_us, new.update_us = data, self.create_us, update_us
+        new.row, new.previous = self.row, None
+        return new
+
     @property
     def key(self) -> bytes:
         """The sort key of the name; made when first asked for, which for most documents is never."""

@@ -57,8 +57,9 @@ class Service:
     async def commit(self, request: MessagePb) -> MessagePb:
         """Commit: all writes or none."""
         _check_size(request)
-        _check_database(request, written_names(request.writes))
-        outcome = await self.database.commit(request.writes, request.transaction)
+        names = written_names(request.writes)
+        _check_database(request, names)
+        outcome = await self.database.commit(request.writes, request.transaction, names)
         return _commit_response(outcome)
 
     async def batch_write(self, request: MessagePb) -> MessagePb:

@@ -91,7 +91,7 @@ def test_a_mask_takes_or_drops_exactly_what_it_names(
     target: dict[str, Any], source: dict[str, Any], paths: list[tuple[str, ...]]
 ) -> None:
     result = document(target)
-    merge(result.fields, document(source).fields, parse_mask(".".join(path) for path in paths))
+    merge(result.fields, document(source).fields, parse_mask(".".join(path) for path in paths).paths)
     expected = copy.deepcopy(target)
     for path in sorted(paths):
         masked(expected, source, path)
