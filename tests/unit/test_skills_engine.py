@@ -51,12 +51,15 @@ def test_one_bad_file_never_stops_the_catalog(tmp_path: Path) -> None:
     (tmp_path / "bytes").mkdir()
     (tmp_path / "bytes" / "SKILL.md").write_bytes(b"\xff\xfe\x00")
     catalog = load_catalog([tmp_path])
-    assert list(catalog.skills) == ["good"]
     reasons = {path.parent.name: reason for path, reason in catalog.left_out}
     assert "no description" in reasons["no-description"]
-    assert "outside its folder" in reasons["outside"]
-    assert "does not exist" in reasons["missing"]
-    assert set(reasons) == {"no-description", "bad-yaml", "outside", "missing", "bytes"}
+    assert set(reasons) == {"no-description", "bad-yaml", "bytes"}
+    assert set(catalog.skills) == {"good", "missing", "outside"}
+    warnings = {path.parent.name: reason for path, reason in catalog.warned}
+    assert "outside its folder" in warnings["outside"]
+    assert "does not exist" in warnings["missing"]
+    assert catalog.get("outside").entry is None
+    assert catalog.get("missing").entry is None
 
 
 def test_the_nearer_folder_wins(tmp_path: Path) -> None:

@@ -1,18 +1,25 @@
-"""The catalog: every ``<folder>/SKILL.md`` by name. One bad file never stops the others."""
+"""The catalog: every skill by name. One bad file never stops the others, and whatever was forgiven is said."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from fireswarm.contracts.frontmatter import split_frontmatter
+from fireswarm.contracts.catalog import SkillMetadata
 from fireswarm.errors import NotFound
+from fireswarm.skills import body as bodies
+from fireswarm.skills import fields as values
+from fireswarm.skills import provenance
+from fireswarm.skills.cache import CatalogCache, stamp_of
+from fireswarm.skills.discovery import SKILL_FILE, DiscoveryLimits, discover, files_below
+from fireswarm.skills.parse import MAX_FILE_BYTES, parse
 
-SKILL_FILE = "SKILL.md"
+REFERENCE_FOLDERS = ("references", "resources", "assets")
+MAX_REFERENCES = 500
+"""Reference files listed of one skill; what lies beyond is still read when it is asked for by its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,8 @@ class Skill:
     """One skill pack. ``entry`` is its code, relative to ``folder``; None when it is instructions only.
 
     ``idempotent`` says that running it twice does no harm: then a crash in the middle just runs it again.
+    ``references_index`` lists files of references/, resources/ and assets/ and those that the body names, relative to
+    ``folder``. ``outside`` says which scripts of other folders the body names; ``warnings`` what the loader forgave.
     """
 
     name: str
@@ -31,75 +40,233 @@ class Skill:
     roles: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     idempotent: bool = True
+    allowed_tools: tuple[str, ...] = ()
+    license: str = ""
+    compatibility: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    references_index: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    file: str = SKILL_FILE
+
+    @property
+    def path(self) -> Path:
+        """The skill's SKILL.md."""
+        return self.folder / self.file
+
+    def describe(self) -> SkillMetadata:
+        """Stage 0 as a contract."""
+        return SkillMetadata(
+            name=self.name,
+            description=self.description,
+            tags=self.tags,
+            version=self.version,
+            allowed_tools=self.allowed_tools,
+            references_index=self.references_index,
+            license=self.license,
+            compatibility=self.compatibility,
+            metadata=dict(self.metadata),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Skills by name, and what had to be left out with the reason."""
+    """Skills by name. ``left_out``: what was skipped or shadowed, with the reason. ``warned``: what was forgiven."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict)
     left_out: tuple[tuple[Path, str], ...] = ()
+    warned: tuple[tuple[Path, str], ...] = ()
 
     def get(self, name: str) -> Skill:
         """Return a skill; NotFound lists what there is."""
         if name not in self.skills:
-            known = ", ".join(sorted(self.skills)) or "none"
+            known = ", ".join(sorted(self.skills)[:50]) or "none"
             raise NotFound(f"there is no skill {name!r} (found: {known}); add skills/{name}/SKILL.md")
         return self.skills[name]
 
 
-def load_catalog(folders: Iterable[Path]) -> Catalog:
-    """Scan *folders* for skill packs; in case of equal names the earlier folder wins."""
+def load_catalog(
+    folders: Iterable[Path], *, limits: DiscoveryLimits | None = None, cache: Path | None = None
+) -> Catalog:
+    """Load every skill below *folders*; in case of equal names the earlier folder wins.
+
+    With *cache*, a file that need not exist yet, skills that did not change since are taken from there.
+    """
+    found = discover(folders, limits)
+    remembered = CatalogCache.load(cache)
     skills: dict[str, Skill] = {}
     left_out: list[tuple[Path, str]] = []
-    for folder in folders:
-        for path in sorted(folder.glob(f"*/{SKILL_FILE}")):
-            try:
-                skill = load_skill(path)
-            except (ValueError, OSError, yaml.YAMLError) as error:
-                left_out.append((path, str(error)))
-                continue
-            if skill.name in skills:
-                left_out.append((path, f"shadowed by {skills[skill.name].folder}"))
-                continue
+    warned = list(found.notes)
+    for folder, file in found.skills:
+        skill = _remembered(folder, file, remembered)
+        if isinstance(skill, str):
+            left_out.append((Path(file), skill))
+        elif skill.name in skills:
+            left_out.append((Path(file), f"shadowed by {skills[skill.name].folder}"))
+        else:
             skills[skill.name] = skill
-    return Catalog(skills, tuple(left_out))
+            warned += [(Path(file), warning) for warning in skill.warnings]
+    remembered.save()
+    return Catalog(skills, tuple(left_out), tuple(warned))
 
 
-def load_skill(path: Path) -> Skill:
-    """Read one SKILL.md; ValueError says why it cannot be used."""
-    fields, body = split_frontmatter(path.read_text(encoding="utf-8"))
-    name = str(fields.get("name") or path.parent.name)
-    description = str(fields.get("description") or "").strip()
+def _remembered(folder: str, file: str, cache: CatalogCache) -> Skill | str:
+    """The skill in *folder*, from the cache where it did not change; else why it cannot be used."""
+    try:
+        stamp = stamp_of(folder, file)
+        record = cache.get(file, stamp)
+        skill = _unpacked(record) if record is not None else None
+        if skill is not None:
+            return skill
+        watched: list[str] = []
+        try:
+            skill = load_skill(Path(file), watched)
+        except ValueError as reason:
+            skill = str(reason)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    cache.put(file, stamp, watched, _packed(skill))
+    return skill
+
+
+def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
+    """Read one SKILL.md, forgiving what can be forgiven; ValueError says why it cannot be used, OSError comes through.
+
+    Folders whose entries the result depends on are added to *watched*.
+    """
+    with path.open("rb") as file:
+        parsed = parse(file.read(MAX_FILE_BYTES + 1))
+    folder = Path(os.path.realpath(path.parent))
+    warnings = list(parsed.warnings)
+    description = values.plain(parsed.fields.get("description"))
     if not description:
-        raise ValueError("it has no description, so nobody could choose it")
-    metadata: dict[str, Any] = fields.get("metadata") or {}
+        raise ValueError(f"it has no description, so nobody could choose it{_because(warnings)}")
+    if len(description) > values.MAX_DESCRIPTION_CHARS:
+        warnings.append(f"the description has {len(description):,} characters; 1,024 are allowed")
+    metadata = values.flat(parsed.fields.get("metadata"))
+    listing = _Listing.of(folder)
+    if watched is not None:
+        watched += listing.folders
+    outside = (*provenance.entry_outside(metadata, folder), *provenance.outside(parsed, folder))
     return Skill(
-        name=name,
-        description=description,
-        folder=path.parent.resolve(),
-        entry=_entry(path.parent.resolve(), metadata.get("entry")),
-        version=str(metadata.get("version", "")),
-        tags=_listed(metadata.get("tags", fields.get("tags"))),
-        roles=_listed(metadata.get("roles")),
-        idempotent=str(metadata.get("idempotent", "true")).lower() != "false",
-        headings=tuple(line.lstrip("# ").strip() for line in body.splitlines() if line.startswith("#")),
+        name=_name(parsed.fields, folder.name, warnings),
+        description=description[: values.KEPT_DESCRIPTION_CHARS],
+        folder=folder,
+        entry=_entry(folder, metadata.get("entry"), warnings),
+        version=metadata.get("version") or values.plain(parsed.fields.get("version")),
+        tags=values.listed(metadata.get("tags") or parsed.fields.get("tags")),
+        roles=values.listed(metadata.get("roles")),
+        idempotent=metadata.get("idempotent", "true").lower() != "false",
+        headings=tuple(title for _, title, _ in bodies.headings(parsed.body)),
+        allowed_tools=values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
+        license=values.plain(parsed.fields.get("license")),
+        compatibility=values.plain(parsed.fields.get("compatibility")),
+        metadata=metadata,
+        references_index=_references(folder, listing, parsed.body),
+        outside=outside,
+        warnings=(*warnings, *outside),
+        file=path.name,
     )
 
 
-def _entry(folder: Path, named: Any) -> Path | None:
+def _because(warnings: list[str]) -> str:
+    return f" ({'; '.join(warnings)})" if warnings else ""
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> Any:
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
+    """The name as written when it is a legal one, else the folder's, else the nearest legal one."""
+    given = values.plain(fields.get("name"))
+    if values.is_name(given):
+        if given != folder:
+            warnings.append(f"its name is {given} but its folder is called {folder}")
+        return given
+    name = folder if values.is_name(folder) else values.slug(given) or values.slug(folder) or "unnamed"
+    said = f"{given[:80]!r} is no legal name" if given else "it has no name"
+    warnings.append(f"{said}; it is called {name} here")
+    return name
+
+
+def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
+    """The code of a skill; what lies elsewhere or does not exist is left away with a warning."""
     if not named:
         return None
-    entry = (folder / str(named)).resolve()
+    entry = Path(os.path.realpath(folder / named))
     if not entry.is_relative_to(folder):
-        raise ValueError(f"its entry {named!r} lies outside its folder")
+        return None  # said by provenance
     if not entry.is_file():
-        raise ValueError(f"its entry {named!r} does not exist")
+        warnings.append(f"its entry {named!r} does not exist")
+        return None
     return entry.relative_to(folder)
 
 
-def _listed(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    words: list[Any] = str(value).split(",") if isinstance(value, str) else list(value)
-    return tuple(text for word in words if (text := str(word).strip()))
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The reference files of a skill, and the folders that were looked at for them."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> _Listing:
+        files: list[str] = []
+        folders: list[str] = []
+        for name in (*REFERENCE_FOLDERS, "scripts"):
+            path = f"{folder}/{name}"
+            if not os.path.isdir(path):  # noqa: PTH112 - four for each of 20,000 skills
+                continue
+            folders.append(path)
+            if name == "scripts":
+                continue
+            for relative, entry in files_below(path, limit=MAX_REFERENCES):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    files.append(relative)
+        return cls(tuple(files), tuple(folders))
+
+
+def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
+    """Listed reference files, then other files in the folder that the body names. Scripts belong to a later stage."""
+    named: list[str] = []
+    for mention in bodies.mentions(body)[:MAX_REFERENCES]:
+        path = mention.path.replace("\\", "/")
+        if path in listing.files or bodies.is_script(path) or provenance.leads_outside(path, folder):
+            continue
+        if os.path.isfile(folder / path) and path != SKILL_FILE:  # noqa: PTH113
+            named.append(os.path.normpath(path).replace("\\", "/"))
+    return tuple(dict.fromkeys([*listing.files, *named]))
+
+
+# ── remembering ─────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = tuple(Skill.__dataclass_fields__)
+_TUPLES = frozenset({"tags", "roles", "headings", "allowed_tools", "references_index", "outside", "warnings"})
+
+
+def _packed(skill: Skill | str) -> list[Any]:
+    if isinstance(skill, str):
+        return [skill]
+    values_of: list[Any] = [getattr(skill, name) for name in _FIELDS]
+    return [str(value) if isinstance(value, Path) else value for value in values_of]
+
+
+def _unpacked(record: list[Any]) -> Skill | str | None:
+    """A skill out of its record; None when the record is not what ``_packed`` wrote."""
+    if len(record) == 1 and isinstance(record[0], str):
+        return record[0]
+    if len(record) != len(_FIELDS):
+        return None
+    content: dict[str, Any] = dict(zip(_FIELDS, record, strict=True))
+    for name in _TUPLES:
+        if not isinstance(content[name], list):
+            return None
+        content[name] = tuple(content[name])
+    if not (isinstance(content["folder"], str) and isinstance(content["metadata"], dict)):
+        return None
+    content["folder"] = Path(content["folder"])
+    content["entry"] = Path(content["entry"]) if content["entry"] else None
+    return Skill(**content)

@@ -1,0 +1,123 @@
+"""What the catalog remembers from one start to the next, so that unchanged skills are not read again.
+
+One JSON file for each set of skill folders. A record counts only while the SKILL.md has the same time of change, size
+and inode, and its folders the same times of change; anything unexpected in the file means that it is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fireswarm import __version__
+
+FORMAT = f"fireswarm-skills/{__version__}/1"
+"""Raised with every change of what a record holds; a file of another format is rebuilt."""
+
+MAX_CACHE_BYTES = 500_000_000
+"""A larger file was not written by this module: 25,000 skills with long descriptions take about 60 MB."""
+
+Record = list[Any]
+Stamp = list[int]
+
+
+def default_cache(roots: Iterable[Path]) -> Path:
+    """Where the catalog of *roots* is remembered: in the user's cache folder."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    key = "\0".join(str(root) for root in roots)
+    return base / "fireswarm" / f"skills-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+
+def stamp_of(folder: str, file: str) -> Stamp:
+    """What a changed skill cannot keep: its file's time of change (ns), size and inode, its folder's time of change."""
+    status = os.stat(file)  # noqa: PTH116
+    return [status.st_mtime_ns, status.st_size, status.st_ino, changed_at(folder)]
+
+
+def changed_at(folder: str) -> int:
+    """Nanoseconds since 1970 at which entries of *folder* last came or went; 0 when there is no such folder."""
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+class CatalogCache:
+    """Records by the path of their SKILL.md."""
+
+    def __init__(self, path: Path | None, known: dict[str, Record]) -> None:
+        self._path = path
+        self._known = known
+        self._kept: dict[str, Record] = {}
+        self._changed = False
+
+    @classmethod
+    def load(cls, path: Path | None) -> CatalogCache:
+        """Read the file; missing, damaged, of another version or of another user: begin with nothing."""
+        return cls(path, _read(path) if path is not None else {})
+
+    def get(self, file: str, stamp: Stamp) -> Record | None:
+        """The record of an unchanged skill, else None."""
+        entry = self._known.get(file)
+        try:
+            if entry is None or entry[0] != stamp or any(changed_at(path) != at for path, at in entry[1]):
+                return None
+            record = entry[2]
+        except (TypeError, ValueError, IndexError, KeyError):
+            return None
+        if not isinstance(record, list):
+            return None
+        self._kept[file] = entry
+        return record
+
+    def put(self, file: str, stamp: Stamp, watched: Iterable[str], record: Record) -> None:
+        """Remember a record; it counts until *file* or one of the folders *watched* changes."""
+        self._kept[file] = [stamp, [[path, changed_at(path)] for path in watched], record]
+        self._changed = True
+
+    def save(self) -> None:
+        """Write what was used this time, if anything changed. A folder that cannot be written to is no error."""
+        if self._path is None or not (self._changed or len(self._kept) != len(self._known)):
+            return
+        text = json.dumps({"format": FORMAT, "skills": self._kept}, ensure_ascii=False, separators=(",", ":"))
+        with contextlib.suppress(OSError, UnicodeEncodeError):
+            write_atomically(self._path, text.encode("utf-8"))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace *path* as a whole, readable by its owner only: a reader sees the old content or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def is_ours(path: Path) -> bool:
+    """Whether *path* is a plain file that this user owns and nobody else may write to (POSIX; elsewhere: a file)."""
+    status = path.lstat()
+    if not path.is_file() or path.is_symlink() or status.st_size > MAX_CACHE_BYTES:
+        return False
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+def _read(path: Path) -> dict[str, Record]:
+    try:
+        if not is_ours(path):
+            return {}
+        content: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("skills"), dict):
+        return {}
+    return content["skills"]

@@ -1,0 +1,135 @@
+"""Where skills are looked for, and which folders hold one. The nearer place comes first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SKILL_FILE = "SKILL.md"
+_SPELLINGS = frozenset({"skill.md", "Skill.md", "SKILL.MD"})
+"""Spellings that are forgiven where the file system tells them apart."""
+
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+"""Folders that never hold skills of one's own, besides those whose names begin with a dot."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryLimits:
+    """How far a search goes: folders below a root (a skill directly in it is at level 1), and folders in all."""
+
+    max_depth: int = 6
+    max_folders: int = 25_000
+
+
+@dataclass(slots=True)
+class Found:
+    """Folders with a skill, in order of precedence, each with its SKILL.md; and what was left out."""
+
+    skills: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[Path, str]] = field(default_factory=list)
+
+
+def places(given: Iterable[Path], here: Path, home: Path, packaged: Path) -> tuple[Path, ...]:
+    """Folders to search: what was given, ``./skills``, ``.agents/skills``, that of the home folder, the packaged."""
+    usual = (here / "skills", here / ".agents" / "skills", home / ".agents" / "skills", packaged)
+    return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
+
+
+def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> Found:
+    """Find every skill below *roots*; symbolic links are followed, but no folder is looked at twice.
+
+    A folder with a SKILL.md is one skill: nothing below it is another. What the limits cut off is in ``notes``.
+    """
+    search = _Search(limits or DiscoveryLimits())
+    for root in roots:
+        search.below(root)
+    return search.found
+
+
+class _Search:
+    def __init__(self, limits: DiscoveryLimits) -> None:
+        self._limits = limits
+        self._seen: set[tuple[int, int]] = set()
+        self._looked_at = 0
+        self.found = Found()
+
+    def below(self, root: Path) -> None:
+        """Breadth first, so that the limits cut off what lies deepest."""
+        level = [str(root)]
+        too_deep = 0
+        for depth in range(self._limits.max_depth + 1):
+            deeper: list[str] = []
+            for number, folder in enumerate(level):
+                if self._looked_at >= self._limits.max_folders:
+                    left = len(level) - number + len(deeper)
+                    self._note(root, f"{left:,} or more folders left out: max_folders is {self._limits.max_folders:,}")
+                    return
+                below = self._visit(folder)
+                if depth < self._limits.max_depth:
+                    deeper += below
+                else:
+                    too_deep += len(below)
+            level = deeper
+        if too_deep:
+            self._note(root, f"{too_deep:,} folders left out: deeper than max_depth {self._limits.max_depth}")
+
+    def _note(self, root: Path, text: str) -> None:
+        self.found.notes.append((root, text))
+
+    def _visit(self, folder: str) -> list[str]:
+        """Record the skill in *folder*, or return the folders below it."""
+        try:
+            status = os.stat(folder)  # noqa: PTH116 - 20,000 folders: a Path each would cost a second
+        except (OSError, ValueError):
+            return []
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._seen:
+            return []
+        self._seen.add(identity)
+        self._looked_at += 1
+        file = f"{folder}/{SKILL_FILE}"
+        if os.path.isfile(file):  # noqa: PTH113
+            self.found.skills.append((folder, file))
+            return []
+        return self._scan(folder)
+
+    def _scan(self, folder: str) -> list[str]:
+        below: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda entry: entry.name):
+                    if entry.name in _SPELLINGS and entry.is_file():
+                        self.found.skills.append((folder, entry.path))
+                        self._note(Path(entry.path), f"the file should be called {SKILL_FILE}")
+                        return []
+                    if entry.is_dir() and not entry.name.startswith(".") and entry.name not in _SKIPPED:
+                        below.append(entry.path)
+        except NotADirectoryError:
+            return []
+        except OSError as error:
+            self._note(Path(folder), f"the folder cannot be read: {error.strerror}")
+        return below
+
+
+def files_below(folder: str, *, limit: int = 500, depth: int = 4) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Files and folders below *folder* in order of name, with paths relative to its parent; links are not followed."""
+    pending = [(folder, os.path.basename(folder), 0)]  # noqa: PTH119
+    given = 0
+    while pending:
+        path, name, level = pending.pop(0)
+        try:
+            with os.scandir(path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _SKIPPED:
+                continue
+            given += 1
+            if given > limit:
+                return
+            yield f"{name}/{entry.name}", entry
+            if entry.is_dir(follow_symlinks=False) and level < depth:
+                pending.append((entry.path, f"{name}/{entry.name}", level + 1))

@@ -1,0 +1,113 @@
+"""Frontmatter values as the catalog holds them, whatever form they were written in. Pure, bounded, never raising."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+"""A skill's name in the specification: lowercase letters and digits, single hyphens between them."""
+
+MAX_NAME_CHARS = 64
+MAX_DESCRIPTION_CHARS = 1_024
+MAX_COMPATIBILITY_CHARS = 500
+"""Lengths of the Agent Skills specification (agentskills.io/specification)."""
+
+KEPT_DESCRIPTION_CHARS = 4_096
+"""What the loader keeps of an overlong description: four times what is allowed, and it warns."""
+
+MAX_METADATA = 200
+MAX_DEPTH = 6
+MAX_VISITED = 2_000
+MAX_VALUE_CHARS = 4_096
+"""Bounds of the flattened metadata: entries, nesting, lists and scalars looked at, characters of one value."""
+
+_NOTHING = frozenset({"", "~", "null", "Null", "NULL", "|", ">", "|-", ">-"})
+
+
+def plain(value: Any) -> str:
+    """One line of text out of a scalar, a list or a map; empty for nothing."""
+    if isinstance(value, dict | list):
+        value = " ".join(text for _, text in _leaves(value))
+    text = " ".join(str("" if value is None else value).split())
+    return "" if text in _NOTHING else text
+
+
+def is_name(text: str) -> bool:
+    """Whether *text* is a skill name that the specification allows."""
+    return len(text) <= MAX_NAME_CHARS and NAME.fullmatch(text) is not None
+
+
+def slug(text: str) -> str:
+    """The nearest allowed name; empty when nothing of *text* can be used."""
+    return "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:MAX_NAME_CHARS].strip("-")
+
+
+def listed(value: Any) -> tuple[str, ...]:
+    """A list of words out of a YAML list or a text with commas (tags, roles)."""
+    parts = [text for _, text in _leaves(value)] if isinstance(value, list) else plain(value).strip("[]").split(",")
+    return tuple(dict.fromkeys(text for part in parts if (text := part.strip().strip("\"'"))))
+
+
+def tools(value: Any) -> tuple[str, ...]:
+    """Tools out of a YAML list, a comma list or words: ``Bash(git status:*), Read`` and ``Bash(git:*) Read`` alike.
+
+    Commas and blanks inside brackets belong to the tool.
+    """
+    parts = [text for _, text in _leaves(value)] if isinstance(value, list | dict) else [plain(value).strip("[]")]
+    found: list[str] = []
+    for part in parts:
+        depth, word = 0, ""
+        for letter in part + " ":
+            if letter in ", \t\n" and depth == 0:
+                found.append(word.strip().strip("\"'"))
+                word = ""
+                continue
+            depth = max(0, depth + (letter == "(") - (letter == ")"))
+            word += letter
+        found.append(word.strip())
+    return tuple(dict.fromkeys(word for word in found if word))
+
+
+def flat(value: Any) -> dict[str, str]:
+    """Metadata as a map of text to text: nested maps by dotted keys, lists joined by commas."""
+    if not isinstance(value, dict):
+        text = plain(value)
+        return {"metadata": text[:MAX_VALUE_CHARS]} if text else {}
+    found: dict[str, str] = {}
+    for key, text in _leaves(value):
+        if key in found:
+            text = f"{found[key]}, {text}"
+        found[key] = text[:MAX_VALUE_CHARS]
+    return found
+
+
+def _leaves(value: Any) -> list[tuple[str, str]]:
+    """Dotted key and text of every scalar in *value*, at most ``MAX_METADATA`` of them.
+
+    What was visited is bounded too: nine levels of YAML aliases hold a billion paths and no scalar near the top.
+    """
+    found: list[tuple[str, str]] = []
+    for visited, leaf in enumerate(_walk(value, "", 0)):
+        if leaf is not None:
+            found.append(leaf)
+        if len(found) >= MAX_METADATA or visited >= MAX_VISITED:
+            break
+    return found
+
+
+def _walk(value: Any, key: str, depth: int) -> Iterator[tuple[str, str] | None]:
+    """Every scalar below *value*, and None for each list or map on the way."""
+    if not isinstance(value, dict | list):
+        yield key, plain(value)
+        return
+    yield None
+    if depth >= MAX_DEPTH:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _walk(inner, f"{key}.{name}" if key else str(name), depth + 1)
+    else:
+        for inner in value:
+            yield from _walk(inner, key, depth + 1)

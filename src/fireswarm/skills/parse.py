@@ -1,0 +1,208 @@
+"""Read any bytes as a SKILL.md: lenient, never raising, and saying what it had to forgive.
+
+The steps: ``decode`` (BOM, invalid bytes, line ends), ``split`` (frontmatter and body), ``read_header`` (YAML with
+every scalar as text; where YAML refuses, field by field). Judging strictly is the business of ``check``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+MARK = "---"
+
+MAX_FILE_BYTES = 1_000_000
+"""Bytes of a SKILL.md that are read; the specification advises to stay below 500 lines, about 30 KB."""
+
+MAX_HEADER_CHARS = 64_000
+"""Characters of frontmatter given to YAML. The specification's fields fill 3,000; the rest is for metadata."""
+
+MAX_BRACKETS = 200
+"""Opening brackets in a frontmatter. libyaml recurses on the C stack: tens of thousands crash the process."""
+
+_COMPACT_NESTING = re.compile(r"(?:[-?:][ \t]+){30}")
+"""``- - - -`` nests once for each dash, without a bracket: the same crash."""
+
+_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|)$")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u0084\u0086-\u009f\ufffe\uffff\ud800-\udfff]")
+_BLOCK_SCALAR = re.compile(r"[>|][+-]?\d?[+-]?[ \t]*(?:#.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A SKILL.md taken apart. ``body_line`` is the 1-based line of the file on which ``body`` begins."""
+
+    fields: dict[str, Any]
+    header: str
+    body: str
+    header_line: int = 2
+    body_line: int = 1
+    has_header: bool = True
+    closed: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Notes:
+    said: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        if text not in self.said and len(self.said) < 20:
+            self.said.append(text)
+
+
+def parse(data: bytes) -> Parsed:
+    """Take the bytes of a SKILL.md apart; whatever was forgiven is in ``warnings``."""
+    notes = _Notes()
+    text = decode(data, notes.add)
+    header, body, header_line, body_line, closed = split(text)
+    if header is None:
+        notes.add("line 1: there is no frontmatter between two lines of ---")
+        return Parsed({}, "", body, 1, body_line, has_header=False, closed=False, warnings=tuple(notes.said))
+    if header_line > 2:
+        notes.add(f"line {header_line - 1}: the frontmatter begins only here, after blank lines")
+    if not closed:
+        notes.add(f"line {header_line - 1}: the frontmatter is never closed by a line of ---")
+    fields = read_header(header, header_line, notes.add)
+    return Parsed(fields, header, body, header_line, body_line, closed=closed, warnings=tuple(notes.said))
+
+
+def decode(data: bytes, note: Any) -> str:
+    """Bytes to text: a byte order mark is taken off, all line ends become one kind, invalid bytes are replaced."""
+    if len(data) > MAX_FILE_BYTES:
+        note(f"only the first {MAX_FILE_BYTES:,} of {len(data):,} bytes were read")
+        data = data[:MAX_FILE_BYTES]
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        note("the file is UTF-16; it should be UTF-8")
+        text = data.decode("utf-16", errors="replace")
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            note(f"byte {error.start} is not UTF-8; what could not be read was replaced")
+            text = data.decode("utf-8-sig", errors="replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.isprintable() and _UNPRINTABLE.search(text):
+        note("control characters were taken out")
+        text = _UNPRINTABLE.sub("", text)
+    return text
+
+
+def split(text: str) -> tuple[str | None, str, int, int, bool]:
+    """Split into header, body, the lines on which they begin, and whether the header was closed.
+
+    Only a whole line of ``---`` opens or closes. A header that is never closed ends at the first blank line or
+    heading, since everything after that cannot have been meant as fields.
+    """
+    lines = text.split("\n")
+    start = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if start is None or lines[start].rstrip() != MARK:
+        return None, text.strip("\n"), 1, 1, False
+    for number in range(start + 1, len(lines)):
+        if lines[number].rstrip() == MARK:
+            body = "\n".join(lines[number + 1 :])
+            return "\n".join(lines[start + 1 : number]), body, start + 2, number + 2, True
+    end = start + 1
+    while end < len(lines) and lines[end].strip() and not lines[end].startswith("# "):
+        end += 1
+    return "\n".join(lines[start + 1 : end]), "\n".join(lines[end:]), start + 2, end + 1, False
+
+
+def read_header(header: str, first_line: int, note: Any) -> dict[str, Any]:
+    """Fields of a frontmatter, every scalar as text; what YAML refuses is read field by field."""
+    if len(header) > MAX_HEADER_CHARS:
+        note(f"only the first {MAX_HEADER_CHARS:,} of {len(header):,} characters of frontmatter were read")
+        header = header[:MAX_HEADER_CHARS]
+    loaded = _load(header)
+    if isinstance(loaded, dict):
+        fields = {str(key): value for key, value in loaded.items() if isinstance(key, str)}
+        for name, line in _repeated(header, first_line):
+            note(f"line {line}: {name} is given twice; the last one counts")
+        return fields
+    if loaded is None and not header.strip():
+        return {}
+    return _by_field(header, first_line, note)
+
+
+def _load(text: str) -> Any:
+    """YAML with every scalar as text, so that a date or ``yes`` stays what was written; ``_Refused`` where it fails."""
+    if _too_deep(text):
+        return _Refused
+    try:
+        return yaml.load(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError):
+        return _Refused
+
+
+class _Refused:
+    """Stands for "YAML refused this", which None cannot: an empty document is None too."""
+
+
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""libyaml where it is built in (ten times as fast), else PyYAML's own."""
+
+
+def _too_deep(text: str) -> bool:
+    return text.count("[") + text.count("{") > MAX_BRACKETS or _COMPACT_NESTING.search(text) is not None
+
+
+def _repeated(header: str, first_line: int) -> list[tuple[str, int]]:
+    seen: set[str] = set()
+    again: list[tuple[str, int]] = []
+    for number, line in enumerate(header.split("\n")):
+        found = _FIELD.match(line)
+        if found is None:
+            continue
+        if found[1] in seen:
+            again.append((found[1], first_line + number))
+        seen.add(found[1])
+    return again
+
+
+def _by_field(header: str, first_line: int, note: Any) -> dict[str, Any]:
+    """Every top-level field by itself: one broken field does not cost the others."""
+    fields: dict[str, Any] = {}
+    for name, value, block, line in _blocks(header.expandtabs(2).split("\n"), first_line):
+        loaded = _load(block)
+        if isinstance(loaded, dict) and list(loaded) == [name]:
+            fields[name] = loaded[name]
+            continue
+        fields[name] = _as_written(value, block)
+        note(f"line {line}: {name} is not valid YAML (an unquoted colon, often); it was read as plain text")
+    if not fields:
+        note(f"line {first_line}: the frontmatter is not a map of fields")
+    return fields
+
+
+def _blocks(lines: list[str], first_line: int) -> list[tuple[str, str, str, int]]:
+    """(name, first line's value, whole block, line number) of each field that begins at the left margin."""
+    blocks: list[tuple[str, str, list[str], int]] = []
+    for number, line in enumerate(lines):
+        found = _FIELD.match(line)
+        if found is not None:
+            blocks.append((found[1], (found[2] or "").strip(), [line], first_line + number))
+        elif blocks:
+            blocks[-1][2].append(line)
+    return [(name, value, "\n".join(block), line) for name, value, block, line in blocks]
+
+
+def _as_written(value: str, block: str) -> Any:
+    """A field that YAML refused: nested ``key: value`` lines as a map, anything else as one text."""
+    rest = [line.strip() for line in block.split("\n")[1:]]
+    if not value and rest:
+        pairs = [found for line in rest if (found := _FIELD.match(line))]
+        if pairs and len(pairs) == sum(1 for line in rest if line):
+            return {found[1]: _unquoted((found[2] or "").strip()) for found in pairs}
+    if _BLOCK_SCALAR.match(value):
+        value = ""
+    return _unquoted(" ".join(part for part in [value, *rest] if part))
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text.lstrip("\"'") if text[:1] in {'"', "'"} and text.count(text[0]) == 1 else text
