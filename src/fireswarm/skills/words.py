@@ -1,0 +1,108 @@
+"""Words as the router compares them: lowercase, without endings, without the filler of a request. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_WORD = re.compile(r"[^\W_]+(?:\+\+|#)?")
+_EXTENSION = re.compile(r"(?<![/\w])(?:[\w-]+)?\.([a-z][a-z0-9]{1,4})(?![\w/-]|\.\w)", re.IGNORECASE)
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_VOWEL = re.compile("[aeiouy]")
+
+STOP = frozenset(
+    ["a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be", "because", "been", "before", "being", "below", "between", "both", "but", "by", "can", "cannot", "could", "couldn", "did", "didn", "do", "does", "doesn", "doing", "don", "down", "during", "each", "either", "else", "etc", "even", "ever", "every", "for", "from", "further", "had", "hadn", "has", "hasn", "have", "haven", "having", "he", "her", "here", "hers", "herself", "him", "himself", "his", "how", "however", "i", "if", "in", "into", "is", "isn", "it", "its", "itself", "just", "ll", "let", "lets", "many", "may", "me", "might", "more", "most", "must", "my", "myself", "neither", "no", "nor", "not", "now", "of", "off", "on", "once", "only", "or", "other", "others", "ought", "our", "ours", "ourselves", "out", "over", "own", "per", "quite", "rather", "re", "really", "same", "shall", "shan", "she", "should", "shouldn", "since", "so", "some", "still", "such", "than", "that", "the", "their", "theirs", "them", "themselves", "then", "there", "these", "they", "this", "those", "though", "through", "thus", "to", "too", "under", "until", "unless", "up", "upon", "us", "ve", "very", "was", "wasn", "we", "were", "weren", "what", "whatever", "when", "whenever", "where", "wherever", "whether", "which", "whichever", "while", "who", "whoever", "whom", "whose", "why", "will", "with", "within", "without", "won", "would", "wouldn", "yet", "you", "your", "yours", "yourself", "yourselves", "d", "m", "o", "s", "t", "y", "e", "g", "ie", "eg", "vs", "via", "please", "thanks", "thank", "hi", "hello", "hey", "ok", "okay", "maybe", "actually", "basically", "currently", "kindly", "wondering", "anyone", "someone", "everything", "anything", "something", "nothing", "thing", "things", "stuff", "lot", "lots", "bit", "kind", "sort", "way", "ways", "able", "got", "gonna", "wanna", "im", "ive", "id", "youre", "dont", "doesnt", "cant", "isnt", "wont", "whats", "theres", "thats"]
+)
+"""Function words and the politeness around a request; they say nothing about what is wanted."""
+
+SOFT = frozenset(
+    ["add", "allow", "ask", "available", "best", "better", "bring", "call", "case", "change", "check", "come", "common", "complete", "create", "current", "different", "do", "easily", "easy", "edit", "enable", "ensure", "example", "existing", "fast", "file", "files", "find", "fix", "follow", "full", "general", "get", "give", "go", "good", "great", "guide", "handle", "help", "include", "involve", "keep", "know", "like", "look", "made", "main", "make", "manage", "mean", "mention", "multiple", "need", "new", "nice", "number", "one", "open", "part", "people", "perform", "place", "point", "possible", "prepare", "produce", "project", "proper", "properly", "provide", "put", "quick", "quickly", "ready", "relate", "request", "require", "right", "run", "save", "see", "set", "share", "show", "simple", "single", "skill", "specific", "start", "step", "support", "sure", "take", "task", "team", "tell", "tool", "tools", "trigger", "try", "turn", "two", "understand", "update", "use", "used", "useful", "user", "using", "various", "want", "whole", "work", "working", "write", "year", "today", "tomorrow", "yesterday", "week", "month", "day", "time"]
+)
+"""Words of almost every request and every description: they count a part of what other words count."""
+
+_IRREGULAR = {
+    "wrote": "writ", "written": "writ", "built": "build", "ran": "run", "made": "mak", "sent": "send", "drawn": "draw",
+    "drew": "draw", "indices": "index", "indexes": "index", "matrices": "matrix", "vertices": "vertex", "data": "data",
+    "people": "person", "children": "child", "men": "man", "women": "woman", "media": "media", "news": "news",
+    "css": "css", "js": "js", "aws": "aws", "dns": "dns", "ios": "ios", "kubernetes": "kubernetes",
+    "postgres": "postgres", "redis": "redis", "series": "series", "lens": "lens", "bus": "bus", "status": "status",
+    "process": "process", "access": "access", "business": "business", "address": "address", "pandas": "pandas",
+    "string": "string", "spring": "spring", "thing": "thing", "bring": "bring", "ping": "ping", "pricing": "pric",
+    "need": "need", "seed": "seed", "feed": "feed", "speed": "speed", "embed": "embed", "bed": "bed", "video": "video",
+    "css3": "css", "html5": "html", "canvas": "canvas", "numbers": "number", "ideas": "idea", "gases": "gas",
+}  # fmt: skip
+_FAMILIES = ("analy", "diagnos", "synthes", "visuali", "summar", "optimi", "organi", "present", "automat", "calculat")
+"""Word families whose endings the rules below would tell apart (analysis, analyze, analyst)."""
+
+_ENDINGS: tuple[tuple[str, str, int], ...] = (
+    ("izations", "", 4), ("ization", "", 4), ("isation", "", 4), ("izing", "", 4), ("ising", "", 4), ("izer", "", 4),
+    ("ize", "", 4), ("ise", "", 5), ("ations", "", 5), ("ation", "", 5), ("ators", "", 5), ("ator", "", 5),
+    ("ating", "", 5), ("ated", "", 5), ("ates", "", 5), ("ate", "", 5), ("tions", "t", 3), ("tion", "t", 3),
+    ("sions", "s", 3), ("sion", "s", 3), ("ments", "", 5), ("ment", "", 5), ("ities", "", 5), ("ity", "", 5),
+    ("ness", "", 4), ("fully", "", 4), ("ful", "", 4), ("ically", "ic", 3), ("ally", "al", 4), ("ly", "", 4),
+)  # fmt: skip
+"""(ending, what replaces it, letters that must remain). Derived forms that a request and a description mix."""
+
+
+def words(text: str) -> list[str]:
+    """Words of *text* in order, lowercase; runs of Chinese, Japanese or Korean signs as pairs."""
+    found = _WORD.findall(text.lower())
+    if text.isascii():
+        return found
+    return [part for word in found for part in (_pairs(word) if _CJK.search(word) else (word,))]
+
+
+def _pairs(word: str) -> list[str]:
+    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+
+
+def extensions(text: str) -> list[str]:
+    """File name extensions that *text* mentions (``report.pdf``, ``.xlsx``), lowercase, without the dot."""
+    return [found.lower() for found in _EXTENSION.findall(text)]
+
+
+@lru_cache(maxsize=200_000)
+def stem(word: str) -> str:
+    """A word without its endings: what stays equal between ``migrate``, ``migrating`` and ``migration``."""
+    if len(word) <= 3:
+        return word
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    for family in _FAMILIES:
+        if word.startswith(family):
+            return family
+    word = _singular(word)
+    for ending, put, rest in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= rest:
+            return _last_letter(word[: len(word) - len(ending)] + put)
+    return _last_letter(_base(word))
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _base(word: str) -> str:
+    """Without ``-ing`` and ``-ed``, and the consonant that they double."""
+    for ending in ("ing", "ed"):
+        rest = word[: -len(ending)]
+        if word.endswith(ending) and len(rest) >= 3 and _VOWEL.search(rest):
+            if len(rest) > 3 and rest[-1] == rest[-2] and rest[-1] not in "lsz":
+                return rest[:-1]
+            return rest
+    return word
+
+
+def _last_letter(word: str) -> str:
+    """Without a final e or y: ``create`` and ``creating``, ``summary`` and ``summarize`` meet."""
+    if word.endswith("e") and len(word) > 4:
+        return word[:-1]
+    if word.endswith("y") and len(word) > 5 and word[-2] not in "aeiou":
+        return word[:-1]
+    return word
