@@ -79,7 +79,8 @@ class Exchange:
             else:
                 update["uri"] = self.origins.get(artifact.uri, artifact.uri)
             published.append(artifact.model_copy(update=update))
-        shutil.rmtree(workdir, ignore_errors=True)
+        if self.held.task.skill not in self.kit.inline:  # those have no folder
+            shutil.rmtree(workdir, ignore_errors=True)
         return result.model_copy(update={"artifacts": tuple(published)})
 
     async def _relatives(self) -> tuple[list[Task], list[Task]]:

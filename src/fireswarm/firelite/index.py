@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -80,33 +79,27 @@ class IndexCatalog:
     """The indexes of all homes."""
 
     def __init__(self) -> None:
-        self._homes: dict[IndexHome, OrderedDict[Shape, OrderedIndex]] = {}
+        self._homes: dict[IndexHome, dict[Shape, OrderedIndex]] = {}  # the longest unused shape first
 
     def find(self, home: IndexHome, shape: Shape) -> OrderedIndex | None:
         """The index, if it was made before; asking keeps it from being dropped."""
         shapes = self._homes.get(home)
         if shapes is None or shape not in shapes:
             return None
-        shapes.move_to_end(shape)
-        return shapes[shape]
+        index = shapes[shape] = shapes.pop(shape)
+        return index
 
     def build(self, home: IndexHome, shape: Shape, records: Iterable[Record]) -> OrderedIndex:
         """Make the index; the home's longest unused one goes when there are too many."""
-        shapes = self._homes.setdefault(home, OrderedDict())
+        shapes = self._homes.setdefault(home, {})
         index = shapes[shape] = OrderedIndex(shape, records)
         if len(shapes) > SHAPES_PER_HOME_MAX:
-            shapes.popitem(last=False)
+            del shapes[next(iter(shapes))]
         return index
 
-    def update(self, homes: Iterable[IndexHome], name: str, fields: EncodedFields | None) -> None:
-        """Bring every index of these homes up to date with one document."""
-        for home in homes:
-            for index in self._homes.get(home, {}).values():
-                index.update(name, fields)
-
-    def covers(self, homes: Iterable[IndexHome]) -> bool:
-        """Whether any index covers one of the homes."""
-        return any(self._homes.get(home) for home in homes)
+    def covering(self, homes: Iterable[IndexHome]) -> list[OrderedIndex]:
+        """Every index of these homes: those that a document in them has to be entered in."""
+        return [index for home in homes if home in self._homes for index in self._homes[home].values()]
 
     def drop(self, home: IndexHome) -> None:
         """Forget the indexes of a home that has no documents left."""

@@ -69,11 +69,17 @@ class DirectApi(FirestoreAsyncClient):
 
     async def commit(self, request: Any = None, **options: Any) -> Any:
         """Commit; errors that the client's policy retries go the long way round."""
+        if isinstance(request, firestore.CommitRequest) and options.get("retry", ...) is None:
+            # A caller that retries by itself, and has the message made: nothing is left for the client to do.
+            try:
+                return _wrap_commit(await self._service.commit(_commit_pb(request)))
+            except FireliteError as error:
+                raise api_error(error) from None
         if isinstance(request, dict) and options.keys() <= {"metadata"} and request.keys() == _COMMIT_KEYS:
             message = _CommitRequest(database=request["database"], transaction=request["transaction"])
             message.writes.extend(map(_write_pb, request["writes"]))
             try:
-                return firestore.CommitResponse.wrap(await self._service.commit(message))
+                return _wrap_commit(await self._service.commit(message))
             except (ResourceExhausted, Unavailable):
                 pass
             except FireliteError as error:
@@ -100,6 +106,8 @@ class _BlockingApi:
 
 
 _CommitRequest: Any = firestore.CommitRequest.pb()
+_commit_pb = firestore.CommitRequest.pb
+_wrap_commit = firestore.CommitResponse.wrap
 _write_pb = write.Write.pb
 _COMMIT_KEYS = {"database", "writes", "transaction"}
 

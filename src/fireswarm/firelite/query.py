@@ -171,20 +171,19 @@ def _is_before(place: bytes, position: Position) -> bool:
     return head < position.prefix or (not position.before and head == position.prefix)
 
 
-class EncodedFields:
-    """The encodings of one document's fields, each made once however many indexes and predicates ask."""
+class EncodedFields(dict[FieldPath, bytes | None]):
+    """The encodings of one document's fields (None: missing), each made when first asked for."""
 
-    __slots__ = ("_encoded", "_fields")
+    __slots__ = ("_fields",)
 
     def __init__(self, fields: FieldsPb, key: bytes) -> None:
+        super().__init__()
         self._fields = fields
-        self._encoded: dict[FieldPath, bytes | None] = {NAME: key}
+        self[NAME] = key
 
-    def __getitem__(self, path: FieldPath) -> bytes | None:
-        encoded = self._encoded.get(path, b"")  # no encoding is empty
-        if encoded == b"":
-            value = self._fields.get(path[0]) if len(path) == 1 else lookup(self._fields, path)
-            encoded = self._encoded[path] = None if value is None else encode(value)
+    def __missing__(self, path: FieldPath) -> bytes | None:
+        value = self._fields.get(path[0]) if len(path) == 1 else lookup(self._fields, path)
+        encoded = self[path] = None if value is None else encode(value)
         return encoded
 
     def elements(self, path: FieldPath) -> list[bytes]:

@@ -10,6 +10,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from fireswarm.firelite.errors import FailedPrecondition
@@ -90,10 +91,11 @@ class Store:
             self._enter(new)
         elif change.old is not None:
             self._leave(new)
-        homes = homes_of(new)
-        if self.indexes.covers(homes):
+        indexes = self.indexes.covering(homes_of(new.collection))
+        if indexes:
             fields = None if change.fields is None else EncodedFields(change.fields, new.key)
-            self.indexes.update(homes, new.name, fields)
+            for index in indexes:
+                index.update(new.name, fields)
         weight = _weight(change.old)
         self._history.append((new, weight))
         self._history_bytes += weight
@@ -229,10 +231,11 @@ class Store:
         return [record for _, record in found]
 
 
-def homes_of(record: Record) -> tuple[IndexHome, ...]:
-    """The index families a document belongs to."""
-    root = root_of(record.collection)
-    return ("collection", record.collection), ("group", root, last_segment(record.collection)), ("all", root)
+@lru_cache(maxsize=1024)
+def homes_of(collection: str) -> tuple[IndexHome, ...]:
+    """The index families that the documents of a collection belong to."""
+    root = root_of(collection)
+    return ("collection", collection), ("group", root, last_segment(collection)), ("all", root)
 
 
 def _weight(old: Record | None) -> int:

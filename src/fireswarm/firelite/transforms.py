@@ -29,7 +29,9 @@ def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> V
             raise InvalidArgument("The only server value is REQUEST_TIME.")
         result = Value()
         set_time(result.timestamp_value, commit_us)
-    elif kind in _NUMERIC:
+        assign(fields, path, result)
+        return result
+    if kind in _NUMERIC:
         operand = getattr(transform, kind)
         if operand.WhichOneof("value_type") not in _NUMBERS:
             raise InvalidArgument(f"The operand of {kind!r} on {transform.field_path!r} must be a number.")

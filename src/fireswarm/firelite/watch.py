@@ -88,7 +88,7 @@ class WatchHub:
             return
         touched: dict[ListenStream, dict[int, tuple[Target, list[Change]]]] = {}
         for change in changes:
-            for home in (("document", change.new.name), *homes_of(change.new)):
+            for home in (("document", change.new.name), *homes_of(change.new.collection)):
                 for (stream, target_id), target in self._filed.get(home, {}).items():
                     targets = touched.setdefault(stream, {})
                     targets.setdefault(target_id, (target, []))[1].append(change)
