@@ -7,19 +7,20 @@ group (see ``group``) makes the result durable and then visible.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
-from fireswarm.firelite.fields import merge, parse_mask, remove
+from fireswarm.firelite.fields import mask_of, merge, remove
 from fireswarm.firelite.limits import SMALL_BYTES, TRANSFORMS_MAX, check_size, check_values
 from fireswarm.firelite.paths import check_document_name, parse_field_path
 from fireswarm.firelite.protos import (
+    CommitResponse,
     Document,
     DocumentPb,
     FieldsPb,
+    MessagePb,
     PreconditionPb,
     WritePb,
-    WriteResult,
     WriteResultPb,
     micros_of,
     set_time,
@@ -28,8 +29,7 @@ from fireswarm.firelite.record import Record
 from fireswarm.firelite.transforms import apply_transform
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """A document version in the making; ``fields`` is None for a tombstone."""
 
     record: Record
@@ -39,12 +39,11 @@ class Version:
 type Pending = dict[str, Version]
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What one commit will do: the documents it changes and the result of each write."""
+class Prepared(NamedTuple):
+    """What one commit will do: the documents it changes, and the response that tells of it."""
 
     versions: Pending
-    results: list[WriteResultPb]
+    response: MessagePb
 
 
 def written_names(writes: Iterable[WritePb]) -> list[str]:
@@ -78,30 +77,31 @@ def prepare(
     the commit applies.
     """
     pending: Pending = {}
-    results: list[WriteResultPb] = []
-    transforms = sum(len(write.update_transforms) + len(write.transform.field_transforms) for write in writes)
+    response = CommitResponse()
+    set_time(response.commit_time, commit_us)
+    transforms = 0
+    for name, write in zip(names, writes, strict=True):
+        earlier = pending.get(name)
+        old = earlier.record if earlier is not None else current(name)
+        if old is not None and old.data is None:
+            old = None
+        if write.HasField("current_document"):
+            check_precondition(name, write.current_document, old, commit_us)
+        result = response.write_results.add()
+        if write.WhichOneof("operation") == "delete":
+            if old is not None:
+                pending[name] = Version(old.successor(None, commit_us), None)
+            continue
+        version, update_us = _write_document(name, write, old, commit_us, new_row, result)
+        if version is not None:
+            pending[name] = version
+        set_time(result.update_time, update_us)
+        transforms += len(result.transform_results)
     if transforms > TRANSFORMS_MAX:
         raise InvalidArgument(
             f"A commit can hold at most {TRANSFORMS_MAX} field transforms; this one has {transforms}."
         )
-    for name, write in zip(names, writes, strict=True):
-        earlier = pending.get(name)
-        old = earlier.record if earlier is not None else current(name)
-        if old is not None and not old.exists:
-            old = None
-        if write.HasField("current_document"):
-            check_precondition(name, write.current_document, old, commit_us)
-        result = WriteResult()
-        if write.WhichOneof("operation") == "delete":
-            if old is not None:
-                pending[name] = Version(old.successor(None, commit_us), None)
-        else:
-            version, update_us = _write_document(name, write, old, commit_us, new_row, result)
-            if version is not None:
-                pending[name] = version
-            set_time(result.update_time, update_us)
-        results.append(result)
-    return Prepared(pending, results)
+    return Prepared(pending, response)
 
 
 def check_precondition(name: str, precondition: PreconditionPb, old: Record | None, now_us: int) -> None:
@@ -138,9 +138,8 @@ def _write_document(
     """The new version and its update time; no version when the write changes nothing."""
     document, changed = _draft(name, write, old)
     fields = document.fields
-    transforms = write.update_transforms or write.transform.field_transforms
     stamped = False
-    for transform in transforms:
+    for transform in write.update_transforms or write.transform.field_transforms:
         result.transform_results.append(apply_transform(fields, transform, commit_us))
         changed.add(parse_field_path(transform.field_path)[0])
         stamped = stamped or bool(transform.set_to_server_value)
@@ -164,21 +163,24 @@ def _serialized(document: DocumentPb, create_us: int, update_us: int) -> bytes:
 
 
 def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, set[str]]:
-    """The document as the write's own fields make it, and the top-level fields they touch."""
+    """The document as the write's own fields make it, and the top-level fields that it has from them."""
     before = b"" if old is None or old.data is None else old.data
-    if write.WhichOneof("operation") == "transform":
+    masked = write.HasField("update_mask")
+    if not masked and write.WhichOneof("operation") == "transform":
         return Document.FromString(before) if before else Document(name=name), set()
-    given = set(write.update.fields)
-    if not write.HasField("update_mask"):
-        return Document.FromString(write.update.SerializeToString()), given
-    mask = parse_mask(write.update_mask.field_paths)
+    source = write.update
+    given = set(source.fields)
+    if not masked:
+        return Document.FromString(source.SerializeToString()), given
+    mask = mask_of(write.update_mask.SerializeToString())
     if not (mask.flat and given <= mask.names):
         document = Document.FromString(before) if before else Document(name=name)
-        merge(document.fields, write.update.fields, mask.paths)
-        return document, set(mask.names)
+        merge(document.fields, source.fields, mask.paths)
+        return document, {name for name in mask.names if name in document.fields}
     # On the wire a later entry of a map replaces an earlier one whole, so parsing the two messages in a row is the
     # merge, made by the parser: far cheaper than a value at a time.
-    document = Document.FromString(before + write.update.SerializeToString())
-    for gone in mask.names - given:
-        remove(document.fields, (gone,))
+    document = Document.FromString(before + source.SerializeToString())
+    if len(given) < len(mask.names):
+        for gone in mask.names - given:
+            remove(document.fields, (gone,))
     return document, given

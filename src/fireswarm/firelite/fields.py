@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.paths import NAME, FieldPath, format_field_path, parse_field_path
-from fireswarm.firelite.protos import Document, DocumentPb, FieldsPb, ValuePb
+from fireswarm.firelite.protos import Document, DocumentMask, DocumentPb, FieldsPb, ValuePb
 
 
 def lookup(fields: FieldsPb, path: FieldPath) -> ValuePb | None:
@@ -54,13 +54,14 @@ class Mask:
     flat: bool
 
 
+@lru_cache(maxsize=1024)
+def mask_of(message: bytes) -> Mask:
+    """``parse_mask`` of a serialized DocumentMask: a program sends a few masks again and again."""
+    return parse_mask(DocumentMask.FromString(message).field_paths)
+
+
 def parse_mask(field_paths: Iterable[str]) -> Mask:
     """Parse an update mask; raises InvalidArgument for duplicates, overlaps and ``__name__``."""
-    return _parse_mask(tuple(field_paths))
-
-
-@lru_cache(maxsize=1024)
-def _parse_mask(field_paths: tuple[str, ...]) -> Mask:
     paths = sorted(parse_field_path(text) for text in field_paths)
     for shorter, longer in zip(paths, paths[1:], strict=False):
         if longer[: len(shorter)] == shorter:

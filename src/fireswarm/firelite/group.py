@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fireswarm.firelite.clock import CommitClock
 from fireswarm.firelite.commit import Pending, Prepared, prepare, written_names
 from fireswarm.firelite.errors import FireliteError
-from fireswarm.firelite.protos import WritePb, WriteResultPb
+from fireswarm.firelite.protos import MessagePb, WritePb, WriteResultPb
 from fireswarm.firelite.record import Record
 from fireswarm.firelite.storage import Storage
 from fireswarm.firelite.store import Change, Store
@@ -22,12 +22,15 @@ from fireswarm.firelite.store import Change, Store
 type ChangeListener = Callable[[Sequence[Change], int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A durable commit: its time in microseconds and the result of each write."""
+class Outcome(NamedTuple):
+    """A durable commit: the CommitResponse that tells of it."""
 
-    commit_us: int
-    results: Sequence[WriteResultPb]
+    response: MessagePb
+
+    @property
+    def results(self) -> Sequence[WriteResultPb]:
+        """The result of each write, in their order."""
+        return self.response.write_results
 
 
 class CommitGroup:
@@ -100,7 +103,7 @@ class CommitGroup:
         self._overlay.update(prepared.versions)
         if prepared.versions:
             self._newest_us = commit_us
-        return Outcome(commit_us, prepared.results)
+        return Outcome(prepared.response)
 
     def _current(self, name: str) -> Record | None:
         version = self._overlay.get(name)

@@ -56,16 +56,22 @@ SMALL_BYTES = 80_000
 bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries."""
 
 
-def check_values(name: str, fields: FieldsPb, changed: Iterable[str]) -> None:
-    """Check the top-level fields that a write *changed*, and round their timestamps down as Firestore does.
+def check_values(name: str, fields: FieldsPb, changed: Iterable[str], depth: int = 1) -> None:
+    """Check the fields that a write *changed*, all of them there, and round their timestamps down as Firestore does.
 
-    Timestamps keep microseconds. Fields that are not there are passed over. Raises InvalidArgument that names the
-    document, the field and what is wrong with it.
+    Timestamps keep microseconds. *fields* are a document's, or those of a map *depth* levels down. Raises
+    InvalidArgument that names the document, the field and what is wrong with it.
     """
     for field in changed:
-        value = fields.get(field)
-        if value is not None:
-            _check_field(name, field, value, 1)
+        if not _is_name(field):
+            raise InvalidArgument(
+                f"Document {name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
+                f"{SEGMENT_MAX_BYTES} bytes."
+            )
+        value = fields[field]
+        kind = value.WhichOneof("value_type")
+        if kind not in _PLAIN:
+            _check_value(name, field, value, kind, depth)
 
 
 def check_size(name: str, fields: FieldsPb) -> None:
@@ -95,17 +101,6 @@ def name_bytes(name: str) -> int:
 @lru_cache(maxsize=16_384)
 def _is_name(field: str) -> bool:
     return 0 < len(field.encode()) <= SEGMENT_MAX_BYTES and not is_reserved(field)
-
-
-def _check_field(name: str, field: str, value: ValuePb, depth: int) -> None:
-    if not _is_name(field):
-        raise InvalidArgument(
-            f"Document {name!r}: the field name {field[:80]!r} is empty, reserved or longer than "
-            f"{SEGMENT_MAX_BYTES} bytes."
-        )
-    kind = value.WhichOneof("value_type")
-    if kind not in _PLAIN:
-        _check_value(name, field, value, kind, depth)
 
 
 def _check_value(name: str, field: str, value: ValuePb, kind: str, depth: int) -> None:
@@ -138,8 +133,7 @@ def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:
 
 def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
     if not is_vector(fields):
-        for inner in fields:
-            _check_field(name, inner, fields[inner], depth + 1)
+        check_values(name, fields, fields, depth + 1)
         return
     coordinates = fields["value"].array_value.values if "value" in fields else ()
     if set(fields) != {"__type__", "value"} or not 0 < len(coordinates) <= VECTOR_MAX_DIMENSIONS:

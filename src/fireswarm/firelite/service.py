@@ -23,7 +23,6 @@ from fireswarm.firelite.protos import (
     BatchGetDocumentsResponse,
     BatchWriteResponse,
     BeginTransactionResponse,
-    CommitResponse,
     Document,
     DocumentPb,
     ListCollectionIdsResponse,
@@ -60,7 +59,7 @@ class Service:
         names = written_names(request.writes)
         _check_database(request, names)
         outcome = await self.database.commit(request.writes, request.transaction, names)
-        return _commit_response(outcome)
+        return outcome.response
 
     async def batch_write(self, request: MessagePb) -> MessagePb:
         """BatchWrite: every write on its own, a status each."""
@@ -239,7 +238,7 @@ class Service:
                 _check_size(request)
                 outcome = await self.database.commit(request.writes)
                 response.write_results.extend(outcome.results)
-                set_time(response.commit_time, outcome.commit_us)
+                response.commit_time.CopyFrom(outcome.response.commit_time)
             served += 1
             yield response
 
@@ -268,12 +267,6 @@ class Service:
         if kind == "read_time":
             return Consistency(read_us=self.database.check_read_us(micros_of(request.read_time))), None
         return Consistency(), None
-
-
-def _commit_response(outcome: Outcome) -> MessagePb:
-    response = CommitResponse(write_results=outcome.results)
-    set_time(response.commit_time, outcome.commit_us)
-    return response
 
 
 def _batch_response(outcomes: Sequence[Outcome | FireliteError]) -> MessagePb:

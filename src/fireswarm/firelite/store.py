@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from fireswarm.firelite.errors import FailedPrecondition
 from fireswarm.firelite.index import IndexCatalog, OrderedIndex
@@ -28,8 +28,7 @@ HISTORY_SECONDS = 300
 HISTORY_MAX_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One document changed by a commit: the version before (None: there was none) and after (maybe a tombstone)."""
 
     old: Record | None

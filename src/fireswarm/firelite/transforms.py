@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.fields import assign, lookup
@@ -27,8 +28,7 @@ def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> V
     if kind == "set_to_server_value":
         if transform.set_to_server_value != _REQUEST_TIME:
             raise InvalidArgument("The only server value is REQUEST_TIME.")
-        result = Value()
-        set_time(result.timestamp_value, commit_us)
+        result = _server_time(commit_us)
         assign(fields, path, result)
         return result
     if kind in _NUMERIC:
@@ -46,6 +46,14 @@ def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> V
     copy.CopyFrom(result)
     assign(fields, path, copy)
     return copy
+
+
+@lru_cache(maxsize=1)
+def _server_time(commit_us: int) -> ValuePb:
+    """The same value for all writes of a commit: whoever takes it copies it."""
+    value = Value()
+    set_time(value.timestamp_value, commit_us)
+    return value
 
 
 def _number(value: ValuePb) -> int | float:

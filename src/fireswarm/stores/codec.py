@@ -23,7 +23,7 @@ from google.cloud.firestore_v1.types import (
 )
 
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import Create, Delete, Merge, Query, Sentinel, Snapshot, Update, Write
+from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Snapshot, Update, Write
 
 _Value: Any = Value.pb(Value()).__class__
 _Document: Any = Document.pb(Document()).__class__
@@ -91,8 +91,9 @@ NESTED = "[]"
 
 
 def _put_list(target: Any, value: Sequence[Any]) -> None:
-    target.array_value.SetInParent()
-    values = target.array_value.values
+    array = target.array_value
+    array.SetInParent()
+    values = array.values
     for item in value:
         put(values.add(), {NESTED: item} if isinstance(item, (list, tuple)) else item)
 
@@ -103,8 +104,9 @@ def _take_list(value: Any) -> list[Any]:
 
 
 def _put_map(target: Any, value: Mapping[Any, Any]) -> None:
-    target.map_value.SetInParent()
-    fields = target.map_value.fields
+    inner = target.map_value
+    inner.SetInParent()
+    fields = inner.fields
     for key, item in value.items():
         put(fields[str(key)], item)
 
@@ -186,21 +188,20 @@ def write_message(write: Write, root: str, message: Any) -> None:
 
 def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
     fields = message.update.fields
-    mask = message.update_mask.field_paths
-    message.update.SetInParent()
+    mask: list[str] = []
     for name, value in data.items():
         if name not in _checked_names:
             _check_name(name)
-        if value is Sentinel.SERVER_TIME:
-            transform = message.update_transforms.add()
-            transform.field_path = name
-            transform.set_to_server_value = _SERVER_TIME
+        if value is SERVER_TIME:
+            message.update_transforms.add(field_path=name, set_to_server_value=_SERVER_TIME)
             continue
-        if masked:
-            mask.append(name)
-        if value is not Sentinel.DELETE_FIELD:
+        mask.append(name)
+        if type(value) is str:  # most of them: no call for these
+            fields[name].string_value = value
+        elif value is not DELETE_FIELD:
             put(fields[name], value)
     if masked:
+        message.update_mask.field_paths.extend(mask)
         message.update_mask.SetInParent()
 
 

@@ -129,10 +129,10 @@ class FirestoreStore:
 
         A conflict after an attempt that may have been applied unseen is marked ``ambiguous``.
         """
-        request: Any = CommitRequest.pb(CommitRequest())
-        request.database = self._channel.database
+        request = _CommitRequest(database=self._channel.database)
+        root, messages = self._channel.root, request.writes
         for write in writes:
-            codec.write_message(write, self._channel.root, request.writes.add())
+            codec.write_message(write, root, messages.add())
         wrapped = CommitRequest.wrap(request)
         maybe_applied = False
         for attempt in range(COMMIT_ATTEMPTS):
@@ -157,6 +157,9 @@ class FirestoreStore:
         moment = codec.moment(response.commit_time)
         self._clock.observe(moment)
         return Committed(moment, tuple(result.update_time for result in response.write_results))
+
+
+_CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
 
 
 def _query_request(root: str, query: Query) -> RunQueryRequest:
