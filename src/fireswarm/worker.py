@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -53,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """One turn under way: its lease, and the scope that ends it when the lease is lost."""
+    """One turn, ready or under way: its lease, and the scope that ends it when the lease is lost."""
 
     held: HeldLease
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -74,7 +75,8 @@ class Worker:
         self.running: dict[str, _Work] = {}
         self.settled = 0
         self._claimer = kit.board.claimer(role, agent_id)
-        self._slots = anyio.CapacityLimiter(self.capacity)
+        self._ready: deque[_Work] = deque()
+        self._serving = 0
         self._mean_turn_seconds = float("inf")
         self._freed = Bell()
         self._queued = Bell()
@@ -117,8 +119,11 @@ class Worker:
                 continue
             held = await self._available(lambda wanted=free: self._claimer.claim(wanted)) or []
             for lease in held:
-                self.running[lease.run_id] = _Work(lease)
-                turns.start_soon(self._work, lease)
+                work = self.running[lease.run_id] = _Work(lease)
+                self._ready.append(work)
+            for _ in range(min(len(held), self.capacity - self._serving)):
+                self._serving += 1
+                turns.start_soon(self._serve)
             if held:
                 await anyio.lowlevel.checkpoint()  # what was claimed starts before the next look at the queue
             else:
@@ -136,11 +141,19 @@ class Worker:
     def _refill(self) -> int:
         return max(1, self._places // 4)
 
-    async def _work(self, held: HeldLease) -> None:
-        work = self.running[held.run_id]
+    async def _serve(self) -> None:
+        """One place: turn after turn while any is ready. A task of its own for each would cost more than a no-op."""
+        try:
+            while self._ready:
+                await self._work(self._ready.popleft())
+        finally:
+            self._serving -= 1
+
+    async def _work(self, work: _Work) -> None:
+        held = work.held
+        work.started = True
         try:
             with work.scope:
-                await self._start(work)
                 began = anyio.current_time()
                 ending = await self._turn(held)
                 await self._settle(held, ending)
@@ -150,18 +163,11 @@ class Worker:
         except LeaseLost as lost:
             _log.warning("%s", lost)
         finally:
-            if work.started:
-                self._slots.release_on_behalf_of(work)
-            del self.running[held.run_id]
-            self._freed.ring()
+            self._forget(work)
 
-    async def _start(self, work: _Work) -> None:
-        """Wait for one of the places; usually there is one, and that costs nothing."""
-        try:
-            self._slots.acquire_on_behalf_of_nowait(work)
-        except anyio.WouldBlock:
-            await self._slots.acquire_on_behalf_of(work)
-        work.started = True
+    def _forget(self, work: _Work) -> None:
+        del self.running[work.held.run_id]
+        self._freed.ring()
 
     def _pace(self, seconds: float) -> None:
         known = self._mean_turn_seconds
@@ -262,8 +268,15 @@ class Worker:
                 self._end(work, f"its lease ran out while the store could not be reached: {error}")
 
     def _end(self, work: _Work, why: str) -> None:
+        if self.running.get(work.held.run_id) is not work:
+            return  # it is over already
         work.ended_because = why
-        work.scope.cancel()
+        if work.started:
+            work.scope.cancel()
+        else:
+            _log.warning("task %s: %s", work.held.task.task_id, why)
+            self._ready.remove(work)
+            self._forget(work)
 
     async def _sweep(self) -> None:
         """Look when the next thing is due, and once a lease at least: a lease taken since ends no sooner."""

@@ -22,15 +22,17 @@ class Channel:
 
     api: Any
     database: str
-    root: str
-    """Parent of every top-level collection."""
     metadata: Sequence[tuple[str, str]]
+
+    @property
+    def root(self) -> str:
+        """Parent of every top-level collection."""
+        return f"{self.database}/documents"
 
 
 def channel_of(client: AsyncClient) -> Channel:
     """Return the channel that *client* itself uses."""
-    database = client._database_string
-    return Channel(client._firestore_api, database, f"{database}/documents", list(client._rpc_metadata))
+    return Channel(client._firestore_api, client._database_string, list(client._rpc_metadata))
 
 
 async def close(client: AsyncClient) -> None:
