@@ -44,7 +44,7 @@ def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> Fo
     """
     search = _Search(limits or DiscoveryLimits())
     for root in roots:
-        search.below(root)
+        search.below(Path(os.path.realpath(root)))
     return search.found
 
 

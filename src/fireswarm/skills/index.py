@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fireswarm.skills.catalog import Skill
+from fireswarm.skills.catalog import Skill, without_collection
 from fireswarm.skills.parse import parse
-from fireswarm.skills.words import SOFT, STOP, stem, words
+from fireswarm.skills.words import STOP, is_soft, stem, words
 
 SATURATION = 1.2
 """BM25's k1: how soon more of the same word stops counting."""
@@ -37,12 +37,12 @@ class Weight(NamedTuple):
 
 
 FIELDS = {
-    "name": Weight(3.0, 0.3),
-    "description": Weight(1.5, 0.6),
-    "use": Weight(1.8, 0.4),
+    "name": Weight(2.5, 0.3),
+    "description": Weight(1.8, 0.5),
+    "use": Weight(2.0, 0.4),
     "tags": Weight(2.0, 0.5),
     "headings": Weight(0.6, 0.6),
-    "body": Weight(0.3, 0.7),
+    "body": Weight(0.4, 0.7),
 }
 """Weights of the fields, chosen on the development half of benchmarks/routing/prompts.json. "use" are the sentences
 that say when to use a skill."""
@@ -125,7 +125,7 @@ def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:
     }
     if bodies:
         found["body"] = words(_body(skill))
-    said_not = {stem(word) for word in negative if word not in STOP and word not in SOFT}
+    said_not = {stem(word) for word in negative if word not in STOP and not is_soft(word)}
     return Fields(found, frozenset(said_not - {stem(word) for word in (*plain, *use, *found["name"])}))
 
 
@@ -147,6 +147,11 @@ def _body(skill: Skill) -> str:
 
 def build(skills: Iterable[Skill], *, bodies: bool = True) -> Index:
     """Index *skills*, numbered in the order given."""
+    with without_collection():
+        return _build(skills, bodies)
+
+
+def _build(skills: Iterable[Skill], bodies: bool) -> Index:
     index = Index()
     counted: list[dict[str, Counter[str]]] = []
     totals: Counter[str] = Counter()

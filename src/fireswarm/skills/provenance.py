@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fireswarm.skills import body as bodies
@@ -14,13 +14,14 @@ _PLACEHOLDER = re.compile(r"/?(?:absolute/)?path/to/|.*[<>{}$*]|/your/|.*\.\.\."
 """What stands for a path in an example: ``/path/to/x.py``, ``<folder>/x.sh``, ``$HOME/x.sh`` (nobody knows where)."""
 
 
-def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
+def outside(parsed: Parsed, folder: Path, mentions: Iterable[bodies.Mention] | None = None) -> tuple[str, ...]:
     """What is wrong with the scripts that a SKILL.md names: one sentence each, empty when all lie in *folder*.
 
-    Links, code spans and the commands of code fences count.
+    Links, code spans and the commands of code fences count. *mentions* are those of the body, where they are known.
     """
     text = parsed.body
-    named = [(mention.path, mention.line) for mention in bodies.mentions(text) if bodies.is_script(mention.path)]
+    mentions = bodies.mentions(text) if mentions is None else mentions
+    named = [(mention.path, mention.line) for mention in mentions if bodies.is_script(mention.path)]
     if "```" in text or "~~~" in text:
         named += bodies.commands(text)
     faults = [

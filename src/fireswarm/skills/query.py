@@ -13,11 +13,11 @@ from rapidfuzz.distance import OSA
 
 from fireswarm.skills.index import Index
 from fireswarm.skills.related import known_words, related
-from fireswarm.skills.words import SOFT, STOP, extensions, stem, words
+from fireswarm.skills.words import STOP, extensions, is_soft, stem, words
 
-SOFT_WEIGHT = 0.35
+SOFT_WEIGHT = 0.4
 EXTENSION_WEIGHT = 1.5
-PHRASE_WEIGHT = 0.4
+PHRASE_WEIGHT = 0.3
 """How much a word of every request, a file extension, and a pair of neighbours count, where a word counts 1."""
 
 RELATED_FACTOR = 0.5
@@ -56,7 +56,7 @@ def concepts(text: str, index: Index) -> list[Concept]:
     named = set(extensions(text))
     found: list[Concept] = []
     for word in list(often)[:MAX_WORDS]:
-        weight = SOFT_WEIGHT if word in SOFT else 1 + 0.5 * math.log(often[word])
+        weight = SOFT_WEIGHT if is_soft(word) else 1 + 0.5 * math.log(often[word])
         if word in named:
             weight *= EXTENSION_WEIGHT
         terms = tuple(_terms(word, index))
@@ -141,7 +141,7 @@ def _spelled(letter: str, index: Index) -> list[str]:
 def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
     seen: set[str] = set()
     for left, right in zip(listed, listed[1:], strict=False):
-        if left in SOFT and right in SOFT:
+        if is_soft(left) and is_soft(right):
             continue
         pair, joined = f"{stem(left)} {stem(right)}", stem(left + right)
         if pair in seen:

@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fireswarm.contracts.catalog import SkillCandidate
 from fireswarm.skills.catalog import Catalog, Skill
-from fireswarm.skills.index import SATURATION, Index, build
+from fireswarm.skills.index import SATURATION, Index, build, fields_of
 from fireswarm.skills.query import Concept, concepts
 from fireswarm.skills.why import explain
+from fireswarm.skills.words import stem
 
 MIN_SCORE = 55.0
 """Below this score a skill is not proposed (the seed's ``prefilter_min_score``)."""
 
 TOP_K = 8
 
-HALF_EVIDENCE = 0.55
-HALF_EVIDENCE_PER_CONCEPT = 0.16
+HALF_EVIDENCE = 0.9
+HALF_EVIDENCE_PER_CONCEPT = 0.14
 """Evidence, in nats, that makes a score of 50: this much, and so much more for each thing the request asks for.
-Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and small talk does not."""
+Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and most small talk
+does not."""
 
 NAMED_EVIDENCE = 6.0
 """Evidence, in nats, of a request that spells out the name of a skill (of two words or more)."""
@@ -51,6 +53,7 @@ class Router:
         self._numbers = {skill.name: number for number, skill in enumerate(self.skills)}
         self._index = build(self.skills, bodies=bodies)
         self._long_names = _long_names(self.skills)
+        self._explained: dict[int, Mapping[str, frozenset[str]]] = {}
 
     def route(
         self,
@@ -66,7 +69,8 @@ class Router:
         """
         asked = concepts(query, self._index)
         allowed = None if among is None else {self._numbers[name] for name in among if name in self._numbers}
-        evidence = self._evidence(asked, query)
+        named = self._named_in(query)
+        evidence = self._evidence(asked, named)
         half = HALF_EVIDENCE + HALF_EVIDENCE_PER_CONCEPT * sum(1 for concept in asked if " " not in concept.word)
         found: list[SkillCandidate] = []
         chosen = ((worth, -number) for number, worth in evidence.items() if allowed is None or number in allowed)
@@ -75,11 +79,11 @@ class Router:
             if score < min_score:
                 break
             skill = self.skills[-place]
-            reason = explain(skill, -place, asked, self._index, named=self._is_named(skill, query))
+            reason = explain(self._words_of(-place), -place, asked, self._index, named=-place in named)
             found.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
         return found
 
-    def _evidence(self, asked: Sequence[Concept], query: str) -> dict[int, float]:
+    def _evidence(self, asked: Sequence[Concept], named: Iterable[int]) -> dict[int, float]:
         """Evidence by number of the skill; a skill that no word speaks for is missing."""
         totals: dict[int, float] = {}
         added = 0
@@ -92,19 +96,25 @@ class Router:
                 added += size
                 _collect(concept, totals, self._index)
         _take_off(asked, totals, self._index)
-        for number in self._named_in(query):
+        for number in named:
             totals[number] = totals.get(number, 0.0) + NAMED_EVIDENCE
         return totals
 
     def _named_in(self, query: str) -> list[int]:
         lowered = " ".join(re.split(r"[^a-z0-9]+", query.lower()))
         return [
-            number for first in set(lowered.split()) for name, number in self._long_names.get(first, ())
+            number
+            for first in set(lowered.split()) for name, number in self._long_names.get(first, ())
             if f" {name} " in f" {lowered} "
         ]  # fmt: skip
 
-    def _is_named(self, skill: Skill, query: str) -> bool:
-        return self._numbers[skill.name] in self._named_in(query)
+    def _words_of(self, number: int) -> Mapping[str, frozenset[str]]:
+        """Stems by field of a skill, for explanations: taken apart when first proposed, and kept."""
+        known = self._explained.get(number)
+        if known is None:
+            fields = fields_of(self.skills[number], bodies=False).words
+            known = self._explained[number] = {name: frozenset(map(stem, listed)) for name, listed in fields.items()}
+        return known
 
 
 def _long_names(skills: Sequence[Skill]) -> dict[str, list[tuple[str, int]]]:

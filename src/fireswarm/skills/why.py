@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fireswarm.skills.catalog import Skill
-from fireswarm.skills.index import SATURATION, Index, fields_of
+from fireswarm.skills.index import SATURATION, Index
 from fireswarm.skills.query import Concept, Term
-from fireswarm.skills.words import stem
 
 MAX_MATCHES = 5
 """Matches that a reason names, the strongest first."""
@@ -15,9 +13,13 @@ MAX_MATCHES = 5
 _SAID = {"use": "use when"}
 
 
-def explain(skill: Skill, number: int, asked: Sequence[Concept], index: Index, *, named: bool) -> str:
-    """One line: named, the strongest matches with their fields, the others counted, and what speaks against it."""
-    fields = {name: frozenset(map(stem, words)) for name, words in fields_of(skill, bodies=False).words.items()}
+def explain(
+    fields: Mapping[str, frozenset[str]], number: int, asked: Sequence[Concept], index: Index, *, named: bool
+) -> str:
+    """One line: named, the strongest matches with their fields, the others counted, and what speaks against it.
+
+    *fields* are the stems of the skill's fields, *number* is the skill's in the index.
+    """
     matches: list[tuple[float, str]] = []
     for concept in asked:
         worth, term = max(

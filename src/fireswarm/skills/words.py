@@ -10,14 +10,32 @@ _EXTENSION = re.compile(r"(?<![/\w])(?:[\w-]+)?\.([a-z][a-z0-9]{1,4})(?![\w/-]|\
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VOWEL = re.compile("[aeiouy]")
 
-STOP = frozenset(
-    ["a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be", "because", "been", "before", "being", "below", "between", "both", "but", "by", "can", "cannot", "could", "couldn", "did", "didn", "do", "does", "doesn", "doing", "don", "down", "during", "each", "either", "else", "etc", "even", "ever", "every", "for", "from", "further", "had", "hadn", "has", "hasn", "have", "haven", "having", "he", "her", "here", "hers", "herself", "him", "himself", "his", "how", "however", "i", "if", "in", "into", "is", "isn", "it", "its", "itself", "just", "ll", "let", "lets", "many", "may", "me", "might", "more", "most", "must", "my", "myself", "neither", "no", "nor", "not", "now", "of", "off", "on", "once", "only", "or", "other", "others", "ought", "our", "ours", "ourselves", "out", "over", "own", "per", "quite", "rather", "re", "really", "same", "shall", "shan", "she", "should", "shouldn", "since", "so", "some", "still", "such", "than", "that", "the", "their", "theirs", "them", "themselves", "then", "there", "these", "they", "this", "those", "though", "through", "thus", "to", "too", "under", "until", "unless", "up", "upon", "us", "ve", "very", "was", "wasn", "we", "were", "weren", "what", "whatever", "when", "whenever", "where", "wherever", "whether", "which", "whichever", "while", "who", "whoever", "whom", "whose", "why", "will", "with", "within", "without", "won", "would", "wouldn", "yet", "you", "your", "yours", "yourself", "yourselves", "d", "m", "o", "s", "t", "y", "e", "g", "ie", "eg", "vs", "via", "please", "thanks", "thank", "hi", "hello", "hey", "ok", "okay", "maybe", "actually", "basically", "currently", "kindly", "wondering", "anyone", "someone", "everything", "anything", "something", "nothing", "thing", "things", "stuff", "lot", "lots", "bit", "kind", "sort", "way", "ways", "able", "got", "gonna", "wanna", "im", "ive", "id", "youre", "dont", "doesnt", "cant", "isnt", "wont", "whats", "theres", "thats"]
-)
+_STOP_WORDS = """
+a able about above actually after again all also am an and any anyone anything are aren as at basically be because
+been before being below between bit both but by can cannot cant could couldn currently d did didn do does doesn
+doesnt doing don dont down during e each eg either else etc even ever every everything for from further g gonna got
+had hadn has hasn have haven having he hello her here hers herself hey hi him himself his how however i id ie if im
+in into is isn isnt it its itself ive just kind kindly let lets ll lot lots m many may maybe me might more most must
+my myself neither no nor not nothing now o of off ok okay on once only or other others ought our ours ourselves out
+over own per please quite rather re really s same shall shan she should shouldn since so some someone something sort
+still stuff such t than thank thanks that thats the their theirs them themselves then there theres these they thing
+things this those though through thus to too under unless until up upon us ve very via vs wanna was wasn way ways we
+were weren what whatever whats when whenever where wherever whether which whichever while who whoever whom whose why
+will with within without won wondering wont would wouldn y yet you your youre yours yourself yourselves
+"""
+STOP = frozenset(_STOP_WORDS.split())
 """Function words and the politeness around a request; they say nothing about what is wanted."""
 
-SOFT = frozenset(
-    ["add", "allow", "ask", "available", "best", "better", "bring", "call", "case", "change", "check", "come", "common", "complete", "create", "current", "different", "do", "easily", "easy", "edit", "enable", "ensure", "example", "existing", "fast", "file", "files", "find", "fix", "follow", "full", "general", "get", "give", "go", "good", "great", "guide", "handle", "help", "include", "involve", "keep", "know", "like", "look", "made", "main", "make", "manage", "mean", "mention", "multiple", "need", "new", "nice", "number", "one", "open", "part", "people", "perform", "place", "point", "possible", "prepare", "produce", "project", "proper", "properly", "provide", "put", "quick", "quickly", "ready", "relate", "request", "require", "right", "run", "save", "see", "set", "share", "show", "simple", "single", "skill", "specific", "start", "step", "support", "sure", "take", "task", "team", "tell", "tool", "tools", "trigger", "try", "turn", "two", "understand", "update", "use", "used", "useful", "user", "using", "various", "want", "whole", "work", "working", "write", "year", "today", "tomorrow", "yesterday", "week", "month", "day", "time"]
-)
+_SOFT_WORDS = """
+add allow ask available best better bring call case change check come common complete create current day different
+do easily easy edit enable ensure example existing fast file files find fix follow full general get give go good
+great guide handle help include involve keep know like look made main make manage mean mention month multiple need
+new nice number one open part people perform place point possible prepare produce project proper properly provide
+put quick quickly ready relate request require right run save see set share show simple single skill specific start
+step support sure take task team tell time today tomorrow tool tools trigger try turn two understand update use used
+useful user using various want week whole work working write year yesterday
+"""
+SOFT = frozenset(_SOFT_WORDS.split())
 """Words of almost every request and every description: they count a part of what other words count."""
 
 _IRREGULAR = {
@@ -59,6 +77,12 @@ def _pairs(word: str) -> list[str]:
 def extensions(text: str) -> list[str]:
     """File name extensions that *text* mentions (``report.pdf``, ``.xlsx``), lowercase, without the dot."""
     return [found.lower() for found in _EXTENSION.findall(text)]
+
+
+@lru_cache(maxsize=20_000)
+def is_soft(word: str) -> bool:
+    """Whether a word, in any form, is one of almost every request."""
+    return word in SOFT or stem(word) in _SOFT_STEMS
 
 
 @lru_cache(maxsize=200_000)
@@ -106,3 +130,6 @@ def _last_letter(word: str) -> str:
     if word.endswith("y") and len(word) > 5 and word[-2] not in "aeiou":
         return word[:-1]
     return word
+
+
+_SOFT_STEMS = frozenset(map(stem, SOFT))
