@@ -1,4 +1,4 @@
-"""Routing: how often the right skill comes first or among eight, beside two baselines, among 66, 2,000 and 20,000 skills.
+"""Routing: how often the right skill comes first or among eight, beside two baselines, among 66 to 20,000 skills.
 
 The prompts are our own and were written before the router was tuned. Their hash divides them: what was chosen was
 chosen on the development half, and the figures under "test" come from the other.

@@ -153,7 +153,7 @@ def _simple(header: str) -> dict[str, Any] | None:
 
 def _load(text: str) -> Any:
     """YAML with every scalar as text, so that a date or ``yes`` stays what was written; ``_Refused`` where it fails."""
-    if _too_deep(text):
+    if too_deep(text):
         return _Refused
     try:
         return yaml.load(text, Loader=_LOADER)
@@ -169,7 +169,8 @@ _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 """libyaml where it is built in (ten times as fast), else PyYAML's own."""
 
 
-def _too_deep(text: str) -> bool:
+def too_deep(text: str) -> bool:
+    """Whether YAML could nest so deeply that the C library overflows its stack."""
     return text.count("[") + text.count("{") > MAX_BRACKETS or _COMPACT_NESTING.search(text) is not None
 
 

@@ -1,0 +1,232 @@
+"""``allowed-tools`` enforced: whether a skill's list lets it use a tool with this argument.
+
+What a rule can say::
+
+    Bash                     every command
+    Bash(git status)         exactly this command
+    Bash(git:*)              every command whose first word is git; Bash(git diff:*) whose first two are
+    Read, Write, Edit, ...   the tool, whatever its argument
+    Read(docs/**)            the tool, for paths that fit the pattern
+    WebFetch(domain:x.org)   the tool, for addresses of this host and of those below it
+    mcp__github              every tool of that server; mcp__github__search_code one of them
+
+A shell line may hold several commands, and each must be allowed. What cannot be told apart with certainty
+(substitution, redirection to a file, sub-shells, assignments, comments, unclosed quotes) is refused: only plain
+``Bash`` allows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
+"""Names under which commands are run; a rule for one of them is a rule for all."""
+
+_RULE = re.compile(r"([^\s()]+)(?:\((.*)\))?", re.DOTALL)
+_EVERYTHING = frozenset({None, "", "*", ":*"})
+_KEYWORDS = frozenset(
+    (
+        "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
+        "time", "coproc", "in", "!", "{", "}", "[[", "]]", "eval", "exec",
+    )
+)  # fmt: skip
+"""Words that make the shell read on in another way, or run what follows them as a command of its own."""
+
+_HARMLESS = re.compile(r"(?:[012]?>&[012]|[012&]?>>?[ \t]*/dev/null)(?=[ \t\n;|&]|$)")
+"""Redirections that touch no file."""
+
+_SEPARATOR = re.compile(r"&&|\|\||\|&|[;|&\n]")
+
+
+class _Doubt(Exception):
+    """A shell line that cannot be taken apart with certainty; the message says because of what."""
+
+
+def permits(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
+    """Say why *tool* may not be used with *argument* (a command, a path or an address); None when it may.
+
+    An empty list allows everything.
+    """
+    rules = [rule.strip() for rule in allowed_tools if rule.strip()]
+    if not rules or "*" in rules:
+        return None
+    patterns = [pattern for name, pattern in map(_parts, rules) if _same_tool(name, tool)]
+    listed = " ".join(rules)
+    if not patterns:
+        return f"{tool} is not among the skill's allowed tools ({listed})"
+    if any(pattern in _EVERYTHING for pattern in patterns):
+        return None
+    limits = [pattern for pattern in patterns if pattern is not None]
+    if tool.lower() in SHELLS:
+        return _commands(limits, argument, listed)
+    if any(_fits(pattern, argument) for pattern in limits):
+        return None
+    return f"{tool} is allowed only as the skill's list says ({listed}), which {argument[:200]!r} does not fit"
+
+
+def _parts(rule: str) -> tuple[str, str | None]:
+    """Name and pattern of a rule; a rule that cannot be read fits no tool."""
+    found = _RULE.fullmatch(rule)
+    return (found[1], found[2]) if found is not None else ("", None)
+
+
+def _same_tool(rule: str, tool: str) -> bool:
+    rule, tool = rule.lower(), tool.lower()
+    if rule in SHELLS and tool in SHELLS:
+        return True
+    if rule.startswith("mcp__"):
+        if rule.endswith("*"):
+            return tool.startswith(rule.rstrip("*"))
+        return tool == rule or (rule.count("__") == 1 and tool.startswith(f"{rule}__"))
+    return bool(rule) and rule == tool
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
+    try:
+        commands = simple_commands(line)
+    except _Doubt as doubt:
+        return f"the command holds {doubt}, so it cannot be checked against the skill's allowed tools ({listed})"
+    if not commands:
+        return "there is no command"
+    for command in commands:
+        if not any(_matches(pattern, command) for pattern in patterns):
+            return f"the command {' '.join(command)[:200]!r} is not among the skill's allowed tools ({listed})"
+    return None
+
+
+def _matches(pattern: str, command: Sequence[str]) -> bool:
+    """Words of a rule against words of a command: all of them, or with ``:*`` (or a last `` *``) the first ones."""
+    open_ended = pattern.endswith((":*", " *"))
+    wanted = (pattern[:-2] if open_ended else pattern).split()
+    if not wanted or command[0] in _KEYWORDS:
+        return False
+    return list(command[: len(wanted)]) == wanted if open_ended else list(command) == wanted
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The commands of a shell line as words without their quotes; ``_Doubt`` for what is more than simple commands."""
+    commands: list[list[str]] = [[]]
+    place = 0
+    while place < len(line):
+        if line[place] in " \t":
+            place += 1
+        elif harmless := _HARMLESS.match(line, place):
+            place = harmless.end()
+        elif separator := _SEPARATOR.match(line, place):
+            commands.append([])
+            place = separator.end()
+        else:
+            word, place = _word(line, place)
+            commands[-1].append(word)
+    found = [command for command in commands if command]
+    for command in found:
+        if re.match(r"\w+\+?=", command[0]):
+            raise _Doubt("an assignment before a command")
+        if command[0] in _KEYWORDS:
+            raise _Doubt(f"the shell word {command[0]}")
+    return found
+
+
+def _word(line: str, place: int) -> tuple[str, int]:
+    """The word that begins at *place*, without its quotes, and where it ends."""
+    if line[place] == "#":
+        raise _Doubt("a comment")
+    word = ""
+    while place < len(line) and line[place] not in " \t\n;|&":
+        letter = line[place]
+        if letter == "'":
+            text, place = _single_quoted(line, place)
+        elif letter == '"':
+            text, place = _double_quoted(line, place)
+        elif letter == "\\":
+            text, place = _escaped(line, place)
+        else:
+            _refuse_special(line, place)
+            text, place = letter, place + 1
+        word += text
+    return word, place
+
+
+def _single_quoted(line: str, place: int) -> tuple[str, int]:
+    end = line.find("'", place + 1)
+    if end < 0:
+        raise _Doubt("an unclosed quote")
+    return line[place + 1 : end], end + 1
+
+
+def _double_quoted(line: str, place: int) -> tuple[str, int]:
+    text = ""
+    place += 1
+    while place < len(line) and line[place] != '"':
+        if line[place] == "\\":
+            escaped, after = _escaped(line, place)
+            text, place = text + (escaped if escaped in '"\\$`' else "\\" + escaped), after
+            continue
+        _refuse_substitution(line, place)
+        text, place = text + line[place], place + 1
+    if place >= len(line):
+        raise _Doubt("an unclosed quote")
+    return text, place + 1
+
+
+def _escaped(line: str, place: int) -> tuple[str, int]:
+    if place + 1 >= len(line) or line[place + 1] == "\n":
+        raise _Doubt("a backslash at the end of a line")
+    return line[place + 1], place + 2
+
+
+def _refuse_special(line: str, place: int) -> None:
+    letter = line[place]
+    if letter in "<>":
+        raise _Doubt("a redirection")
+    if letter in "()":
+        raise _Doubt("brackets that the shell reads")
+    if letter != "\t" and not letter.isprintable():
+        raise _Doubt("a control character")
+    _refuse_substitution(line, place)
+    if letter == "$" and line[place + 1 : place + 2] in {"'", '"'}:
+        raise _Doubt("a quote after $")
+
+
+def _refuse_substitution(line: str, place: int) -> None:
+    if line[place] == "`" or (line[place] == "$" and line[place + 1 : place + 2] in {"(", "{", "["}):
+        raise _Doubt("a substitution")
+    if line[place] == "\0":
+        raise _Doubt("a control character")
+
+
+# ── paths and addresses ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _fits(pattern: str, argument: str) -> bool:
+    if pattern.startswith("domain:"):
+        return _host_fits(pattern.removeprefix("domain:").strip().lower(), argument)
+    path = argument.replace("\\", "/")
+    if not path or "\0" in path or ".." in path.split("/"):
+        return False
+    return re.fullmatch(_as_regex(_plain(pattern)), _plain(path)) is not None
+
+
+def _plain(path: str) -> str:
+    return re.sub(r"/(?:\./)*/*", "/", path.removeprefix("./"))
+
+
+def _as_regex(pattern: str) -> str:
+    """``*`` within a folder, ``**`` across folders, ``?`` one letter; everything else as it is."""
+    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
+    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(meaning.get(part, re.escape(part)) for part in parts)
+
+
+def _host_fits(domain: str, address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host = (parts.hostname or "").lower()
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(domain) and (host == domain or host.endswith(f".{domain}"))
