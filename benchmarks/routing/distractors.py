@@ -28,27 +28,9 @@ ACTIVITIES = {
     "estimator": ("Estimates {thing} for {place}", "assumptions, ranges, history and a comparison with the outcome"),
     "classifier": ("Sorts {thing} from {place} into categories", "labels, examples, confidence and corrections"),
 }
-THINGS_TEXT = """invoices;receipts;contracts;customer orders;support tickets;e-mail threads;newsletters;blog posts;press releases;
-product photos;short videos;podcast episodes;voice notes;meeting transcripts;slide decks;spreadsheets;PDF forms;Word templates;
-survey answers;job applications;employee reviews;onboarding checklists;training courses;quiz questions;lesson plans;research papers;lab results;
-patient records;gene sequences;molecule structures;sensor readings;firmware images;circuit boards;3D models;floor plans;maps and routes;
-flight bookings;hotel stays;recipes;workouts;budgets;tax filings;bank statements;stock portfolios;insurance claims;
-legal briefs;patents;privacy notices;cookies;user sessions;passwords and keys;access rights;API endpoints;GraphQL schemas;
-SQL queries;database tables;log files;metrics;traces;feature flags;release notes;commit histories;pull requests;
-unit tests;browser tests;Docker images;Kubernetes manifests;Terraform modules;build pipelines;npm packages;Python wheels;Rust crates;
-mobile screens;React components;CSS themes;icons;logos;posters;animations;game levels;sound effects;
-song lyrics;story outlines;screenplays;poems;translations;glossaries;FAQ pages;landing pages;ad campaigns;
-keywords;social posts;hashtags;competitor prices;sales leads;CRM contacts;calendar events;to-do lists;shopping lists;
-inventories;shipments;warehouse bins;machine parts;energy bills;weather data;air quality;satellite images;traffic counts;
-election results;court rulings;museum objects;family trees;chess games;sports scores;wine cellars;garden beds;pet health notes""".replace( "\n", "" ).split(";
-") PLACES = """Notion;Airtable;Slack;Microsoft Teams;Discord;Gmail;Outlook;Google Drive;Dropbox;
-SharePoint;Confluence;Jira;Linear;Trello;Asana;GitHub;GitLab;Bitbucket;
-Salesforce;HubSpot;Zendesk;Intercom;Shopify;WooCommerce;Stripe;PayPal;QuickBooks;
-Xero;SAP;Workday;Snowflake;BigQuery;Redshift;PostgreSQL;MongoDB;Elasticsearch;
-Redis;Kafka;AWS;Azure;Google Cloud;Cloudflare;Vercel;WordPress;Webflow;
-Figma;Canva;YouTube;Spotify;TikTok;LinkedIn;Telegram;WhatsApp;schools;
-hospitals;law firms;restaurants;farms;city councils;charities"""
-THINGS = [part.strip() for part in THINGS_TEXT.split(";")]
+HERE = Path(__file__).resolve().parent
+THINGS = (HERE / "things.txt").read_text(encoding="utf-8").splitlines()
+PLACES = (HERE / "places.txt").read_text(encoding="utf-8").splitlines()
 HINTS = (
     "Use when {thing} pile up and somebody has to deal with them.",
     "Use it for {thing} that come from {place}.",
