@@ -55,7 +55,7 @@ class Exchange:
             constraints=task.constraints.model_dump(),
             expected_outcome=task.expected_outcome,
             attachments=task.attachments,
-            artifacts=tuple([await self._local(artifact) for artifact in artifacts]),
+            artifacts=tuple([await self.local(artifact) for artifact in artifacts]),
             signals=tuple(signals),
             children=tuple([await self._child(child) for child in children]),
             facts=facts,
@@ -67,6 +67,8 @@ class Exchange:
 
     async def publish(self, result: SkillResult, workdir: Path) -> SkillResult:
         """Move files and large values to the blob store, and give copies back their own address."""
+        if not result.artifacts and self.held.task.skill in self.kit.inline:
+            return result  # such a skill has no folder
         published: list[Artifact] = []
         for artifact in result.artifacts:
             update: dict[str, Any] = {} if artifact.source_task_id else {"source_task_id": self.held.task.task_id}
@@ -79,8 +81,7 @@ class Exchange:
             else:
                 update["uri"] = self.origins.get(artifact.uri, artifact.uri)
             published.append(artifact.model_copy(update=update))
-        if self.held.task.skill not in self.kit.inline:  # those have no folder
-            shutil.rmtree(workdir, ignore_errors=True)
+        shutil.rmtree(workdir, ignore_errors=True)
         return result.model_copy(update={"artifacts": tuple(published)})
 
     async def _relatives(self) -> tuple[list[Task], list[Task]]:
@@ -102,13 +103,13 @@ class Exchange:
             objective=child.objective,
             status=child.status.value,
             summary=child.summary,
-            artifacts=tuple([await self._local(artifact) for artifact in result.artifacts]),
+            artifacts=tuple([await self.local(artifact) for artifact in result.artifacts]),
             signals=result.signals,
             insights=result.insights,
             confidence=result.confidence,
         )
 
-    async def _local(self, artifact: Artifact) -> Artifact:
+    async def local(self, artifact: Artifact) -> Artifact:
         """An artifact as a skill's process can read it: its content in a local file, or its value in place."""
         if artifact.mime == STORED_VALUE and artifact.uri is not None:
             value = json.loads(await self.kit.blobs.get(artifact.uri))

@@ -146,6 +146,8 @@ class Worker:
         try:
             while self._ready:
                 await self._work(self._ready.popleft())
+                if not self._ready:
+                    await anyio.lowlevel.checkpoint()  # a claim committed with this turn is about to bring more
         finally:
             self._serving -= 1
 

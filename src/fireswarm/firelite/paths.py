@@ -45,11 +45,11 @@ def check_document_name(name: str) -> str:
 
 def check_segment(segment: str, name: str) -> None:
     """Raise InvalidArgument when ``segment`` cannot be a collection's or a document's id."""
-    if not segment or segment in (".", ".."):
+    if segment in ("", ".", ".."):
         raise InvalidArgument(f"Resource id {segment!r} in {name!r} is not allowed.")
     if len(segment.encode()) > SEGMENT_MAX_BYTES:
         raise InvalidArgument(f"Resource id {segment[:40]!r}… is longer than {SEGMENT_MAX_BYTES} bytes.")
-    if _RESERVED.fullmatch(segment) and not segment.startswith("__id"):
+    if segment.startswith("__") and not segment.startswith("__id") and is_reserved(segment):
         raise InvalidArgument(f"Resource id {segment!r} in {name!r} is reserved.")
 
 

@@ -127,11 +127,14 @@ def moment(message: Any) -> datetime:
     return EPOCH + timedelta(0, message.seconds, message.nanos // 1_000)
 
 
+_SCALARS = frozenset({"string_value", "integer_value", "boolean_value", "double_value", "bytes_value"})
+
+
 def take(value: Any) -> Any:
     """Read a ``Value`` message; timestamps come in UTC."""
     kind = value.WhichOneof("value_type")
-    if kind == "string_value":
-        return value.string_value
+    if kind in _SCALARS:
+        return getattr(value, kind)
     getter = _GETTERS.get(kind)
     if getter is not None:
         return getter(value)
@@ -139,11 +142,7 @@ def take(value: Any) -> Any:
 
 
 _GETTERS: dict[str, Callable[[Any], Any]] = {
-    "boolean_value": lambda value: value.boolean_value,
-    "integer_value": lambda value: value.integer_value,
-    "double_value": lambda value: value.double_value,
     "null_value": lambda value: None,
-    "bytes_value": lambda value: value.bytes_value,
     "timestamp_value": lambda value: moment(value.timestamp_value),
     "map_value": lambda value: take_fields(value.map_value.fields),
     "array_value": _take_list,

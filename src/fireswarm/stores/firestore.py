@@ -19,6 +19,7 @@ from google.cloud.firestore_v1.types import (
     CommitRequest,
     RunAggregationQueryRequest,
     RunQueryRequest,
+    RunQueryResponse,
 )
 
 from fireswarm.errors import Conflict, FireswarmError
@@ -97,7 +98,7 @@ class FirestoreStore:
         with translated(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
             async for response in stream:
-                message = type(response).pb(response)
+                message = _query_pb(response)
                 if message.HasField("document"):
                     found.append(codec.snapshot(message.document))
         self.usage.reads += max(1, len(found))
@@ -160,6 +161,7 @@ class FirestoreStore:
 
 
 _CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
+_query_pb: Any = RunQueryResponse.pb
 
 
 def _query_request(root: str, query: Query) -> RunQueryRequest:
