@@ -79,6 +79,7 @@ def _data(settings: Settings) -> list[Finding]:
     for path, reason in catalog.left_out:
         if not (reason.startswith("shadowed") and path.is_relative_to(app.packaged("skills"))):  # one's own wins
             findings.append(Finding("skill", None, f"{path} left out: {reason}"))
+    findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
     for card in roles.values():
         for name in card.skills:
             if name not in catalog.skills and name != "noop":

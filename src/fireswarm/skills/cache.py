@@ -23,6 +23,9 @@ FORMAT = f"fireswarm-skills/{__version__}/1"
 MAX_CACHE_BYTES = 500_000_000
 """A larger file was not written by this module: 25,000 skills with long descriptions take about 60 MB."""
 
+LEAST_CACHED = 200
+"""Fewer skills are read anew in less time than a cache file is worth (0.3 ms each)."""
+
 Record = list[Any]
 Stamp = list[int]
 
@@ -83,7 +86,9 @@ class CatalogCache:
 
     def save(self) -> None:
         """Write what was used this time, if anything changed. A folder that cannot be written to is no error."""
-        if self._path is None or not (self._changed or len(self._kept) != len(self._known)):
+        if self._path is None or len(self._kept) < LEAST_CACHED:
+            return
+        if not (self._changed or len(self._kept) != len(self._known)):
             return
         text = json.dumps({"format": FORMAT, "skills": self._kept}, ensure_ascii=False, separators=(",", ":"))
         with contextlib.suppress(OSError, UnicodeEncodeError):
