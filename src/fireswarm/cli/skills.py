@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from fireswarm import app as composition
 from fireswarm.cli.common import AsJson, clip, console, counted, print_json, table
 from fireswarm.contracts.catalog import SkillCandidate
 from fireswarm.skills import bench as benching
@@ -22,7 +21,7 @@ from fireswarm.skills.catalog import Catalog, Skill, load_catalog
 from fireswarm.skills.check import check_paths
 from fireswarm.skills.discovery import places
 from fireswarm.skills.fields import slug
-from fireswarm.skills.parse import MAX_FILE_BYTES, parse
+from fireswarm.skills.parse import MAX_FILE_BYTES, Parsed, parse
 from fireswarm.skills.router import MIN_SCORE, TOP_K, Router
 
 app = typer.Typer(
@@ -37,8 +36,14 @@ SkillsDir = Annotated[
 ]
 
 
+def _packaged() -> Path:
+    from fireswarm.app import packaged  # brings the whole engine, which neither --help nor a given folder needs
+
+    return packaged("skills")
+
+
 def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
-    folders = places(skills_dirs or (), Path.cwd(), Path.home(), composition.packaged("skills"))
+    folders = places(skills_dirs or (), Path.cwd(), Path.home(), _packaged())
     return load_catalog(folders, cache=default_cache(folders))
 
 
@@ -77,17 +82,13 @@ def inspect(
     """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
     skill = _catalog(skills_dir).get(name)
     scripts = disclosure.scripts(skill, block_outside=False)
-    shown = _described(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
+    shown: dict[str, Any] = _described(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
     with skill.path.open("rb") as file:
         parsed = parse(file.read(MAX_FILE_BYTES + 1))
     if show_frontmatter:
         shown["frontmatter"] = parsed.header
     if show_sections:
-        shown["sections"] = [
-            {"title": section.title, "level": section.level, "line": section.line + parsed.body_line - 1,
-             "tokens": disclosure.estimated_tokens(section.text)}
-            for section in bodies.sections(parsed.body)
-        ]  # fmt: skip
+        shown["sections"] = _sections(parsed)
     if as_json:
         print_json(shown)
         return
@@ -98,10 +99,23 @@ def inspect(
         console.print(f"\n{parsed.header}", markup=False, soft_wrap=True)
     if show_sections:
         rows = [
-            (str(entry["line"]), str(entry["tokens"]), escape("  " * (entry["level"] - 1) + entry["title"]))
-            for entry in shown["sections"]
+            (str(line), str(tokens), escape("  " * (level - 1) + title))
+            for title, level, line, tokens in map(dict[str, Any].values, _sections(parsed))
         ]
         table("sections", ["line", "tokens", "section"], rows, none="it has no section")
+
+
+def _sections(parsed: Parsed) -> list[dict[str, Any]]:
+    """Title, level, line in the file and estimated tokens of each section."""
+    return [
+        {
+            "title": section.title,
+            "level": section.level,
+            "line": section.line + parsed.body_line - 1,
+            "tokens": disclosure.estimated_tokens(section.text),
+        }
+        for section in bodies.sections(parsed.body)
+    ]
 
 
 @app.command()
@@ -115,7 +129,7 @@ def check(
     """Judge skills strictly by the specification; exit code 1 when there is a fault."""
     given = [*(paths or ()), *(skills_dir or ())]
     usual = [path for path in (Path("skills"), Path(".agents/skills")) if path.is_dir()]
-    report = check_paths(given or usual or [composition.packaged("skills")])
+    report = check_paths(given or usual or [_packaged()])
     if as_json:
         faults = [
             {"path": fault.path, "line": fault.line, "rule": fault.rule, "message": fault.message}
