@@ -60,6 +60,9 @@ def descending(encoded: bytes) -> bytes:
 
 def encode(value: ValuePb) -> bytes:
     """The sortable encoding of one Value message (an unset Value counts as null)."""
+    text = value.string_value
+    if text:  # most values of an index are strings, and this is cheaper than to ask for the kind
+        return _short_string_key(text) if len(text) <= _SHORT_LETTERS else _string_key(text)
     return _ENCODERS[value.WhichOneof("value_type")](value)
 
 
@@ -137,8 +140,7 @@ def _timestamp(value: ValuePb) -> bytes:
 
 
 def _string(value: ValuePb) -> bytes:
-    text = value.string_value
-    return _short_string_key(text) if len(text) <= _SHORT_LETTERS else _string_key(text)
+    return _string_key(value.string_value)
 
 
 def _string_key(text: str) -> bytes:

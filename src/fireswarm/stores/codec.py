@@ -132,6 +132,9 @@ _SCALARS = frozenset({"string_value", "integer_value", "boolean_value", "double_
 
 def take(value: Any) -> Any:
     """Read a ``Value`` message; timestamps come in UTC."""
+    text = value.string_value
+    if text:  # most values are strings, and this is cheaper than to ask for the kind
+        return text
     kind = value.WhichOneof("value_type")
     if kind in _SCALARS:
         return getattr(value, kind)
