@@ -16,8 +16,8 @@ from fireswarm.skills.catalog import load_catalog
 from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
 
 NAMES = (
-    "csv-forecast", "fact-recall", "markdown-report-drafter", "plan-objective", "risk-forecast", "session-compactor",
-    "workspace-inventory",
+    "content-summarizer", "csv-forecast", "fact-recall", "keyword-search-extractor", "markdown-report-drafter",
+    "plan-objective", "risk-forecast", "session-compactor", "task-checklist-builder", "workspace-inventory",
 )  # fmt: skip
 EXTRAS = {"numpy", "sklearn", "matplotlib", "threadpoolctl"}
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
@@ -38,7 +38,7 @@ def test_a_skill_says_what_it_is_in_its_frontmatter(name: str) -> None:
     assert set(head["metadata"]) == {"version", "tags", "roles", "entry"}
     assert all(isinstance(value, str) for value in head["metadata"].values())
     assert (SKILLS / name / head["metadata"]["entry"]).is_file()
-    assert set(head["metadata"]["roles"].split(",")) <= set(ROLES)
+    assert {role.strip() for role in head["metadata"]["roles"].split(",")} <= set(ROLES)
     for section in ("## Inputs", "## Outputs", "## Method", "## Limits"):
         assert section in body
 

@@ -1,0 +1,70 @@
+"""Entry of the skill: read the request, summarise, and leave one artifact."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+
+from .summarize import MAX_SENTENCES, as_json, as_markdown, summarize
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Summarise ``context.path``."""
+    given = request.context.get("path") or request.answers.get("path")
+    if not given:
+        ask = Question(name="path", description="File or folder to summarise", type="path")
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="No file or folder was given.", questions=(ask,))
+    place = place_at(str(given))
+    if not place.exists():
+        return SkillResult(state=SkillState.FAILED, summary=f"There is nothing at {place}. Give an existing path.")
+    try:
+        sentences = bounded(request, "sentences", 3, 1, MAX_SENTENCES)
+        max_files = bounded(request, "max_files", 200, 1, 5_000)
+    except ValueError as reason:
+        return SkillResult(state=SkillState.FAILED, summary=f"{reason}.")
+    digest = summarize(place, sentences=sentences, max_files=max_files)
+    if not digest.summaries:
+        return SkillResult(state=SkillState.FAILED, summary=f"There is no text file at {place}.")
+    kept = sum(len(summary.sentences) for summary in digest.summaries)
+    words = sum(summary.words for summary in digest.summaries)
+    summary = f"{kept} sentences out of {words} words in {len(digest.summaries)} files of {place.name}."
+    data = as_markdown(digest).encode("utf-8", "replace")
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / "content_summary.md").write_bytes(data)
+    content = as_json(digest)
+    artifact = Artifact(
+        type="content_summary",
+        name="content_summary.md",
+        summary=summary,
+        value={"common_terms": content["common_terms"], "files": [*digest_files(content)][:20]},
+        uri="workdir:content_summary.md",
+        mime="text/markdown",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+    common = digest.common_terms()
+    insights = (f"In common: {', '.join(common)}.",) if common else ()
+    return SkillResult(summary=summary, artifacts=(artifact,), insights=insights, confidence=1.0)
+
+
+def digest_files(content: dict[str, object]) -> list[object]:
+    """The entries of the files."""
+    files = content["files"]
+    return list(files) if isinstance(files, list) else []
+
+
+def place_at(given: str) -> Path:
+    """The path, or the one behind a ``file://`` URI."""
+    return Path(unquote(urlsplit(given).path) if given.startswith("file://") else given).expanduser()
+
+
+def bounded(request: SkillRequest, name: str, usual: int, low: int, high: int) -> int:
+    """A whole number of the context within bounds; ValueError says what it may be."""
+    value = request.context.get(name, usual)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"context.{name} is {value!r}; it has to be a whole number from {low} to {high}")
+    return value

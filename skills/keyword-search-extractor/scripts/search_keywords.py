@@ -1,0 +1,181 @@
+"""Find keywords in text files. Runs by itself: ``python search_keywords.py PATH -k word``; standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+MAX_FILE_BYTES = 2_000_000
+MAX_FILES = 20_000
+MAX_LIMIT = 5_000
+MAX_LINE_CHARS = 500
+"""Bounds of what is read (bytes a file, files), extracted (hits), and shown (characters of a line)."""
+
+SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
+SECRET = re.compile(r"\.env(\..+)?|.*\.(pem|key|p12|pfx)|id_(rsa|dsa|ecdsa|ed25519)|credentials(\..+)?|\.netrc", re.I)
+"""Files that usually hold secrets are never read."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A line that matches, with the lines around it."""
+
+    path: str
+    line: int
+    keyword: str
+    text: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass
+class Found:
+    """All hits counted, the first ones extracted. ``counts``: hits by keyword; ``files``: hits by file."""
+
+    hits: list[Hit] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    searched: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def pattern_of(keywords: Sequence[str], regex: str | None = None) -> re.Pattern[str]:
+    """One expression for all keywords, as whole words; ValueError when there is nothing to look for."""
+    if regex:
+        try:
+            return re.compile(regex, re.IGNORECASE)
+        except re.error as error:
+            raise ValueError(f"{regex!r} is no regular expression: {error}") from error
+    wanted = sorted({word.strip() for word in keywords if word.strip()}, key=len, reverse=True)
+    if not wanted:
+        raise ValueError("there is no keyword to look for")
+    parts = [r"\s+".join(re.escape(part) for part in word.split()) for word in wanted]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)", re.IGNORECASE)
+
+
+def search(paths: Sequence[Path], pattern: re.Pattern[str], *, around: int = 1, limit: int = 200) -> Found:
+    """Search files and folders in order of path."""
+    found = Found()
+    for place in paths:
+        for file in files_of(place, found.left_out):
+            name = file.relative_to(place).as_posix() if place.is_dir() else file.name
+            lines = lines_of(file, found.left_out)
+            if lines is not None:
+                found.searched += 1
+                _search_lines(name, lines, pattern, found, around, limit)
+    return found
+
+
+def _search_lines(
+    name: str, lines: Sequence[str], pattern: re.Pattern[str], found: Found, around: int, limit: int
+) -> None:
+    for number, line in enumerate(lines):
+        matches = [match[0] for match in pattern.finditer(line) if match[0].strip()]
+        for word in dict.fromkeys(" ".join(match.lower().split()) for match in matches):
+            found.counts[word] += 1
+            found.files[name] += 1
+            if len(found.hits) < limit:
+                before = tuple(map(_clip, lines[max(0, number - around) : number]))
+                after = tuple(map(_clip, lines[number + 1 : number + 1 + around]))
+                found.hits.append(Hit(name, number + 1, word, _clip(line), before, after))
+
+
+def files_of(place: Path, left_out: Counter[str]) -> Iterator[Path]:
+    """Files below a folder (or the file itself) in order, without hidden, generated and secret ones."""
+    if place.is_file():
+        yield place
+        return
+    given = 0
+    for folder, below, names in os.walk(place):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
+        for name in sorted(names):
+            if SECRET.fullmatch(name):
+                left_out["may hold secrets"] += 1
+            elif not name.startswith(".") and not (Path(folder) / name).is_symlink():
+                given += 1
+                if given > MAX_FILES:
+                    left_out["beyond the most files"] += 1
+                    return
+                yield Path(folder) / name
+
+
+def lines_of(file: Path, left_out: Counter[str]) -> list[str] | None:
+    """Lines of a text file; None, and counted, when it is binary, too large or cannot be read."""
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            left_out["too large"] += 1
+            return None
+        data = file.read_bytes()
+    except OSError:
+        left_out["unreadable"] += 1
+        return None
+    if b"\0" in data[:8_192]:
+        left_out["binary"] += 1
+        return None
+    return data.decode("utf-8-sig", "replace").splitlines()
+
+
+def _clip(line: str) -> str:
+    line = line.rstrip()
+    return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
+
+
+def as_json(found: Found) -> dict[str, Any]:
+    """Everything, as plain values."""
+    return {
+        "searched": found.searched,
+        "counts": dict(found.counts.most_common()),
+        "files": dict(found.files.most_common()),
+        "hits": [asdict(hit) for hit in found.hits],
+        "left_out": dict(sorted(found.left_out.items())),
+    }
+
+
+def as_markdown(found: Found) -> str:
+    """Hits below the names of their files."""
+    total = found.counts.total()
+    lines = [f"# {total} hits in {len(found.files)} of {found.searched} files", ""]
+    name = ""
+    for hit in found.hits:
+        if hit.path != name:
+            name = hit.path
+            lines += [f"## {name}", ""]
+        lines.append(f"- line {hit.line}, **{hit.keyword}**: {hit.text.strip()}")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Find keywords in text files.")
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("-k", "--keyword", action="append", default=[])
+    parser.add_argument("--regex")
+    parser.add_argument("--context-lines", type=int, default=1, choices=range(11), metavar="0-10")
+    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--format", choices=("json", "markdown"), default="json")
+    given = parser.parse_args(arguments)
+    missing = [str(path) for path in given.paths if not path.exists()]
+    if missing:
+        parser.error(f"there is nothing at {', '.join(missing)}")
+    try:
+        pattern = pattern_of(given.keyword, given.regex)
+    except ValueError as error:
+        parser.error(str(error))
+    found = search(given.paths, pattern, around=given.context_lines, limit=min(given.limit, MAX_LIMIT))
+    text = (
+        as_markdown(found) if given.format == "markdown" else json.dumps(as_json(found), indent=2, ensure_ascii=False)
+    )
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    return 0 if found.counts else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Entry of the skill: read the request, search, and leave one artifact."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+
+from .search_keywords import MAX_LIMIT, as_json, pattern_of, search
+
+_QUOTED = re.compile(r"[\"“«]([^\"”»]{2,80})[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
+_SHOWN = 20
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """Search ``context.path`` for the keywords of the request."""
+    given = request.context.get("path") or request.answers.get("path")
+    regex = request.context.get("regex")
+    keywords = keywords_of(request)
+    questions = [
+        Question(name=name, description=text, type=kind)
+        for name, text, kind, known in (
+            ("path", "Folder or file to search", "path", given),
+            ("keywords", "Words or phrases to look for, separated by commas", "string", keywords or regex),
+        )
+        if not known
+    ]
+    if questions:
+        missing = " and ".join(question.name for question in questions)
+        return SkillResult(
+            state=SkillState.INPUT_REQUIRED, summary=f"Not given: {missing}.", questions=tuple(questions)
+        )
+    place = place_at(str(given))
+    if not place.exists():
+        return SkillResult(state=SkillState.FAILED, summary=f"There is nothing at {place}. Give an existing path.")
+    try:
+        pattern = pattern_of(keywords, str(regex) if regex else None)
+        around = bounded(request, "context_lines", 1, 0, 10)
+        limit = bounded(request, "limit", 200, 1, MAX_LIMIT)
+    except ValueError as reason:
+        return SkillResult(state=SkillState.FAILED, summary=f"{reason}."[:2_000])
+    found = search([place], pattern, around=around, limit=limit)
+    total = found.counts.total()
+    summary = f"{total} hits in {len(found.files)} of {found.searched} files of {place.name}."
+    plain = as_json(found)
+    content = {"path": str(place), "keywords": keywords, "regex": regex, **plain}
+    data = json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace")
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / "keyword_hits.json").write_bytes(data)
+    artifact = Artifact(
+        type="keyword_hits",
+        name="keyword_hits.json",
+        summary=summary,
+        value={"counts": dict(found.counts.most_common(50)), "hits": plain["hits"][:_SHOWN]},
+        uri="workdir:keyword_hits.json",
+        mime="application/json",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+    insights: list[str] = []
+    if total:
+        word, often = found.counts.most_common(1)[0]
+        file, hits = found.files.most_common(1)[0]
+        insights.append(f"Found most: {word} ({often}); the file with most hits is {file} ({hits}).")
+    absent = [word for word in keywords if not regex and " ".join(word.lower().split()) not in found.counts]
+    if absent:
+        insights.append(f"Not found: {', '.join(absent)}.")
+    return SkillResult(summary=summary, artifacts=(artifact,), insights=tuple(insights), confidence=1.0)
+
+
+def place_at(given: str) -> Path:
+    """The path, or the one behind a ``file://`` URI."""
+    return Path(unquote(urlsplit(given).path) if given.startswith("file://") else given).expanduser()
+
+
+def keywords_of(request: SkillRequest) -> list[str]:
+    """Keywords of the context or the answers, else what the objective has in quotes."""
+    given = request.context.get("keywords") or request.answers.get("keywords")
+    if given:
+        words = given if isinstance(given, list) else str(given).split(",")
+        return [text for word in words if (text := str(word).strip())]
+    return ["".join(groups).strip() for groups in _QUOTED.findall(request.objective)]
+
+
+def bounded(request: SkillRequest, name: str, usual: int, low: int, high: int) -> int:
+    """A whole number of the context within bounds; ValueError says what it may be."""
+    value = request.context.get(name, usual)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"context.{name} is {value!r}; it has to be a whole number from {low} to {high}")
+    return value
