@@ -9,7 +9,9 @@ from urllib.parse import unquote, urlsplit
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
 
-from .summarize import MAX_SENTENCES, as_json, as_markdown, summarize
+from .summarize import MAX_SENTENCES, Summary, as_markdown, summarize
+
+_SHOWN, _SHOWN_SENTENCES, _SHOWN_CHARS = 10, 3, 240
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -35,12 +37,11 @@ def run(request: SkillRequest) -> SkillResult:
     data = as_markdown(digest).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)
     (request.workdir / "content_summary.md").write_bytes(data)
-    content = as_json(digest)
     artifact = Artifact(
         type="content_summary",
         name="content_summary.md",
         summary=summary,
-        value={"common_terms": content["common_terms"], "files": [*digest_files(content)][:20]},
+        value={"common_terms": digest.common_terms(), "files": [_shortened(one) for one in digest.summaries[:_SHOWN]]},
         uri="workdir:content_summary.md",
         mime="text/markdown",
         size_bytes=len(data),
@@ -51,10 +52,10 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=summary, artifacts=(artifact,), insights=insights, confidence=1.0)
 
 
-def digest_files(content: dict[str, object]) -> list[object]:
-    """The entries of the files."""
-    files = content["files"]
-    return list(files) if isinstance(files, list) else []
+def _shortened(summary: Summary) -> dict[str, object]:
+    """A file's entry as the artifact's value holds it: that is part of a document of bounded size."""
+    sentences = [sentence[:_SHOWN_CHARS] for sentence in summary.sentences[:_SHOWN_SENTENCES]]
+    return {"path": summary.path, "title": summary.title[:_SHOWN_CHARS], "sentences": sentences}
 
 
 def place_at(given: str) -> Path:

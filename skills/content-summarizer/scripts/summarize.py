@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".adoc", ".vtt", ".srt", ""})
+SECRET = re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|(.*[._-])?(credentials?|secrets?|passwords?)(\..+)?", re.I)
+"""Files that usually hold secrets are never read."""
+
 MAX_FILE_BYTES = 2_000_000
 MAX_SENTENCES = 20
 SHORT_WORDS, LONG_WORDS = 6, 45
@@ -178,7 +181,8 @@ def files_of(place: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in {"node_modules", "venv"})
         for name in sorted(names):
             path = Path(folder) / name
-            if not name.startswith(".") and path.suffix.lower() in SUFFIXES and not path.is_symlink():
+            readable = path.suffix.lower() in SUFFIXES and not SECRET.fullmatch(name)
+            if readable and not name.startswith(".") and not path.is_symlink():
                 yield path
 
 

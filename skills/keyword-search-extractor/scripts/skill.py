@@ -15,6 +15,8 @@ from .search_keywords import MAX_LIMIT, as_json, pattern_of, search
 
 _QUOTED = re.compile(r"[\"“«]([^\"”»]{2,80})[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
+_SHOWN_CHARS = 200
+"""Hits, and characters of each, that the artifact's value repeats: it is part of a document of bounded size."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -47,8 +49,7 @@ def run(request: SkillRequest) -> SkillResult:
     found = search([place], pattern, around=around, limit=limit)
     total = found.counts.total()
     summary = f"{total} hits in {len(found.files)} of {found.searched} files of {place.name}."
-    plain = as_json(found)
-    content = {"path": str(place), "keywords": keywords, "regex": regex, **plain}
+    content = {"path": str(place), "keywords": keywords, "regex": regex, **as_json(found)}
     data = json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)
     (request.workdir / "keyword_hits.json").write_bytes(data)
@@ -56,7 +57,13 @@ def run(request: SkillRequest) -> SkillResult:
         type="keyword_hits",
         name="keyword_hits.json",
         summary=summary,
-        value={"counts": dict(found.counts.most_common(50)), "hits": plain["hits"][:_SHOWN]},
+        value={
+            "counts": [{"keyword": word[:80], "hits": often} for word, often in found.counts.most_common(_SHOWN)],
+            "hits": [
+                {"path": hit.path, "line": hit.line, "keyword": hit.keyword[:80], "text": hit.text[:_SHOWN_CHARS]}
+                for hit in found.hits[:_SHOWN]
+            ],
+        },
         uri="workdir:keyword_hits.json",
         mime="application/json",
         size_bytes=len(data),
