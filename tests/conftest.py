@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.support.swarm import Swarm, open_swarm
 
-_real_connect = socket.socket.connect
+_connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+NOWHERE = "http://127.0.0.1:9"
+
+for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
+    os.environ.pop(_name, None)
+os.environ.update(dict.fromkeys(BASE_URLS, NOWHERE))  # also what a test starts as a process stays on this machine
 
 
-def _loopback_only(self: socket.socket, address: Any) -> None:
-    if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
-        raise AssertionError(f"a test tried to reach {address[0]}: only loopback is allowed")
-    _real_connect(self, address)
+def _loopback_only(real: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    def connect(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test tried to reach {address[0]}: only loopback is allowed")
+        return real(self, address)
+
+    return connect
 
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse connections to anything but this machine."""
-    monkeypatch.setattr(socket.socket, "connect", _loopback_only)
+    monkeypatch.setattr(socket.socket, "connect", _loopback_only(_connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", _loopback_only(_connect_ex))
 
 
 @pytest.fixture(autouse=True)

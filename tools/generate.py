@@ -9,17 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import reference
 from pydantic import BaseModel
 
 from fireswarm import queries
+from fireswarm.contracts.catalog import SkillCandidate, SkillMetadata
+from fireswarm.contracts.decision import ModelDecision, StepExecutionResult, TokenBudget
 from fireswarm.contracts.envelope import Envelope, Message
+from fireswarm.contracts.event import EventRecord
+from fireswarm.contracts.llm import LlmRequestMeta
 from fireswarm.contracts.run import Run
 from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.status import AgentStatus
 from fireswarm.contracts.task import Task, TaskSpec
 from fireswarm.mailbox import HandoffPolicy
 from fireswarm.rolecards import RoleCard
-from fireswarm.settings import Settings
+from fireswarm.settings import AgentSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,6 +41,14 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "role_card": RoleCard,
     "handoff_policy": HandoffPolicy,
     "swarm_yaml": Settings,
+    "agent_yaml": AgentSettings,
+    "event_record": EventRecord,
+    "skill_metadata": SkillMetadata,
+    "skill_candidate": SkillCandidate,
+    "token_budget": TokenBudget,
+    "model_decision": ModelDecision,
+    "step_execution_result": StepExecutionResult,
+    "llm_request_meta": LlmRequestMeta,
 }
 ORDERS = {"asc": "ASCENDING", "desc": "DESCENDING"}
 
@@ -46,6 +59,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     for name, model in SCHEMAS.items():
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
+    yield from reference.documents()
 
 
 def indexes() -> dict[str, Any]:

@@ -13,6 +13,14 @@ The tree::
     ├── TerminalTask          done and canceled tasks never change again
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
+    ├── NoProgress            a run of the mind repeats itself
+    ├── ThoughtFailed         a run of the mind ended without a result
+    ├── BudgetExceeded        tokens or money of a task, session or day are used up; no call was made
+    ├── ModelError            a model could not be asked, or its answer could not be used
+    │   ├── MissingApiKey     the provider's key is not in the environment; no call was made
+    │   ├── ModelUnavailable  rate limit, overload, network: the same request may succeed later
+    │   ├── ModelRejected     the provider will never take this request as it is
+    │   └── DecisionInvalid   no decision could be decoded, repair included
     └── StoreError            the document store refused or could not be reached
         ├── StoreUnavailable  retry later: not reachable, overloaded, or lock wait exceeded
         ├── StoreFull         no room on the disk or quota exhausted
@@ -131,3 +139,68 @@ class IndexMissing(StoreError):
     """The query needs a composite index that ``firestore.indexes.json`` does not list."""
 
     code = "index_missing"
+
+
+class NoProgress(FireswarmError):
+    """A run of the mind repeats itself: the same action with the same result, or nothing planned, twice."""
+
+    code = "no_progress"
+
+
+class ThoughtFailed(FireswarmError):
+    """A run of the mind ended without a result; ``reason`` is its stable word."""
+
+    code = "thought_failed"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+
+
+class BudgetExceeded(FireswarmError):
+    """A budget in tokens or USD is used up: raised before the call that would break it."""
+
+    code = "budget_exceeded"
+
+
+class ModelError(FireswarmError):
+    """A model could not be asked, or its answer could not be used."""
+
+    code = "model_error"
+
+
+class MissingApiKey(ModelError):
+    """The environment holds no key for the provider; no call was made."""
+
+    code = "missing_provider_api_key"
+
+
+class ModelUnavailable(ModelError):
+    """A transient fault: 408, 409, 429, 5xx, 529 or the network.
+
+    ``status`` is the HTTP status (0: no answer); ``retry_after`` the pause in seconds the provider asked for.
+    """
+
+    code = "model_unavailable"
+    retryable = True
+
+    def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ModelRejected(ModelError):
+    """The provider refused the request for good: a wrong key, model, or parameter. ``status`` is the HTTP status."""
+
+    code = "model_rejected"
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class DecisionInvalid(ModelError):
+    """The model's answer is no decision, after the JSON fallback and one repair."""
+
+    code = "decision_invalid"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -68,6 +68,8 @@ class Journal:
     """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``.
 
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
+    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``also`` gives writes that
+    belong into the next flush.
     """
 
     store: Store
@@ -79,12 +81,16 @@ class Journal:
     started_at: datetime
     earlier: Steps = field(default_factory=Steps)
     events: list[dict[str, Any]] = field(default_factory=list)
+    also: Callable[[], Sequence[Write]] = tuple
     pages: int = 0
     total: int = 0
     progress: float = 0.0
+    usage: dict[str, Any] = field(default_factory=dict)
+    live: str = ""
     stored: bool = False
     certain: bool = True
     _dirty: bool = False
+    _shown: bool = False
 
     @classmethod
     async def open(
@@ -121,6 +127,11 @@ class Journal:
         """Add an event; it is stored with the next flush or the settling commit."""
         self.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
         self.total += 1
+        self._dirty = True
+
+    def show(self, words: str) -> None:
+        """Store what a model is saying with the next flush; empty when it has said it."""
+        self.live = words
         self._dirty = True
 
     async def step(
@@ -176,14 +187,15 @@ class Journal:
         if not self._dirty:
             return
         writes = self._writes({"status": RunStatus.PROGRESS.value, "progress": self.progress})
+        also = self.also()
         self.certain = False  # until an answer says so
         try:
-            await self.store.commit(writes)
+            await self.store.commit([*writes, *also])
         except Conflict:
             if self.stored or not isinstance(writes[-1], Create):
                 raise
             # It was created after all and the answer was lost, pages and all: write what may have come since.
-            await self.store.commit([Merge(run_path(self.run_id), writes[-1].data)])
+            await self.store.commit([Merge(run_path(self.run_id), writes[-1].data), *also])
         self.stored, self.certain, self._dirty = True, True, False
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
@@ -209,6 +221,11 @@ class Journal:
         fields |= {"events": self.events, "events_total": self.total}
         if self.pages:
             fields["journal_pages"] = self.pages
+        if self.usage:
+            fields["usage"] = dict(self.usage)
+        if self.live or self._shown:
+            fields["live"] = self.live
+            self._shown = bool(self.live)
         path = run_path(self.run_id)
         if self.stored:
             return [*writes, Merge(path, fields)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from fireswarm.board import Board
 from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.mailbox import Mailbox
 from fireswarm.memory import Memory
-from fireswarm.ports import Blobs, Clock, Store
+from fireswarm.mind import Mind
+from fireswarm.ports import Blobs, Clock, Store, Write
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 from fireswarm.skills.catalog import Catalog
@@ -28,7 +29,11 @@ async def noop(request: SkillRequest) -> SkillResult:
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """Everything a role process works with."""
+    """Everything a role process works with.
+
+    Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is
+    told to answer; ``also`` gives writes (what was spent) that go with the next commit of a journal.
+    """
 
     settings: Settings
     store: Store
@@ -42,3 +47,6 @@ class Kit:
     workdir: Path
     inline: Mapping[str, InlineSkill] = field(default_factory=lambda: {"noop": noop})
     processes: anyio.CapacityLimiter | None = None
+    mind: Mind | None = None
+    protocol: str = ""
+    also: Callable[[], Sequence[Write]] = tuple

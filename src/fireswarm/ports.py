@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import anyio
+
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import ChatRequest, ChatResponse
 
 
 class Sentinel(Enum):
@@ -145,3 +148,34 @@ class Clock(Protocol):
     def observe(self, server_time: datetime) -> None: ...
     async def sleep(self, seconds: float) -> None: ...
     async def wait(self, event: anyio.Event, seconds: float | None) -> bool: ...
+
+
+class ChatModel(Protocol):
+    """A model. ``complete`` raises ModelUnavailable (try again) or ModelRejected; it never tries again itself.
+
+    ``on_text`` is called with each piece of the answer as it arrives. ``count_tokens`` answers None where the
+    provider does not count. ``knows_schema`` says whether it can be held to a JSON Schema by its own means;
+    ``preview`` is the request as it would be sent.
+    """
+
+    provider: str
+    name: str
+    knows_schema: bool
+
+    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse: ...
+    async def count_tokens(self, request: ChatRequest) -> int | None: ...
+    def preview(self, request: ChatRequest) -> dict[str, Any]: ...
+
+
+class Recorder(Protocol):
+    """Where a run writes itself down. A ``step`` that is known as finished is not run again."""
+
+    @property
+    def run_id(self) -> str: ...
+    def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
+    def words(self, text: str) -> None: ...
+    def spent(self, usage: Mapping[str, Any]) -> None: ...
+    async def step(
+        self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
+    ) -> dict[str, Any]: ...
+    def body(self, name: str, content: str) -> None: ...

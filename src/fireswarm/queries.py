@@ -61,7 +61,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
         "not_before",
         "created_at",
     ),
-    RUNS: ("events", "artifacts", "summary", "usage", "ended_at", "error"),
+    RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "error"),
     MAILBOX: ("payload", "expires_at"),
     MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
 }
@@ -167,3 +167,8 @@ def id_prefix(prefix: str) -> Query:
 def strays(roles: Sequence[str], limit: int) -> Query:
     """Tasks of roles that this swarm does not have (Firestore allows ten values in not-in)."""
     return Query(TASKS, where=(("assigned_to", "not-in", sorted(roles)[:10]),), limit=limit)
+
+
+def spend(**filters: str) -> Query:
+    """What processes spent on models, by session or by day: equality only, so no composite index is needed."""
+    return Query(MEMORY, where=(("type", "==", "spend"), *((name, "==", value) for name, value in filters.items())))

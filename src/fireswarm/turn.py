@@ -16,7 +16,20 @@ from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, W
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
-from fireswarm.errors import FireswarmError, InvalidInput, LeaseLost, NotFound, SkillFailed, StepUncertain, StoreError
+from fireswarm.errors import (
+    BudgetExceeded,
+    FireswarmError,
+    InvalidInput,
+    LeaseLost,
+    ModelError,
+    ModelUnavailable,
+    NoProgress,
+    NotFound,
+    SkillFailed,
+    StepUncertain,
+    StoreError,
+    ThoughtFailed,
+)
 from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
@@ -24,6 +37,7 @@ from fireswarm.ports import Write
 from fireswarm.skills import router
 from fireswarm.skills.catalog import Skill
 from fireswarm.skills.execute import run_skill
+from fireswarm.thinking import think_about, thinks
 
 
 class Ending(NamedTuple):
@@ -45,7 +59,9 @@ class _SaidFailed(FireswarmError):
 
 async def open_journal(held: HeldLease, kit: Kit) -> Journal:
     """Open the journal of a lease's run."""
-    return await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
+    journal = await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
+    journal.also = kit.also
+    return journal
 
 
 async def run_turn(held: HeldLease, kit: Kit) -> Ending:
@@ -100,8 +116,12 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, ex
         execute, name, idempotent = inline, str(task.skill), True
     else:
         card = kit.roles[task.assigned_to]
+        why_not = thinks(task, kit)
+        if not why_not:
+            return await think_about(task, kit, card, journal, request, exchange)
         skill = router.choose(task.objective, task.skill, card.skills, kit.catalog)
-        journal.note("skill_chosen", skill=skill.name, version=skill.version, named=task.skill is not None)
+        named = task.skill is not None
+        journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=why_not)
         await journal.flush()
         execute, name, idempotent = _in_process(skill, kit), skill.name, skill.idempotent
 
@@ -153,6 +173,12 @@ def _failure(error: Exception) -> Outcome:
         case _SaidFailed(result=result):
             return Retry(result.summary) if result.retryable else Failed(result.summary)
         case StepUncertain():
+            return Failed(str(error), StatusReason.ESCALATED)
+        case BudgetExceeded():
+            return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
+        case ModelUnavailable(retry_after=after):
+            return Retry(str(error), after)
+        case ModelError() | ThoughtFailed() | NoProgress():
             return Failed(str(error), StatusReason.ESCALATED)
         case InvalidInput() | NotFound():
             return Failed(str(error))

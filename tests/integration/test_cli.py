@@ -20,7 +20,7 @@ from unittest import mock
 import pytest
 
 from fireswarm.app import packaged
-from fireswarm.cli import main
+from fireswarm.cli import swarm_command as main
 from tests.support.fleet import environment, lay_out
 
 ECHO = """

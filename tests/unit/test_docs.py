@@ -16,12 +16,14 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
-from fireswarm.cli.main import app
+from fireswarm.cli.agent import app as agent_app
+from fireswarm.cli.swarm import app as swarm_app
 from fireswarm.contracts.task import StatusReason
 from fireswarm.errors import FireswarmError
 from fireswarm.mailbox import HandoffPolicy
 from fireswarm.rolecards import RoleCard, load_roles
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
+from fireswarm.settings.sample import keys
 from fireswarm.skills.catalog import load_catalog
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +33,7 @@ PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-CALL = re.compile(r"(?<![\w./-])swarm((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
+CALL = re.compile(r"(?<![\w./-])(swarm|agent)(?![\w./-])((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
 NAMED_FILE = re.compile(r"^`((?:roles|skills)/[^`]+)`:\n\n```\w+\n(.*?)^```$", re.M | re.S)
 
@@ -41,6 +43,7 @@ class Call(NamedTuple):
 
     page: str
     text: str
+    program: str
     before: tuple[str, ...]
     words: tuple[str, ...]
     options: tuple[str, ...]
@@ -62,9 +65,9 @@ def console_lines(page: Path) -> list[str]:
 def calls() -> Iterator[Call]:
     for page in PAGES:
         for text in [*spans(page), *console_lines(page)]:
-            for before, words, rest in CALL.findall(text):
+            for program, before, words, rest in CALL.findall(text):
                 options = tuple(OPTION.findall(rest))
-                yield Call(page.name, text, tuple(before.split()), tuple(words.split()), options)
+                yield Call(page.name, text, program, tuple(before.split()), tuple(words.split()), options)
 
 
 def rows(page: Path, heading: str) -> list[list[str]]:
@@ -109,35 +112,38 @@ def option_names(command: Any) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts} | {"--help"}
 
 
+PROGRAMS: dict[str, Any] = {"swarm": get_command(swarm_app), "agent": get_command(agent_app)}
+
+
 def commands() -> dict[str, Any]:
-    """Every command by its words: ``submit``, ``store serve``."""
+    """Every command by its words: ``swarm submit``, ``swarm store serve``, ``agent run``."""
     found: dict[str, Any] = {}
-    group: Any = get_command(app)
-    for name, command in group.commands.items():
-        found[name] = command
-        for below, inner in getattr(command, "commands", {}).items():
-            found[f"{name} {below}"] = inner
+    for program, group in PROGRAMS.items():
+        found[program] = group
+        for name, command in group.commands.items():
+            found[f"{program} {name}"] = command
+            for below, inner in getattr(command, "commands", {}).items():
+                found[f"{program} {name} {below}"] = inner
     return found
 
 
 def named(call: Call, known: dict[str, Any]) -> str:
-    words = [word for word in call.words if word]
-    if not words:
-        return ""
-    two = " ".join(words[:2])
-    return two if two in known else words[0]
+    words = [call.program, *(word for word in call.words if word)]
+    for length in (3, 2):
+        if " ".join(words[:length]) in known:
+            return " ".join(words[:length])
+    return " ".join(words[:2])
 
 
 def test_every_command_and_option_in_the_documents_exists() -> None:
     known = commands()
-    group: Any = get_command(app)
     faults: list[str] = []
     for call in calls():
         name = named(call, known)
-        if name and name not in known:
+        if name not in known:
             faults.append(f"{call.page}: `{call.text}`: there is no command {name!r}")
             continue
-        having = option_names(known[name]) if name else option_names(group)
+        having, group = option_names(known[name]), PROGRAMS[call.program]
         faults += [
             f"{call.page}: `{call.text}`: {option} is no option" for option in call.options if option not in having
         ]
@@ -165,22 +171,26 @@ def test_a_bare_option_in_the_documents_exists_somewhere() -> None:
 def test_every_command_is_documented() -> None:
     known = commands()
     mentioned = {named(call, known) for call in calls()}
-    assert {name for name in known if " " not in name and name != "store"} <= mentioned
+    leaves = {name for name, command in known.items() if not hasattr(command, "commands")}
+    assert leaves - mentioned == set()
 
 
 # ── settings, roles, policy ───────────────────────────────────────────────────────────────────────────
 
 
 def test_every_key_of_swarm_yaml_is_documented_with_its_default() -> None:
-    table = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## swarm.yaml")}
-    assert table == {key: shown(default) for key, default in leaves(Settings)}
+    page = DOCS / "configuration.md"
+    table = {
+        bare(row[0]): bare(row[1]) for heading in ("## swarm.yaml", "## agent.yaml") for row in rows(page, heading)
+    }
+    assert table == {key.name: key.default for key in keys(Settings)}
 
 
 def test_every_environment_variable_is_documented_with_its_key_and_default() -> None:
     table = {bare(row[0]): (bare(row[1]), bare(row[2])) for row in rows(DOCS / "configuration.md", "## Environment")}
-    defaults = dict(leaves(Settings))
-    keys = {name: ".".join(parts) for name, parts in ENVIRONMENT.items()}
-    assert table == {name: (key, shown(defaults[key])) for name, key in keys.items()}
+    defaults = {key.name: key.default for key in keys(Settings)}
+    named = {name: ".".join(parts) for name, parts in ENVIRONMENT.items()}
+    assert table == {name: (key, defaults[key]) for name, key in named.items()}
 
 
 def test_no_page_names_another_variable_of_ours() -> None:
@@ -204,11 +214,11 @@ def test_the_example_of_swarm_yaml_is_read(tmp_path: Path) -> None:
 
 def test_every_key_of_a_role_card_is_documented() -> None:
     documented = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## roles/NAME/ROLE.md")}
-    keys = dict(leaves(RoleCard))
-    del keys["prompt"]
-    assert set(documented) == set(keys)
+    fields = dict(leaves(RoleCard))
+    del fields["prompt"]
+    assert set(documented) == set(fields)
     assert {key: value for key, value in documented.items() if key.startswith("limits.")} == {
-        key: shown(value) for key, value in keys.items() if key.startswith("limits.")
+        key: shown(value) for key, value in fields.items() if key.startswith("limits.")
     }
 
 

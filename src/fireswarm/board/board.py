@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fireswarm import queries
-from fireswarm.board import claim, operate, submit, sweep
+from fireswarm.board import claim, graph, operate, submit, sweep
 from fireswarm.board.claim import Claimer, Contention
 from fireswarm.board.lease import HeldLease
 from fireswarm.board.rules import BoardRules
@@ -17,6 +17,7 @@ from fireswarm.board.submit import Submitted
 from fireswarm.board.sweep import Swept
 from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.outcome import Handoff, Outcome
+from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import Task, TaskSpec
 from fireswarm.ports import Clock, Query, Store, Write
 
@@ -56,6 +57,10 @@ class Board:
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """The tasks that settling *handoff* will create; GraphInvalid when the plan cannot be accepted."""
         return submit.children_of(held.task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
+
+    def check_plan(self, planned: Sequence[PlannedTask]) -> None:
+        """Raise GraphInvalid when a plan could not be accepted."""
+        graph.validate(planned, self.roles, self.rules.max_graph_tasks)
 
     async def settle(self, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
         """Commit a turn's outcome, fenced by the epoch; LeaseLost when it is stale."""

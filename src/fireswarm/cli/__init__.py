@@ -1,8 +1,18 @@
-"""The command line of the fleet: ``swarm``."""
+"""The command lines: ``swarm`` for the fleet, ``agent`` for one agent.
+
+Nothing is imported until a command is called: a skill's process loads this module and must start fast.
+"""
 
 
-def main() -> None:
-    """Entry point. Imports nothing until it is called: a skill's process loads this module and must start fast."""
-    from fireswarm.cli.main import main as run
+def swarm_command() -> None:
+    """Entry point of ``swarm``."""
+    from fireswarm.cli.swarm import main
 
-    run()
+    main()
+
+
+def agent_command() -> None:
+    """Entry point of ``agent``."""
+    from fireswarm.cli.agent import main
+
+    main()

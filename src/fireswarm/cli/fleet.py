@@ -43,7 +43,10 @@ def _fleet(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor
     return Supervisor.plan(
         replicas,
         arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
-        environment={"FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds)},
+        environment={
+            "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
+            "FIRESWARM_THINK": settings.worker.think,
+        },
         logs=settings.path(".fireswarm/logs"),
         drain_seconds=settings.worker.drain_seconds,
     )
@@ -52,6 +55,9 @@ def _fleet(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor
 def demo(
     path: Annotated[Path, typer.Argument(help="Folder to report on; this one when left out.")] = Path(),
     objective: Annotated[str, typer.Option("--objective", help="What the swarm is to find out.")] = DEMO_OBJECTIVE,
+    think: Annotated[
+        bool, typer.Option("--think", help="Let the roles ask the model: costs tokens, needs a key.")
+    ] = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -61,7 +67,8 @@ def demo(
     if not folder.is_dir():
         raise InvalidInput(f"{path} is no folder: name one that exists")
     session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-    settings = settings_for(root, store, project, session, **{"leases.lease_seconds": DEMO_LEASE_SECONDS})
+    given = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
+    settings = settings_for(root, store, project, session, **given)
     spec = TaskSpec(
         objective=objective,
         assigned_to="architect",

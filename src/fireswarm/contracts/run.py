@@ -55,5 +55,6 @@ class Run(Stored):
     chain_id: str = ""
     error: str | None = None
     usage: dict[str, Any] = Field(default_factory=dict)
+    live: str = ""
     started_at: Timestamp
     ended_at: Timestamp | None = None

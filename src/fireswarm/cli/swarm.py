@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import Annotated
 
 import typer
 
 from fireswarm import __version__
-from fireswarm.cli import doctor, fleet, look, store, work
-from fireswarm.cli.common import errors
-from fireswarm.errors import FireswarmError
+from fireswarm.cli import doctor, fleet, look, skills, store, work
+from fireswarm.cli.failing import reported
 from fireswarm.firelite.errors import FireliteError
 
 app = typer.Typer(
@@ -38,6 +36,7 @@ app.command()(look.mail)
 app.command()(look.memory)
 app.command()(look.cost)
 app.command()(doctor.doctor)
+app.add_typer(skills.app, name="skills")
 app.add_typer(store.app, name="store")
 
 
@@ -62,18 +61,5 @@ def options(
 
 def main() -> None:
     """Entry point: a known error is one line on standard error and exit code 1."""
-    try:
+    with reported(FireliteError):
         app()
-    except* (FireswarmError, FireliteError) as group:
-        _say(_first(group))
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _say(error: BaseException) -> None:
-    errors.print(f"error ({getattr(error, 'code', 'error')}): {error}", style="red", markup=False, soft_wrap=True)
-    sys.exit(1)

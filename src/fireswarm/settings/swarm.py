@@ -1,25 +1,19 @@
-"""Settings: ``swarm.yaml`` and the environment, read once, frozen, unknown keys refused."""
+"""What ``swarm.yaml`` holds, and the environment variables that win over it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from fireswarm.errors import ConfigError
+from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.section import Section
 
 CONFIG_FILE = "swarm.yaml"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class StoreSettings(_Section):
+class StoreSettings(Section):
     """Which Firestore. ``uri``: ``embedded``, ``memory``, ``firelite://host:port`` or ``firestore``."""
 
     uri: str = Field(default="embedded", description="embedded | memory | firelite://HOST:PORT | firestore")
@@ -29,7 +23,7 @@ class StoreSettings(_Section):
     blobs: str = Field(default=".fireswarm/blobs", description="folder or gs://bucket/prefix for large content")
 
 
-class LeaseSettings(_Section):
+class LeaseSettings(Section):
     """How tasks are held and retried; all in seconds."""
 
     lease_seconds: float = Field(default=60.0, gt=0.2, description="life of a claim without renewal")
@@ -37,16 +31,19 @@ class LeaseSettings(_Section):
     backoff_max_seconds: float = Field(default=300.0, gt=0, description="longest pause before a retry")
 
 
-class WorkerSettings(_Section):
+class WorkerSettings(Section):
     """One role process."""
 
     concurrency: int = Field(default=4, ge=1, le=1_000, description="tasks a role process works on at once")
     drain_seconds: float = Field(default=7.0, gt=0, description="time to finish after SIGTERM (Cloud Run kills at 10)")
+    think: Literal["auto", "never"] = Field(
+        default="auto", description="auto: roles ask the model where its API key is set; never: plain code only"
+    )
     heartbeat_working_seconds: float = Field(default=10.0, gt=0, description="pause between heartbeats while working")
     heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="pause between heartbeats while idle")
 
 
-class Settings(_Section):
+class Settings(AgentSettings):
     """Everything an operator can set. Relative paths are taken from ``root``."""
 
     root: Path = Field(default=Path(), description="folder that holds roles/, mailbox/ and skills/")
@@ -69,50 +66,10 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "FIRESWARM_SESSION": ("session",),
     "FIRESWARM_LEASE_SECONDS": ("leases", "lease_seconds"),
     "FIRESWARM_BACKOFF_BASE_SECONDS": ("leases", "backoff_base_seconds"),
+    "FIRESWARM_THINK": ("worker", "think"),
+    "FIRESWARM_PROVIDER": ("model", "provider"),
+    "FIRESWARM_MODEL": ("model", "name"),
+    "FIRESWARM_SCRIPT": ("model", "script"),
     "FIRESWARM_CONCURRENCY": ("worker", "concurrency"),
 }
 """Environment variables and the keys they set; they win over the file."""
-
-
-def load_settings(
-    root: Path, environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
-) -> Settings:
-    """Read ``<root>/swarm.yaml`` where there is one, then the environment, then *overrides* (dotted keys)."""
-    env = os.environ if environment is None else environment
-    path = root / CONFIG_FILE
-    values = _read(path)
-    for name, keys in ENVIRONMENT.items():
-        if env.get(name):
-            _put(values, keys, env[name])
-    if env.get("FIRESTORE_EMULATOR_HOST") and "FIRESWARM_STORE" not in env:
-        _put(values, ("store", "uri"), f"firelite://{env['FIRESTORE_EMULATOR_HOST']}")
-    for key, value in (overrides or {}).items():
-        if value is not None:
-            _put(values, tuple(key.split(".")), value)
-    try:
-        return Settings.model_validate(values | {"root": root})
-    except ValidationError as error:
-        faults = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise ConfigError(f"{path if path.exists() else 'settings'}: {'; '.join(faults)}") from error
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from error
-    if not isinstance(loaded, dict):
-        raise ConfigError(f"{path} must be a map of settings")
-    values: dict[str, Any] = loaded
-    return values
-
-
-def _put(values: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
-    for key in keys[:-1]:
-        section = values.setdefault(key, {})
-        if not isinstance(section, dict):
-            raise ConfigError(f"{CONFIG_FILE}: {key} must be a map")
-        values = section
-    values[keys[-1]] = value

@@ -26,12 +26,15 @@ from fireswarm.clocks import ServerClock
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
 from fireswarm.firelite.errors import DataFileInUse, FireliteError
 from fireswarm.kit import Kit
+from fireswarm.llm.ledger import StoreLedger
 from fireswarm.mailbox import HandoffPolicy, Mailbox
 from fireswarm.memory import Memory
-from fireswarm.ports import Clock, Store
+from fireswarm.ports import ChatModel, Clock, Store
 from fireswarm.rolecards import RoleCard, load_roles
 from fireswarm.settings import Settings
+from fireswarm.skills.cache import default_cache
 from fireswarm.skills.catalog import Catalog, load_catalog
+from fireswarm.skills.discovery import places
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
@@ -47,7 +50,7 @@ INDEXES_FILE = "firestore.indexes.json"
 def packaged(name: str) -> Path:
     """A data folder or file as the package ships it, or as it lies in the repository."""
     shipped = Path(str(resources.files("fireswarm"))) / "_data" / name
-    return shipped if shipped.exists() else Path(__file__).resolve().parents[2] / name
+    return shipped if shipped.exists() else Path(__file__).resolve().parents[3] / name
 
 
 def data_path(settings: Settings, name: str) -> Path:
@@ -64,13 +67,17 @@ def new_agent_id(role: str) -> str:
 def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
     """Read role cards, skills and the handoff policy; ConfigError names file and key."""
     roles = load_roles(data_path(settings, "roles"))
-    catalog = load_catalog(dict.fromkeys([settings.path("skills"), packaged("skills")]))
+    folders = places((), settings.path("."), Path.home(), packaged("skills"))
+    catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
     return roles, catalog, policy
 
 
-def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None = None) -> Kit:
-    """Put the kit together over an open store."""
+def make_kit(
+    settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, model: ChatModel | None = None
+) -> Kit:
+    """Put the kit together over an open store. *model* stands in for the one the settings name."""
+    from fireswarm.app.minds import PROTOCOL_FILE, make_mind, prompt_file
     from fireswarm.stores.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -81,6 +88,9 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
         message_ttl_seconds=policy.retention_days * 86_400,
     )
     root = settings.store.blobs
+    ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
+    asks = settings.worker.think == "auto"
+    mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, model=model, asks=asks)
     return Kit(
         settings=settings,
         store=store,
@@ -93,6 +103,9 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
         catalog=catalog,
         workdir=settings.path(".fireswarm/work"),
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
+        mind=mind,
+        protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
+        also=ledger.writes,
     )
 
 

@@ -1,0 +1,204 @@
+"""Run the stand-alone agent: one task from the command line to its conclusion, written to ``runs/<run_id>/``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from os import _exit as leave_at_once  # pyright: ignore[reportPrivateUsage] - os._exit is public
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, make_mind, prompt_file, redactor_for
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.event import EventRecord, EventType
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult
+from fireswarm.errors import SkillFailed
+from fireswarm.llm.ledger import FileLedger
+from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
+from fireswarm.mind.tools import described, reading_tools
+from fireswarm.ports import ChatModel
+from fireswarm.runlog import RunLog, new_run_id
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.catalog import Catalog, Skill
+from fireswarm.skills.execute import run_skill
+
+WORKDIR_URI = "workdir:"
+INTERRUPTED = 130
+"""Exit code after SIGINT or SIGTERM, as shells count it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Who sees a run while it happens, and who answers its questions."""
+
+    on_event: Callable[[EventRecord], None] | None = None
+    on_words: Callable[[str], None] | None = None
+    ask: Callable[[Question], Awaitable[str | None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """One task for the stand-alone agent. ``material`` is what earlier tasks of a chat left."""
+
+    task: str
+    skill: str | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    material: str = ""
+    session: str = "default"
+    dry_run: bool = False
+
+
+def agent_system(root: Path, cwd: Path) -> str:
+    """The stand-alone agent's system text: roles/AGENT.md, the protocol, and the tools there are."""
+    roles = root / "roles"
+    texts = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), described(reading_tools(cwd)))
+    return "\n\n".join(texts)
+
+
+async def run_agent(
+    settings: AgentSettings,
+    catalog: Catalog,
+    given: AgentTask,
+    root: Path,
+    watching: Watching | None = None,
+    *,
+    model: ChatModel | None = None,
+) -> tuple[Conclusion, RunLog]:
+    """Carry out one task. Ends in order after SIGINT and SIGTERM: children gone, log flushed, a last event."""
+    watching = watching or Watching()
+    clock = ServerClock()
+    run_id = new_run_id(clock.now())
+    runs = root / settings.logging.jsonl_dir
+    log = RunLog(
+        runs / run_id,
+        run_id,
+        clock,
+        redactor_for(settings),
+        debug=settings.logging.debug_llm_bodies,
+        on_event=watching.on_event,
+        on_words=watching.on_words,
+    )
+    ledger = FileLedger(runs / "spend.jsonl", clock, given.session, run_id)
+    try:
+        mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
+        assignment = _assignment(given, mind, log, root, watching)
+        return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+    finally:
+        log.close()
+
+
+def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching) -> Assignment:
+    cwd = Path.cwd()
+    skills = SkillRunner(given, log, cwd, mind.settings.runtime.timeout_seconds)
+    return Assignment(
+        task=given.task,
+        system=agent_system(root, cwd),
+        cwd=cwd,
+        context=given.context,
+        material=given.material,
+        named=given.skill,
+        ask=watching.ask,
+        run_skill=skills.run,
+        tools=reading_tools(cwd),
+        dry_run=given.dry_run,
+    )
+
+
+@dataclass(slots=True)
+class SkillRunner:
+    """Runs skills that have code; what one leaves is given to the next."""
+
+    given: AgentTask
+    log: RunLog
+    cwd: Path
+    timeout_seconds: float
+    made: list[Artifact] = field(default_factory=list)
+
+    async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* on *given*; without a ``path`` it works on the current folder."""
+        workdir = self.log.folder / "artifacts" / skill.name
+        workdir.mkdir(parents=True, exist_ok=True)
+        request = SkillRequest(
+            task_id=self.log.run_id,
+            session_hash=self.given.session,
+            objective=self.given.task,
+            role="agent",
+            context={"path": str(self.cwd), **self.given.context, **given},
+            artifacts=tuple(self.made),
+            workdir=workdir.resolve(),
+            now=ServerClock().now(),
+        )
+        try:
+            with anyio.fail_after(self.timeout_seconds):
+                result = await run_skill(skill, request)
+        except TimeoutError as error:
+            raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+        result = result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
+        self.made += result.artifacts
+        return result
+
+
+def _placed(artifact: Artifact, workdir: Path) -> Artifact:
+    if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
+        return artifact
+    path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
+    return artifact.model_copy(update={"uri": path.as_uri()})
+
+
+async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grace_seconds: float) -> Conclusion:
+    """Think until there is a conclusion or a signal; the second signal, or the end of the grace, ends the process."""
+    stop = _Stop(log, grace_seconds)
+    try:
+        async with anyio.create_task_group() as tasks:
+            # Elsewhere Ctrl+C arrives as KeyboardInterrupt, which cancels just as well.
+            if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+                tasks.start_soon(stop.listen)
+            with stop.scope:
+                stop.conclusion = await think(mind, assignment, log)
+            tasks.cancel_scope.cancel()
+    except BaseException as error:
+        log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": type(error).__name__})
+        raise
+    finally:
+        stop.over()
+    if stop.conclusion is not None:
+        return stop.conclusion
+    message = f"stopped by {stop.signal_name}"
+    log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": message})
+    return Conclusion(Ending.FAILED, "interrupted", message)
+
+
+@dataclass(slots=True)
+class _Stop:
+    """Listens for SIGINT and SIGTERM, and cancels the run's scope."""
+
+    log: RunLog
+    grace_seconds: float
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    conclusion: Conclusion | None = None
+    signal_name: str = ""
+    _watchdog: threading.Timer | None = None
+
+    async def listen(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                if self.signal_name:
+                    leave_at_once(INTERRUPTED)
+                self.signal_name = signal.Signals(number).name
+                self.log.event(EventType.SIGNAL_RECEIVED, {"signal": self.signal_name})
+                self.log.event(EventType.GRACEFUL_SHUTDOWN_STARTED, {"grace_seconds": self.grace_seconds})
+                self._watchdog = threading.Timer(self.grace_seconds, leave_at_once, (INTERRUPTED,))
+                self._watchdog.daemon = True
+                self._watchdog.start()
+                self.scope.cancel()
+
+    def over(self) -> None:
+        """The run has ended in time."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()

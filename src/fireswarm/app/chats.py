@@ -1,0 +1,61 @@
+"""A conversation with the stand-alone agent: what was asked and answered, kept between tasks and between starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fireswarm.errors import InvalidInput
+from fireswarm.mind import Conclusion
+
+REMEMBERED_TURNS = 20
+REMEMBERED_CHARS = 8_000
+"""Of earlier tasks in a prompt; the newest count first."""
+
+NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+
+
+@dataclass(slots=True)
+class Chat:
+    """One conversation, a line a task in ``<folder>/<name>.jsonl``."""
+
+    path: Path
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Chat:
+        """Take up a conversation, or begin one."""
+        if not NAME.match(name):
+            raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
+        path = folder / f"{name}.jsonl"
+        turns: list[dict[str, Any]] = []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            try:
+                turns.append(json.loads(line))
+            except ValueError:
+                continue  # a line cut off by a crash
+        return cls(path, turns)
+
+    def add(self, task: str, conclusion: Conclusion) -> None:
+        """Remember a task and how it ended."""
+        artifacts = [item.uri for output in conclusion.outputs for item in output.artifacts if item.uri]
+        turn = {"task": task, "ending": conclusion.ending.value, "answer": conclusion.answer, "artifacts": artifacts}
+        self.turns.append(turn)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(turn, ensure_ascii=False) + "\n")
+
+    def material(self) -> str:
+        """What the agent is told of earlier tasks: the newest whole, older ones as far as there is room."""
+        told: list[str] = []
+        room = REMEMBERED_CHARS
+        for turn in reversed(self.turns[-REMEMBERED_TURNS:]):
+            text = json.dumps(turn, ensure_ascii=False)
+            if len(text) > room:
+                break
+            room -= len(text)
+            told.insert(0, text)
+        return "\n".join(["# Earlier in this conversation", *told]) if told else ""

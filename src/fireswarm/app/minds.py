@@ -1,0 +1,147 @@
+"""Put a mind together: a model's adapter, and what its calls pass through. SDKs are imported when one is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fireswarm.app import packaged
+from fireswarm.errors import ConfigError, MissingApiKey
+from fireswarm.llm.client import ModelClient
+from fireswarm.llm.limiter import FirestoreLimits, Limiter
+from fireswarm.llm.meter import Ledger, Meter
+from fireswarm.llm.retry import RetryPolicy
+from fireswarm.llm.scripted import ScriptedModel, load_script
+from fireswarm.mind.loop import Mind
+from fireswarm.mind.shell import Shell
+from fireswarm.ports import ChatModel, Clock, Store
+from fireswarm.redaction import SECRET_NAME, Redactor, secret_values
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.cache import default_cache
+from fireswarm.skills.catalog import Catalog, load_catalog
+from fireswarm.skills.discovery import DiscoveryLimits, places
+from fireswarm.skills.router import Router
+
+PROTOCOL_FILE = "PROTOCOL.md"
+AGENT_FILE = "AGENT.md"
+
+
+def redactor_for(settings: AgentSettings, environment: Mapping[str, str] | None = None) -> Redactor:
+    """Knows the values of every variable that holds a credential."""
+    named = (settings.model.providers.anthropic.api_key_env, settings.model.providers.gemini.api_key_env)
+    return Redactor(secret_values(os.environ if environment is None else environment, named))
+
+
+def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
+    """The chosen provider's key; MissingApiKey says which variable to set."""
+    name = settings.model.chosen.api_key_env
+    if not name:
+        raise ConfigError(f"model.providers.{settings.model.provider}.api_key_env must name a variable")
+    key = environment.get(name, "").strip()
+    if not key:
+        raise MissingApiKey(
+            f"{name} is not set, and {settings.model.provider} needs it: export {name}=your_key, or choose another "
+            "provider with --provider or model.provider"
+        )
+    return key
+
+
+def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str]) -> ChatModel:
+    """The adapter that the settings ask for; MissingApiKey or ConfigError when it cannot be made."""
+    model = settings.model
+    if model.provider == "scripted":
+        if not model.script:
+            raise ConfigError("model.provider is scripted: model.script must name a .json file or FILE.py:FUNCTION")
+        return ScriptedModel(load_script(model.script, root), model.model_name)
+    key = key_for(settings, environment)
+    options = model.chosen.options
+    if model.provider == "anthropic":
+        from fireswarm.llm.anthropic import AnthropicModel as Adapter
+    else:
+        from fireswarm.llm.gemini import GeminiModel as Adapter
+    return Adapter(
+        model.model_name,
+        key,
+        base_url=model.chosen.base_url,
+        timeout_seconds=model.request_timeout_seconds,
+        options=options,
+    )
+
+
+def make_mind(
+    settings: AgentSettings,
+    catalog: Catalog,
+    clock: Clock,
+    root: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    store: Store | None = None,
+    ledger: Ledger | None = None,
+    model: ChatModel | None = None,
+    asks: bool = True,
+) -> Mind:
+    """Put a mind together. Without a key it has no client, and says why; with ``asks`` False no model is made at all.
+
+    With a *store*, the provider's limits hold for all processes on it.
+    """
+    env = os.environ if environment is None else environment
+    redact = redactor_for(settings, env)
+    client, no_model = None, "no model was asked for"
+    if asks:
+        try:
+            model = model or make_model(settings, root, env)
+            client = _client(settings, model, clock, redact, store, ledger)
+        except MissingApiKey as error:
+            no_model = str(error)
+    runtime = settings.runtime
+    shell = Shell.of(
+        runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, without_secrets(settings, env)
+    )
+    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model)
+
+
+def _client(
+    settings: AgentSettings,
+    model: ChatModel,
+    clock: Clock,
+    redact: Redactor,
+    store: Store | None,
+    ledger: Ledger | None,
+) -> ModelClient:
+    chosen, runtime = settings.model.chosen, settings.runtime
+    limits = (chosen.requests_per_minute, chosen.tokens_per_minute)
+    shared = FirestoreLimits(store, clock, model.provider, *limits) if store is not None else None
+    return ModelClient(
+        model,
+        settings.model,
+        clock,
+        Limiter(clock, *limits, shared),
+        Meter(settings.budget, model.name),
+        RetryPolicy(runtime.max_llm_retries, runtime.retry_base_delay_seconds, runtime.retry_max_delay_seconds),
+        redact,
+        ledger,
+        settings.logging.debug_llm_bodies,
+    )
+
+
+def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of commands: without API keys and whatever else is named like a credential."""
+    providers = settings.model.providers
+    named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
+    return {name: value for name, value in environment.items() if name not in named and not SECRET_NAME.search(name)}
+
+
+def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
+    """The skills of the stand-alone agent: the nearest folder first, the packaged ones last."""
+    skills = settings.skills
+    folders = places([*given] or [*skills.dirs], root, home, packaged("skills"))
+    limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
+    return load_catalog(folders, limits=limits, cache=default_cache(folders))
+
+
+def prompt_file(roles: Path, name: str) -> str:
+    """A prompt of ``roles/`` that is no role: PROTOCOL.md or AGENT.md, one's own or the packaged."""
+    own = roles / name
+    path = own if own.is_file() else packaged("roles") / name
+    return path.read_text(encoding="utf-8").strip()

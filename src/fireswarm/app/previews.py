@@ -1,0 +1,46 @@
+"""The exact request that would go out, without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fireswarm.app.agent import AgentTask
+from fireswarm.contracts.event import EventType
+from fireswarm.llm.client import SCHEMA
+from fireswarm.llm.prompt import Conversation
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.briefing import Briefing
+from fireswarm.ports import ChatModel
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.catalog import Catalog
+from fireswarm.skills.router import Router
+
+
+class _Unheard:
+    """Takes no notes."""
+
+    run_id = "preview"
+
+    def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
+    def words(self, text: str) -> None: ...
+    def spent(self, usage: Mapping[str, Any]) -> None: ...
+    def body(self, name: str, content: str) -> None: ...
+    async def step(self, name: str, run: Any, *, idempotent: bool) -> dict[str, Any]:
+        raise AssertionError("a preview has no steps")
+
+
+def first_request(
+    settings: AgentSettings, catalog: Catalog, task: AgentTask, system: str, cwd: Path, model: ChatModel
+) -> dict[str, Any]:
+    """The first request of a run as its provider's adapter would send it."""
+    assignment = Assignment(
+        task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
+    )
+    briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, _Unheard())
+    briefing.prefilter()
+    talk = Conversation(system)
+    talk.say(*briefing.opening())
+    native = settings.model.structured_output_mode != "json_only"
+    return model.preview(talk.request(settings.model.max_tokens, SCHEMA, native=native))

@@ -1,0 +1,23 @@
+"""How an error reaches a person: one line on standard error, exit code 1. Imports nothing that costs time."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator
+
+from fireswarm.errors import FireswarmError
+
+
+@contextlib.contextmanager
+def reported(*more: type[Exception]) -> Generator[None]:
+    """Turn a known error, or one in a group, into a message and an exit code."""
+    try:
+        yield
+    except* (FireswarmError, *more) as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+        sys.stderr.write(f"{red}error ({getattr(error, 'code', 'error')}): {error}{plain}\n")
+        sys.exit(1)

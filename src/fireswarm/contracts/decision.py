@@ -1,0 +1,116 @@
+"""What a model decides in one turn, what came of it, and how the prompt's tokens were shared out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from fireswarm.contracts.base import Contract, JsonObject
+
+
+class ActionType(StrEnum):
+    """What a model can ask for. The first four are the seed's; ``call_tool`` calls a tool of the engine."""
+
+    CALL_SKILL = "call_skill"
+    RUN_COMMAND = "run_command"
+    ASK_USER = "ask_user"
+    FINISH = "finish"
+    CALL_TOOL = "call_tool"
+
+
+class ActionStep(Contract):
+    """One action; which keys of ``params`` count depends on ``type``.
+
+    ``call_skill``: ``skill``, ``input`` (JSON text). ``run_command``: ``command``. ``call_tool``: ``tool``,
+    ``input`` (JSON text). ``ask_user``: ``name``, ``question``. ``finish``: ``answer``, ``result`` (JSON text).
+    """
+
+    type: ActionType
+    params: JsonObject = Field(default_factory=dict)
+    expected_output: str = ""
+
+
+class ModelDecision(Contract):
+    """One turn's decision: the skill that leads, why, what else has to be disclosed, and the actions in order."""
+
+    selected_skill: str = ""
+    reasoning_summary: str = ""
+    required_disclosure_paths: tuple[str, ...] = Field(default=(), max_length=20)
+    planned_actions: tuple[ActionStep, ...] = Field(default=(), max_length=20)
+
+
+class StepStatus(StrEnum):
+    """How a step ended. ``refused`` was never started: a constraint or allowed-tools forbids it."""
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+
+
+class StepExecutionResult(Contract):
+    """What the model and the journal are told of a step: bounded, sanitised, without secrets."""
+
+    step_id: str
+    exit_code: int = 0
+    stdout_summary: str = ""
+    stderr_summary: str = ""
+    retry_count: int = 0
+    status: StepStatus = StepStatus.OK
+
+
+class TokenBudget(Contract):
+    """How one prompt's tokens were shared out; ``components`` in their fixed order, ``trimmed`` what was cut."""
+
+    max_context_tokens: int
+    response_headroom_tokens: int
+    allocated_prompt_tokens: int
+    allocated_disclosure_tokens: int
+    components: dict[str, int] = Field(default_factory=dict)
+    trimmed: tuple[str, ...] = ()
+    counted_by: str = "estimate"
+
+
+_TEXT = {"type": "string"}
+_PARAMS: dict[str, str] = {
+    "skill": "call_skill: name of the skill to run or to go on with",
+    "tool": "call_tool: name of the tool",
+    "input": "call_skill, call_tool: the input as JSON text",
+    "command": "run_command: one shell command",
+    "name": "ask_user: short identifier of what is missing",
+    "question": "ask_user: the question",
+    "answer": "finish: the answer for whoever gave the task",
+    "result": "finish: the structured result as JSON text, where the role asks for one",
+}
+
+
+def decision_schema() -> dict[str, Any]:
+    """The JSON Schema of a decision in the subset that both providers take: closed objects, no references."""
+    params = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: _TEXT | {"description": text} for name, text in _PARAMS.items()},
+    }
+    action = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["type", "params", "expected_output"],
+        "properties": {
+            "type": {"type": "string", "enum": [kind.value for kind in ActionType]},
+            "params": params,
+            "expected_output": _TEXT,
+        },
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["selected_skill", "reasoning_summary", "required_disclosure_paths", "planned_actions"],
+        "properties": {
+            "selected_skill": _TEXT,
+            "reasoning_summary": _TEXT,
+            "required_disclosure_paths": {"type": "array", "items": _TEXT},
+            "planned_actions": {"type": "array", "items": action},
+        },
+    }

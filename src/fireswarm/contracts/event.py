@@ -1,0 +1,46 @@
+"""The events of a skill-native run, and the record that a line of ``events.jsonl`` holds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from fireswarm.contracts.base import JsonObject, Stored, Timestamp
+
+
+class EventType(StrEnum):
+    """The event types of a run, in the order in which a run meets them."""
+
+    RUN_STARTED = "run_started"
+    SKILL_CATALOG_LOADED = "skill_catalog_loaded"
+    SKILL_PREFILTER_COMPLETED = "skill_prefilter_completed"
+    SKILL_DISCLOSURE_LOADED = "skill_disclosure_loaded"
+    PROMPT_BUDGET_COMPUTED = "prompt_budget_computed"
+    PROMPT_COMPOSED = "prompt_composed"
+    LLM_REQUEST_SENT = "llm_request_sent"
+    LLM_RETRY_SCHEDULED = "llm_retry_scheduled"
+    LLM_RESPONSE_RECEIVED = "llm_response_received"
+    LLM_REQUEST_FAILED = "llm_request_failed"
+    LLM_DECISION_DECODED = "llm_decision_decoded"
+    SKILL_INVOCATION_STARTED = "skill_invocation_started"
+    SKILL_STEP_EXECUTED = "skill_step_executed"
+    STEP_RETRY_SCHEDULED = "step_retry_scheduled"
+    SKILL_INVOCATION_FINISHED = "skill_invocation_finished"
+    SIGNAL_RECEIVED = "signal_received"
+    GRACEFUL_SHUTDOWN_STARTED = "graceful_shutdown_started"
+    RUN_FINISHED = "run_finished"
+    RUN_FAILED = "run_failed"
+
+
+class EventRecord(Stored):
+    """One event. ``span_id`` counts the turn it belongs to; ``redaction_mode`` is ``redacted`` or ``debug``.
+
+    Secrets are removed in both modes; ``debug`` keeps the bodies of requests and responses beside the log.
+    """
+
+    run_id: str
+    trace_id: str
+    span_id: str
+    timestamp: Timestamp
+    event_type: EventType
+    payload: JsonObject = {}
+    redaction_mode: str = "redacted"

@@ -1,0 +1,1 @@
+"""Models: the providers' adapters, and what every call passes through: budget, limiter, retry, decoding, meter."""

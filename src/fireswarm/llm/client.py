@@ -1,0 +1,268 @@
+"""One decision from a model: budget, limiter, retries, decoding, and one repair. Every step of it an event.
+
+The answer of each real call is a journaled step: after a crash it is taken from the journal, and neither
+asked for nor paid for again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.decision import ModelDecision, decision_schema
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
+from fireswarm.errors import DecisionInvalid, ModelError, ModelRejected, ModelUnavailable
+from fireswarm.llm.decode import Undecodable, decode, repair_request
+from fireswarm.llm.limiter import Limiter
+from fireswarm.llm.meter import Ledger, Meter, Spend
+from fireswarm.llm.prompt import COUNT_FROM, Component, Conversation, Part
+from fireswarm.llm.retry import RetryPolicy
+from fireswarm.ports import ChatModel, Clock, Recorder
+from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import ModelSettings
+
+OVERLOADED = frozenset({429, 529})
+"""Statuses after which the whole fleet waits, not only this call."""
+
+SCHEMA = decision_schema()
+SCHEMA_TEXT = json.dumps(SCHEMA, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClient:
+    """A model and what every call to it passes through; shared by all runs of a process."""
+
+    model: ChatModel
+    settings: ModelSettings
+    clock: Clock
+    limiter: Limiter
+    meter: Meter
+    retry: RetryPolicy = RetryPolicy()
+    redact: Redactor = Redactor()
+    ledger: Ledger | None = None
+    debug_bodies: bool = False
+    chance: random.Random = field(default_factory=random.Random)
+
+    @property
+    def native_first(self) -> bool:
+        """True when the provider itself is to hold the answer to the schema."""
+        return self.model.knows_schema and self.settings.structured_output_mode != "json_only"
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens an answer may have."""
+        return min(self.settings.max_tokens, max(self.settings.response_headroom_tokens, 256))
+
+
+@dataclass(slots=True)
+class Asking:
+    """The calls of one run: what it has used, and how it asks."""
+
+    client: ModelClient
+    recorder: Recorder
+    conversation: Conversation
+    on_words: Callable[[str], None] | None = None
+    spent: Spend = field(default_factory=Spend)
+    usage: list[TokenUsage] = field(default_factory=list)
+    native: bool | None = None
+
+    async def compose(self, turn: int) -> None:
+        """Fit the prompt into its budget and say how it is shared out."""
+        client, talk = self.client, self.conversation
+        if talk.tokens > prompt_limit(client.settings) * COUNT_FROM and talk.counted_by == "estimate":
+            await self._count()
+        announce(talk, client.settings, self.recorder, turn)
+
+    async def ask(self, turn: int, attempt: int) -> ChatResponse:
+        """Ask for this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
+        answer = await self._answer(f"llm:{turn}.{attempt}", turn)
+        self.conversation.answered(answer.text)
+        self.conversation.counted(answer.usage.prompt_tokens, answer.usage.output_tokens)
+        return answer
+
+    def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
+        """The decision in *answer*; None when the model was asked to repair it. DecisionInvalid when that is over."""
+        if answer.stop is StopReason.REFUSAL:
+            raise DecisionInvalid(f"{self.client.model.name} refused to answer: {answer.text[:300] or 'no reason'}")
+        try:
+            decision = decode(answer.text)
+        except Undecodable as error:
+            fault = _with_reason(str(error), answer.stop)
+            self._decoded(turn, attempt, fault=fault)
+            if attempt or self.client.settings.structured_output_mode == "native_only":
+                name = self.client.model.name
+                raise DecisionInvalid(f"no decision could be decoded from {name}: {fault}") from error
+            self.conversation.say(Part(Component.STATE, repair_request(fault, SCHEMA), "a repair"))
+            return None
+        self._decoded(turn, attempt, decision)
+        return decision
+
+    async def _answer(self, step: str, turn: int) -> ChatResponse:
+        async def call() -> dict[str, Any]:
+            response = await self._call(step, turn)
+            usd = self.client.meter.cost(response.usage)
+            return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd}
+
+        stored = await self.recorder.step(step, call, idempotent=True)
+        usd = stored.pop("usd", None)
+        response = ChatResponse.model_validate(stored)
+        self.spent.add(Spend.of_call(response.usage.total_tokens, usd))
+        self.usage.append(response.usage)
+        return response
+
+    async def _call(self, step: str, turn: int) -> ChatResponse:
+        """Ask until there is an answer, or it makes no sense to go on."""
+        client = self.client
+        native = client.native_first if self.native is None else self.native
+        await client.meter.check(self.conversation.tokens, self.spent, client.ledger)
+        attempt = 0
+        while True:
+            attempt += 1
+            request = self._request(native)
+            await client.limiter.admit(self.conversation.tokens + request.max_tokens)
+            try:
+                response = await self._once(step, turn, attempt, request)
+            except ModelUnavailable as error:
+                await self._pause(turn, attempt, error)
+            except ModelRejected as error:
+                self._failed(turn, attempt, error)
+                if not self._can_do_without_schema(error, native):
+                    raise
+                native = self.native = False
+            else:
+                await self._count_money(response)
+                return response
+
+    async def _count_money(self, response: ChatResponse) -> None:
+        """Once for each real call: what is replayed from the journal never comes here."""
+        client, usage = self.client, response.usage
+        spend = Spend.of_call(usage.total_tokens, client.meter.cost(usage))
+        names = {"provider": client.model.provider, "model": client.model.name}
+        self.recorder.spent({**spend.fields(), **usage.model_dump(), **names})
+        if client.ledger is not None:
+            await client.ledger.add(spend)
+
+    async def _once(self, step: str, turn: int, attempt: int, request: ChatRequest) -> ChatResponse:
+        client = self.client
+        meta: dict[str, Any] = {"provider": client.model.provider, "model": client.model.name, "attempt": attempt}
+        self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native})
+        if client.debug_bodies:
+            self.recorder.body(f"{step}.{attempt}.request.json", _body_of(request))
+        began = time.perf_counter()
+        response = await client.model.complete(request, self.on_words if client.settings.stream else None)
+        response = response.model_copy(update={"text": client.redact.clean(response.text)})
+        if client.debug_bodies:
+            self.recorder.body(f"{step}.{attempt}.response.json", response.model_dump_json(indent=2))
+        done = LlmRequestMeta(
+            **meta,
+            latency_ms=round((time.perf_counter() - began) * 1_000, 1),
+            input_tokens=response.usage.prompt_tokens,
+            output_tokens=response.usage.output_tokens,
+        )
+        self.recorder.event(
+            EventType.LLM_RESPONSE_RECEIVED,
+            {
+                "turn": turn,
+                **done.model_dump(mode="json"),
+                "cached_tokens": response.usage.cached_tokens,
+                "thinking_tokens": response.usage.thinking_tokens,
+                "usd": client.meter.cost(response.usage),
+                "stop": response.stop.value,
+                "chars": len(response.text),
+            },
+        )
+        return response
+
+    async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
+        client = self.client
+        pause = client.retry.pause(attempt, error, client.chance)
+        self._failed(turn, attempt, error)
+        if error.status in OVERLOADED:
+            await client.limiter.refused(pause if pause is not None else error.retry_after or 0.0)
+        if pause is None:
+            raise error
+        self.recorder.event(
+            EventType.LLM_RETRY_SCHEDULED, {"turn": turn, "attempt": attempt + 1, "pause_seconds": round(pause, 3)}
+        )
+        if error.status not in OVERLOADED:  # the limiter itself waits after a refusal
+            await client.clock.sleep(pause)
+
+    def _failed(self, turn: int, attempt: int, error: ModelError) -> None:
+        self.recorder.event(
+            EventType.LLM_REQUEST_FAILED,
+            {
+                "turn": turn,
+                "provider": self.client.model.provider,
+                "model": self.client.model.name,
+                "attempt": attempt,
+                "status": getattr(error, "status", 0),
+                "retryable": error.retryable,
+                "error": self.client.redact.clean(str(error)),
+            },
+        )
+
+    def _can_do_without_schema(self, error: ModelRejected, native: bool) -> bool:
+        """A model that does not know structured output says 400: then the schema goes into the prompt."""
+        mode = self.client.settings.structured_output_mode
+        return native and error.status == 400 and mode == "native_with_json_fallback"
+
+    def _request(self, native: bool) -> ChatRequest:
+        request = self.conversation.request(self.client.max_tokens, SCHEMA, native=native)
+        if native:
+            return request
+        system = f"{request.system}\n\nThe JSON Schema of a decision:\n{SCHEMA_TEXT}"
+        return ChatRequest(system, request.messages, request.max_tokens, SCHEMA, native=False)
+
+    def _decoded(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
+        found: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
+        if decision is None:
+            found["fault"] = fault
+        else:
+            found |= {
+                "selected_skill": decision.selected_skill,
+                "reasoning_summary": decision.reasoning_summary,
+                "required_disclosure_paths": list(decision.required_disclosure_paths),
+                "actions": [action.type.value for action in decision.planned_actions],
+            }
+        self.recorder.event(EventType.LLM_DECISION_DECODED, found)
+
+    async def _count(self) -> None:
+        """Let the provider count a prompt that is near its limit. No answer leaves the estimate."""
+        native = self.client.native_first if self.native is None else self.native
+        try:
+            counted = await self.client.model.count_tokens(self._request(native))
+        except ModelError:
+            return
+        if counted is not None:
+            self.conversation.counted(counted, 0)
+            self.conversation.counted_by = "provider"
+
+
+def prompt_limit(settings: ModelSettings) -> int:
+    """Tokens a prompt may have."""
+    return settings.max_context_tokens - settings.response_headroom_tokens
+
+
+def announce(talk: Conversation, settings: ModelSettings, recorder: Recorder, turn: int) -> None:
+    """Trim the prompt to its budget, and say how it is shared out. BudgetExceeded when it cannot be made to fit."""
+    trimmed = talk.fit(prompt_limit(settings))
+    budget = talk.budget(settings.max_context_tokens, settings.response_headroom_tokens, trimmed)
+    recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
+    recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})
+
+
+def _with_reason(fault: str, stop: StopReason) -> str:
+    if stop is StopReason.MAX_TOKENS:
+        return f"the answer was cut at the token limit (raise model.max_tokens, or answer shorter): {fault}"
+    return fault
+
+
+def _body_of(request: ChatRequest) -> str:
+    messages = [{"role": message.role, "text": message.text} for message in request.messages]
+    body = {"system": request.system, "messages": messages, "max_tokens": request.max_tokens, "native": request.native}
+    return json.dumps(body, indent=2, ensure_ascii=False)

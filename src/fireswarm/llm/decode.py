@@ -1,0 +1,81 @@
+"""From a model's text to a decision. Pure.
+
+Native structured output is already JSON that fits the schema. Otherwise strict JSON is looked for: the whole
+text, or the one object in it (a fence or a sentence around it is forgiven, a second object is not).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from fireswarm.contracts.decision import ActionType, ModelDecision
+from fireswarm.contracts.documents import explain
+
+REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
+    ActionType.CALL_SKILL: ("skill",),
+    ActionType.RUN_COMMAND: ("command",),
+    ActionType.ASK_USER: ("question",),
+    ActionType.FINISH: (),
+    ActionType.CALL_TOOL: ("tool",),
+}
+
+
+class Undecodable(ValueError):
+    """The text is no decision; the message says why in words that a model can act on."""
+
+
+def decode(text: str) -> ModelDecision:
+    """Return the decision in *text*; Undecodable says what is wrong with it."""
+    value = _object_in(text)
+    try:
+        decision = ModelDecision.model_validate(value)
+    except ValidationError as error:
+        raise Undecodable(f"the JSON does not fit the schema: {explain(error)}") from error
+    for number, action in enumerate(decision.planned_actions):
+        missing = [name for name in REQUIRED_PARAMS[action.type] if not str(action.params.get(name) or "").strip()]
+        if missing:
+            raise Undecodable(f"planned_actions.{number}: {action.type.value} needs params.{', params.'.join(missing)}")
+    return decision
+
+
+def json_params(text: Any) -> dict[str, Any]:
+    """The object in a parameter that carries JSON text; Undecodable when it is none. Empty text is ``{}``."""
+    if isinstance(text, dict):
+        return cast("dict[str, Any]", text)
+    if text is None or not str(text).strip():
+        return {}
+    try:
+        value = json.loads(str(text))
+    except ValueError as error:
+        raise Undecodable(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Undecodable("it must be a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    stripped = text.strip().removeprefix("\ufeff")
+    if not stripped:
+        raise Undecodable("the answer is empty; answer with one JSON object")
+    start = stripped.find("{")
+    if start < 0:
+        raise Undecodable("the answer holds no JSON object")
+    try:
+        value, end = json.JSONDecoder().raw_decode(stripped, start)
+    except (ValueError, RecursionError) as error:
+        raise Undecodable(f"the answer is not valid JSON: {error}") from error
+    if "{" in stripped[end:]:
+        raise Undecodable("the answer holds more than one JSON object; answer with exactly one")
+    return value
+
+
+def repair_request(fault: str, schema: dict[str, Any]) -> str:
+    """What a model is told after an answer that could not be decoded."""
+    return (
+        f"Your last answer could not be used: {fault}\n"
+        "Answer again with exactly one JSON object, no fence and no other words, that fits this schema:\n"
+        f"{json.dumps(schema, separators=(',', ':'))}"
+    )

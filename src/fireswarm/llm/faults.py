@@ -1,0 +1,71 @@
+"""A provider's faults in our own words. Shared by the adapters; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
+
+TRANSIENT = frozenset({408, 409, 429, 529})
+"""Beside every 5xx: what may succeed when it is sent again."""
+
+MAX_RETRY_AFTER_SECONDS = 3_600.0
+
+
+def from_status(provider: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> ModelError:
+    """Return the error for an HTTP status, with what to do about it."""
+    said = f"{provider} answered {status}: {message.strip()[:500] or 'no message'}"
+    if status in TRANSIENT or status >= 500:
+        return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
+    hint = {
+        400: "the request is not valid for this model: look at model.name and the provider's options",
+        401: "the API key is not valid: check the variable named by api_key_env",
+        402: "the account cannot be billed: check it at the provider",
+        403: "the API key may not use this model",
+        404: "there is no such model or address: check model.name and base_url",
+        413: "the request is too large: lower model.max_context_tokens",
+    }.get(status, "the same request will be refused again")
+    return ModelRejected(f"{said} ({hint})", status=status)
+
+
+def unreachable(provider: str, error: Exception) -> ModelUnavailable:
+    """Return the error for a connection that failed, broke or timed out."""
+    told = str(error) or type(error).__name__
+    return ModelUnavailable(f"{provider} could not be reached, or its answer broke off: {told[:300]}")
+
+
+def cut_short(provider: str) -> ModelUnavailable:
+    """Return the error for a stream that ended before its answer did."""
+    return ModelUnavailable(f"{provider}: the answer broke off before its end")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return _bounded(milliseconds / 1_000)
+    given = headers.get("retry-after")
+    seconds = _number(given)
+    if seconds is not None:
+        return _bounded(seconds)
+    if not given:
+        return None
+    try:
+        when = parsedate_to_datetime(given)
+    except ValueError:
+        return None
+    return _bounded((when - datetime.now(UTC)).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        return None
+    return number if number is None or number == number else None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(0.0, seconds), MAX_RETRY_AFTER_SECONDS)

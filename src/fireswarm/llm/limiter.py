@@ -1,0 +1,215 @@
+"""One limiter for a provider: a process never asks faster than allowed, nor a fleet after one of it was refused.
+
+Within a process, requests and tokens a minute are buckets that refill steadily. Across processes, one
+document for each provider holds the minute's use and until when everybody pauses. Processes take
+their share in blocks, so that forty roles need a few writes a minute, not one a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from fireswarm.contracts.documents import MEMORY
+from fireswarm.errors import Conflict
+from fireswarm.ports import Clock, Create, Merge, Store, Update
+
+MINUTE = 60.0
+
+BLOCKS_A_MINUTE = 20
+"""A process takes this part of a minute's allowance at once: fewer writes, and at most this much unused."""
+
+FRESH_SECONDS = 5.0
+"""How old the shared pause may be when a call is admitted: one read in this time, and only while calling."""
+
+SHARED_TTL = timedelta(days=1)
+
+
+class Shared(Protocol):
+    """What processes agree on: a minute's allowance and a common pause."""
+
+    async def take(self, requests: int, tokens: int) -> float:
+        """Take a share; returns the seconds to wait when there is none, 0 when it is taken."""
+        ...
+
+    async def pause_left(self) -> float:
+        """Seconds of the common pause that are left."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Begin a common pause."""
+        ...
+
+
+@dataclass(slots=True)
+class Bucket:
+    """An allowance of ``rate`` a minute that refills steadily, and never holds more than a minute's."""
+
+    rate: float
+    level: float = 0.0
+    at: datetime | None = None
+
+    def wait(self, amount: float, now: datetime) -> float:
+        """Seconds until *amount* may be taken; 0 takes it. More than a minute's rate counts as a minute's."""
+        if self.at is None:
+            self.level, self.at = self.rate, now
+        self.level = min(self.rate, self.level + (now - self.at).total_seconds() * self.rate / MINUTE)
+        self.at = now
+        wanted = min(amount, self.rate)
+        if self.level >= wanted:
+            self.level -= amount
+            return 0.0
+        return (wanted - self.level) * MINUTE / self.rate
+
+    def put(self, amount: float) -> None:
+        """Add what was granted to this process."""
+        self.level += amount
+
+
+@dataclass(slots=True)
+class Limiter:
+    """Admits calls to one provider. Without limits it only waits out pauses."""
+
+    clock: Clock
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    shared: Shared | None = None
+    _requests: Bucket | None = None
+    _tokens: Bucket | None = None
+    _paused_until: datetime | None = None
+    _granted: list[float] = field(default_factory=lambda: [0.0, 0.0])
+
+    def __post_init__(self) -> None:
+        """Make the buckets of the limits there are."""
+        self._requests = Bucket(self.requests_per_minute) if self.requests_per_minute else None
+        self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
+
+    async def admit(self, tokens: int) -> float:
+        """Wait until a call of *tokens* may be made; returns the seconds waited."""
+        waited = 0.0
+        while pause := await self._pause(tokens):
+            await self.clock.sleep(pause)
+            waited += pause
+        return waited
+
+    async def refused(self, seconds: float) -> None:
+        """The provider said 429 or 529: nobody asks again before *seconds* have passed."""
+        until = self.clock.now() + timedelta(seconds=seconds)
+        self._paused_until = max(until, self._paused_until or until)
+        if self.shared is not None:
+            await self.shared.pause(seconds)
+
+    async def _pause(self, tokens: int) -> float:
+        now = self.clock.now()
+        if self._paused_until is not None and self._paused_until > now:
+            return (self._paused_until - now).total_seconds()
+        if self.shared is not None and (left := await self.shared.pause_left()):
+            return left
+        if self._requests is None and self._tokens is None:
+            return 0.0
+        return await self._fleet(tokens) if self.shared is not None else self._alone(tokens)
+
+    def _alone(self, tokens: int) -> float:
+        now = self.clock.now()
+        if self._requests is not None and (pause := self._requests.wait(1, now)):
+            return pause
+        if self._tokens is not None and (pause := self._tokens.wait(tokens, now)):
+            if self._requests is not None:
+                self._requests.put(1)
+            return pause
+        return 0.0
+
+    async def _fleet(self, tokens: int) -> float:
+        """Take from this process's granted share; when that is used up, ask for another block."""
+        assert self.shared is not None
+        requests, held = self._granted
+        need = (1 if self.requests_per_minute else 0, tokens if self.tokens_per_minute else 0)
+        if requests < need[0] or held < need[1]:
+            block = (
+                _block(self.requests_per_minute, need[0] - requests),
+                _block(self.tokens_per_minute, need[1] - held),
+            )
+            if pause := await self.shared.take(*block):
+                return pause
+            self._granted[0] += block[0]
+            self._granted[1] += block[1]
+        self._granted[0] -= need[0]
+        self._granted[1] -= need[1]
+        return 0.0
+
+
+def _block(rate: int | None, missing: float) -> int:
+    if rate is None:
+        return 0
+    return min(rate, max(int(missing) + 1, rate // BLOCKS_A_MINUTE, 1))
+
+
+@dataclass(slots=True)
+class FirestoreLimits:
+    """The agreement in one document of ``mcp_memory``, changed by compare-and-set."""
+
+    store: Store
+    clock: Clock
+    provider: str
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    _pause_until: datetime | None = None
+    _read_at: datetime | None = None
+
+    @property
+    def path(self) -> str:
+        """The document all processes share."""
+        return f"{MEMORY}/rate-limit-{self.provider}"
+
+    async def take(self, requests: int, tokens: int) -> float:
+        """Take a share of this minute's allowance; returns the seconds to wait when it is used up."""
+        while True:
+            snapshot = await self.store.get(self.path)
+            now = self.clock.now()
+            data: Mapping[str, Any] = snapshot.data or {}
+            minute = now.replace(second=0, microsecond=0)
+            same = data.get("minute") == minute
+            used = (int(data.get("requests", 0)), int(data.get("tokens", 0))) if same else (0, 0)
+            if (self.requests_per_minute and used[0] + requests > self.requests_per_minute) or (
+                self.tokens_per_minute and used[1] + tokens > self.tokens_per_minute
+            ):
+                return MINUTE - (now - minute).total_seconds()
+            fields = self._fields() | {
+                "minute": minute,
+                "requests": used[0] + requests,
+                "tokens": used[1] + tokens,
+            }
+            write = (
+                Create(self.path, fields)
+                if snapshot.data is None
+                else Update(self.path, fields, if_update_time=snapshot.update_time)
+            )
+            try:
+                await self.store.commit([write])
+            except Conflict:
+                continue  # another process took its share in between: look again
+            return 0.0
+
+    async def pause_left(self) -> float:
+        """Seconds of the common pause that are left; reads at most once in ``FRESH_SECONDS``."""
+        now = self.clock.now()
+        if self._read_at is None or (now - self._read_at).total_seconds() >= FRESH_SECONDS:
+            self._read_at = now
+            found = (await self.store.get(self.path)).data or {}
+            self._pause_until = found.get("paused_until")
+        if self._pause_until is None or self._pause_until <= now:
+            return 0.0
+        return (self._pause_until - now).total_seconds()
+
+    async def pause(self, seconds: float) -> None:
+        """Tell every process to wait."""
+        until = self.clock.now() + timedelta(seconds=seconds)
+        if self._pause_until is not None and self._pause_until >= until:
+            return
+        self._pause_until = until
+        await self.store.commit([Merge(self.path, self._fields() | {"paused_until": until})])
+
+    def _fields(self) -> dict[str, Any]:
+        return {"type": "rate_limit", "provider": self.provider, "expires_at": self.clock.now() + SHARED_TTL}

@@ -1,0 +1,34 @@
+"""When a call is sent again, and after which pause. Pure, but for the random number it is given."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from fireswarm.errors import ModelUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most ``retries`` repetitions; pauses in seconds, exponential with full jitter.
+
+    Full jitter spreads callers that failed together over the whole interval, instead of letting them
+    return together.
+    """
+
+    retries: int = 3
+    base_seconds: float = 1.0
+    max_seconds: float = 8.0
+
+    def pause(self, attempt: int, error: ModelUnavailable, chance: random.Random) -> float | None:
+        """Seconds to wait after failed *attempt* (from 1); None when it is not to be sent again.
+
+        What the provider asks for with Retry-After is waited for, and a little jitter beyond it.
+        """
+        if attempt > self.retries:
+            return None
+        ceiling = min(self.max_seconds, self.base_seconds * 2 ** (attempt - 1))
+        jittered = chance.uniform(0.0, ceiling)
+        if error.retry_after is None:
+            return jittered
+        return error.retry_after + min(jittered, 0.1 * error.retry_after)

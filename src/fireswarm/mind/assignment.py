@@ -1,0 +1,92 @@
+"""What a run is given and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from fireswarm.contracts.skill import PlannedTask, Question, SkillResult
+from fireswarm.contracts.task import Constraints
+from fireswarm.errors import SkillFailed
+from fireswarm.llm.meter import Spend
+from fireswarm.skills.catalog import Skill
+
+RunSkill = Callable[[Skill, Mapping[str, Any]], Awaitable[SkillResult]]
+"""Runs a skill's code on an input; what it leaves is published before the result is returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
+
+    ``spec_name`` is what ``allowed-tools`` of a skill calls it. What ``writes`` is refused to a read-only task.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    idempotent: bool = True
+    writes: bool = False
+    spec_name: str = ""
+
+
+async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+    raise SkillFailed(f"skill {skill.name!r} cannot be run here")
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One task as a run sees it.
+
+    ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill the task asks for.
+    ``material`` is what other agents, memory and earlier turns brought. ``check_result`` returns what is
+    wrong with the structured result of a ``finish``, or nothing. ``ask`` gets an answer at once, where
+    somebody sits at a terminal.
+    """
+
+    task: str
+    system: str
+    cwd: Path
+    context: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Constraints = Constraints()
+    material: str = ""
+    skills: tuple[str, ...] | None = None
+    named: str | None = None
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    result_form: str = ""
+    check_result: Callable[[Mapping[str, Any]], str] | None = None
+    ask: Callable[[Question], Awaitable[str | None]] | None = None
+    run_skill: RunSkill = _no_skill_code
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+class Ending(StrEnum):
+    """How a run ended."""
+
+    FINISHED = "finished"
+    DRY_RUN = "dry_run"
+    WAITING = "input_required"
+    DELEGATING = "delegating"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run left. ``reason`` is a stable word, ``answer`` is for people; ``error`` is what a failure came from."""
+
+    ending: Ending
+    reason: str = ""
+    answer: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    skill: str = ""
+    turns: int = 0
+    spend: Spend = field(default_factory=Spend)
+    outputs: tuple[SkillResult, ...] = ()
+    questions: tuple[Question, ...] = ()
+    tasks: tuple[PlannedTask, ...] = ()
+    error: Exception | None = None

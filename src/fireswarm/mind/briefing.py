@@ -1,0 +1,231 @@
+"""What the model is shown, and when: candidates first, then what the chosen skill and the model itself ask for.
+
+Every disclosure is an event with the exact files, their bytes and tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.catalog import SkillCandidate
+from fireswarm.contracts.decision import ActionStep, ActionType, StepExecutionResult
+from fireswarm.contracts.event import EventType
+from fireswarm.llm.prompt import Component, Part
+from fireswarm.mind.assignment import Assignment
+from fireswarm.ports import Recorder
+from fireswarm.settings.agent import SkillSettings
+from fireswarm.skills import disclosure
+from fireswarm.skills.catalog import Catalog, Skill
+from fireswarm.skills.disclosure import Disclosed, DisclosureLimits, Spent
+from fireswarm.skills.router import Router
+
+MAX_LEFT_OUT_SHOWN = 20
+"""Reasons of skipped skills in the catalog event."""
+
+MAX_ALL_SKILLS = 40
+"""Skills shown when none scored high enough and all are to be shown: more would be noise."""
+
+MAX_CONTEXT_CHARS = 12_000
+"""Of a task's context in the prompt; a skill with code gets all of it."""
+
+
+@dataclass(slots=True)
+class Briefing:
+    """The skills of one run: which are candidates, and what of them was shown."""
+
+    settings: SkillSettings
+    catalog: Catalog
+    router: Router
+    assignment: Assignment
+    recorder: Recorder
+    candidates: list[SkillCandidate] = field(default_factory=list)
+    spent: Spent = field(default_factory=Spent)
+    _overviews: set[str] = field(default_factory=set)
+    _scripts: set[str] = field(default_factory=set)
+    _asked: set[str] = field(default_factory=set)
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Skills the model knows of."""
+        return frozenset(candidate.skill_name for candidate in self.candidates)
+
+    def load(self) -> None:
+        """Say which skills there are, and which were left out, with reasons."""
+        left_out = [f"{path}: {reason}" for path, reason in self.catalog.left_out]
+        self.recorder.event(
+            EventType.SKILL_CATALOG_LOADED,
+            {
+                "skills": len(self.catalog.skills),
+                "left_out": left_out[:MAX_LEFT_OUT_SHOWN],
+                "left_out_count": len(left_out),
+                "warnings": [f"{path}: {warning}" for path, warning in self.catalog.warned][:MAX_LEFT_OUT_SHOWN],
+            },
+        )
+
+    def prefilter(self) -> list[SkillCandidate]:
+        """Choose the candidates: the skill the task names, the best by their score, or all when none scores."""
+        settings, assignment = self.settings, self.assignment
+        strategy = "scored"
+        if assignment.named is not None:
+            skill = self.catalog.get(assignment.named)
+            self.candidates = [SkillCandidate(skill_name=skill.name, score=100.0, reason="the task names it")]
+            strategy = "named"
+        else:
+            self.candidates = self.router.route(
+                assignment.task,
+                top_k=settings.prefilter_top_k,
+                min_score=settings.prefilter_min_score,
+                among=assignment.skills,
+            )
+        if not self.candidates and settings.prefilter_zero_candidate_strategy == "fallback_all_skills":
+            strategy = "fallback_all_skills"
+            names = assignment.skills if assignment.skills is not None else tuple(sorted(self.catalog.skills))
+            self.candidates = [
+                SkillCandidate(skill_name=name, score=0.0, reason="no skill scored high enough: all are shown")
+                for name in names[:MAX_ALL_SKILLS]
+                if name in self.catalog.skills
+            ]
+        self.recorder.event(
+            EventType.SKILL_PREFILTER_COMPLETED,
+            {"strategy": strategy, "candidates": [found.model_dump(mode="json") for found in self.candidates]},
+        )
+        return self.candidates
+
+    def opening(self) -> list[Part]:
+        """The first message: task, candidates by their metadata, and the overview of the first of them."""
+        parts = [Part(Component.TASK, self._task(), "the task")]
+        if self.assignment.material:
+            parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
+        parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
+        if self.candidates[0].score > 0:
+            parts += self._overview(self.candidates[0].skill_name)
+        return parts
+
+    def disclosed(self, skill: str, wanted: Iterable[str]) -> list[Part]:
+        """The overview of a skill that leads for the first time, and the references asked for."""
+        parts = self._overview(skill) if skill else []
+        asked = [path for path in dict.fromkeys(wanted) if f"{skill}\n{path}" not in self._asked]
+        if not asked or skill not in self.catalog.skills:
+            return parts
+        self._asked.update(f"{skill}\n{path}" for path in asked)
+        limits = DisclosureLimits(
+            self.settings.disclosure_max_reference_bytes, self.settings.disclosure_max_reference_tokens
+        )
+        found = disclosure.references(
+            self.catalog.skills[skill], asked, limits, self.spent, block_outside=self._block_outside
+        )
+        self.spent = self.spent.plus(found)
+        self._say(found)
+        return [*parts, *self._part(found, f"references of {skill}")]
+
+    def scripts(self, leading: str, action: ActionStep) -> list[Part]:
+        """What of a skill can be executed, once execution is asked for."""
+        name = str(action.params.get("skill") or leading) if action.type is ActionType.CALL_SKILL else leading
+        executes = action.type in (ActionType.CALL_SKILL, ActionType.RUN_COMMAND)
+        if not executes or name in self._scripts or name not in self.catalog.skills:
+            return []
+        self._scripts.add(name)
+        found = disclosure.scripts(self.catalog.skills[name], block_outside=self._block_outside)
+        self._say(found)
+        return self._part(found, f"scripts of {name}")
+
+    def fallback(self, skill: str) -> str:
+        """The next candidate that has not led yet; empty when there is none."""
+        for candidate in self.candidates:
+            if candidate.skill_name != skill and candidate.skill_name not in self._overviews:
+                return candidate.skill_name
+        return ""
+
+    @property
+    def _block_outside(self) -> bool:
+        return self.settings.outside_scripts == "block"
+
+    def _task(self) -> str:
+        assignment = self.assignment
+        lines = ["# Task", assignment.task]
+        if assignment.context:
+            context = json.dumps(assignment.context, ensure_ascii=False, default=str, indent=1)
+            cut = "\n[cut]" if len(context) > MAX_CONTEXT_CHARS else ""
+            lines += ["", "## Context", context[:MAX_CONTEXT_CHARS] + cut]
+        constraints = {name: value for name, value in assignment.constraints.model_dump().items() if value}
+        if constraints:
+            lines += ["", "## Constraints (enforced)", json.dumps(constraints)]
+        if assignment.result_form:
+            lines += ["", "## Form of `result` when you finish", assignment.result_form]
+        if assignment.answers:
+            lines += [
+                "",
+                "## Answers given so far",
+                json.dumps(dict(assignment.answers), ensure_ascii=False, default=str),
+            ]
+        return "\n".join(lines)
+
+    def _metadata(self) -> str:
+        lines = ["# Skills you may choose from"]
+        files: list[dict[str, Any]] = []
+        for candidate in self.candidates:
+            skill = self.catalog.skills[candidate.skill_name]
+            found = disclosure.metadata(skill)
+            code = "has code: use call_skill" if skill.entry is not None else "instructions"
+            lines.append(f"- {found.text} ({code})")
+            files += [_file(skill, shown) for shown in found.files]
+        text = "\n".join(lines)
+        self.recorder.event(
+            EventType.SKILL_DISCLOSURE_LOADED,
+            {
+                "stage": 0,
+                "skill": "",
+                "files": files,
+                "bytes": sum(file["bytes"] for file in files),
+                "tokens": sum(file["tokens"] for file in files),
+            },
+        )
+        return text
+
+    def _overview(self, name: str) -> list[Part]:
+        if name in self._overviews or name not in self.catalog.skills:
+            return []
+        self._overviews.add(name)
+        found = disclosure.overview(self.catalog.skills[name], block_outside=self._block_outside)
+        self._say(found)
+        return self._part(found, f"overview of {name}")
+
+    def _part(self, found: Disclosed, name: str) -> list[Part]:
+        lines = [f"# {name.capitalize()}", found.text] if found.text else []
+        if found.offered and found.stage == 1:
+            lines += ["", f"Can be asked for: {', '.join(found.offered)}"]
+        lines += [f"Refused: {what}: {why}" for what, why in found.refused]
+        return [Part(Component.DISCLOSED, "\n".join(lines), name)] if lines else []
+
+    def _say(self, found: Disclosed) -> None:
+        skill = self.catalog.skills[found.skill]
+        self.recorder.event(
+            EventType.SKILL_DISCLOSURE_LOADED,
+            {
+                "stage": found.stage,
+                "skill": found.skill,
+                "files": [_file(skill, shown) for shown in found.files],
+                "bytes": found.bytes,
+                "tokens": found.tokens,
+                "offered": list(found.offered),
+                "refused": [f"{what}: {why}" for what, why in found.refused],
+            },
+        )
+
+
+def results_part(turn: int, results: Sequence[StepExecutionResult]) -> Part:
+    """What the steps of a turn gave, one JSON object a line."""
+    lines = [json.dumps(result.model_dump(mode="json"), ensure_ascii=False) for result in results]
+    return Part(Component.STATE, "\n".join([f"# Results of turn {turn}", *lines]), f"results of turn {turn}")
+
+
+def _file(skill: Skill, shown: disclosure.DisclosedFile) -> dict[str, Any]:
+    return {
+        "path": f"{skill.name}/{shown.path}",
+        "bytes": shown.bytes,
+        "tokens": shown.tokens,
+        "truncated": shown.truncated,
+    }

@@ -1,0 +1,377 @@
+"""The run of a skill-native agent, state by state. Reads from top to bottom; every move is in ``states``.
+
+Whatever a provider, a skill or a command does wrong becomes a Conclusion here. Only cancellation and a lost
+lease pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.decision import ActionStep, ActionType, ModelDecision, StepExecutionResult, StepStatus
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import ChatResponse
+from fireswarm.errors import BudgetExceeded, MissingApiKey, ModelError, NoProgress, NotFound
+from fireswarm.llm.client import Asking, ModelClient, announce
+from fireswarm.llm.decode import Undecodable, json_params
+from fireswarm.llm.prompt import Component, Conversation, Part
+from fireswarm.mind.acting import Actor, Delegates, NeedsAnswer
+from fireswarm.mind.assignment import Assignment, Conclusion, Ending
+from fireswarm.mind.briefing import Briefing, results_part
+from fireswarm.mind.progress import Progress
+from fireswarm.mind.shell import Shell
+from fireswarm.mind.states import TERMINAL, Machine, State
+from fireswarm.ports import Recorder
+from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import AgentSettings
+from fireswarm.skills.catalog import Catalog
+from fireswarm.skills.router import Router
+
+MAX_RESULT_FAULTS = 3
+"""How often a structured result may be sent back before the run ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """What thinking needs; shared by all runs of a process. Without a ``client``, ``no_model`` says why."""
+
+    settings: AgentSettings
+    catalog: Catalog
+    router: Router
+    shell: Shell
+    redact: Redactor
+    client: ModelClient | None = None
+    no_model: str = ""
+
+
+class Failed(Exception):
+    """The run is over: a stable word, and a sentence for people."""
+
+    def __init__(self, reason: str, message: str, error: Exception | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.error = error
+
+
+async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
+    """Carry out an assignment, and say how it ended. The last event is ``run_finished`` or ``run_failed``."""
+    return await Run(mind, assignment, recorder).conclude()
+
+
+@dataclass(slots=True)
+class Run:
+    """One run on its way. ``skill`` is the one that leads now; ``turn`` counts decisions asked for."""
+
+    mind: Mind
+    assignment: Assignment
+    recorder: Recorder
+    machine: Machine = field(default_factory=Machine)
+    briefing: Briefing = field(init=False)
+    talk: Conversation | None = None
+    asking: Asking | None = None
+    actor: Actor = field(init=False)
+    progress: Progress = field(default_factory=Progress)
+    turn: int = 0
+    attempt: int = 0
+    skill: str = ""
+    result_faults: int = 0
+    answer: ChatResponse | None = None
+    decision: ModelDecision = field(default_factory=ModelDecision)
+    pending: list[Part] = field(default_factory=list)
+    conclusion: Conclusion | None = None
+
+    def __post_init__(self) -> None:
+        """Put the parts of the run together."""
+        mind, assignment = self.mind, self.assignment
+        self.briefing = Briefing(mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder)
+        self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
+
+    async def conclude(self) -> Conclusion:
+        """Go from state to state until the run is over."""
+        steps: Mapping[State, Callable[[], Awaitable[State]]] = {
+            State.INIT: self._start,
+            State.LOAD_SKILL_CATALOG: self._load_catalog,
+            State.PREFILTER_SKILLS: self._prefilter,
+            State.DISCLOSE_CONTEXT_STAGE: self._disclose,
+            State.CALL_LLM: self._call_llm,
+            State.DECODE_DECISION: self._decode,
+            State.EXECUTE_STEP: self._execute,
+            State.VERIFY_PROGRESS: self._verify,
+            State.HANDOFF_OR_FINISH: self._handoff_or_finish,
+        }
+        while self.machine.state not in TERMINAL:
+            try:
+                self.machine.move(await steps[self.machine.state]())
+            except NeedsAnswer as needed:
+                self._wait(Ending.WAITING, needed, questions=needed.questions)
+            except Delegates as handed:
+                self.actor.outputs.append(handed.result)
+                self._wait(Ending.DELEGATING, handed, tasks=handed.tasks)
+            except Failed as failure:
+                self._fail(failure.reason, str(failure), failure.error)
+            except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
+                self._fail(error.code, str(error), error)
+        assert self.conclusion is not None
+        self._say_end(self.conclusion)
+        return self.conclusion
+
+    # ── before the first call ───────────────────────────────────────────────────────────────────────
+
+    async def _start(self) -> State:
+        settings, client = self.mind.settings, self.mind.client
+        self.recorder.event(
+            EventType.RUN_STARTED,
+            {
+                "task": self.assignment.task,
+                "mode": "dry_run" if self.assignment.dry_run else "run",
+                "provider": client.model.provider if client else settings.model.provider,
+                "model": client.model.name if client else settings.model.model_name,
+                "profile": self.actor.profile,
+                "max_turns": settings.runtime.max_turns,
+            },
+        )
+        return State.LOAD_SKILL_CATALOG
+
+    async def _load_catalog(self) -> State:
+        self.briefing.load()
+        return State.PREFILTER_SKILLS
+
+    async def _prefilter(self) -> State:
+        candidates = self.briefing.prefilter()
+        if not candidates:
+            raise Failed(
+                "no_skill_candidates",
+                "no skill fits the task: add one, lower skills.prefilter_min_score, or set "
+                "skills.prefilter_zero_candidate_strategy to fallback_all_skills",
+            )
+        return State.DISCLOSE_CONTEXT_STAGE
+
+    async def _disclose(self) -> State:
+        if self.talk is None:
+            self.talk = Conversation(self.assignment.system)
+            self.talk.say(*self.briefing.opening())
+            return State.CALL_LLM
+        parts = [*self.pending, *self.briefing.disclosed(self.skill, self.decision.required_disclosure_paths)]
+        self._say(*(parts or [Part(Component.STATE, "Nothing more was disclosed. Go on.")]))
+        return State.CALL_LLM
+
+    # ── one decision ────────────────────────────────────────────────────────────────────────────────
+
+    async def _call_llm(self) -> State:
+        assert self.talk is not None
+        mind = self.mind
+        if self.assignment.dry_run:
+            announce(self.talk, mind.settings.model, self.recorder, 1)
+            return self._end(Ending.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
+        if self.asking is None:
+            if mind.client is None:
+                raise MissingApiKey(mind.no_model)
+            self.asking = Asking(mind.client, self.recorder, self.talk, self.recorder.words)
+        if not self.attempt:
+            if self.turn >= mind.settings.runtime.max_turns:
+                raise Failed(
+                    "max_turns_exceeded",
+                    f"no end after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
+                )
+            self.turn += 1
+            await self.asking.compose(self.turn)
+        self.answer = await self.asking.ask(self.turn, self.attempt)
+        return State.DECODE_DECISION
+
+    async def _decode(self) -> State:
+        assert self.asking is not None and self.answer is not None
+        decision = self.asking.decode(self.turn, self.attempt, self.answer)
+        if decision is None:
+            self.attempt = 1
+            return State.CALL_LLM
+        self.attempt = 0
+        self.decision = decision
+        self._take_up(decision.selected_skill, decision.reasoning_summary)
+        if self._steps():
+            return State.EXECUTE_STEP
+        return State.HANDOFF_OR_FINISH
+
+    def _steps(self) -> list[ActionStep]:
+        """The actions that are carried out: not a finish, and not a handoff to instructions."""
+        return [
+            action
+            for action in self.decision.planned_actions
+            if action.type is not ActionType.FINISH and self.actor.executable(action)
+        ]
+
+    # ── acting ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _execute(self) -> State:
+        results: list[StepExecutionResult] = []
+        for number, action in enumerate(self._steps(), 1):
+            if number == 1:
+                self.pending += self.briefing.scripts(self.skill, action)
+            result = await self._step(f"{self.turn}.{number}", action)
+            results.append(result)
+            self.progress.saw(action, result)
+            if result.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
+                fallback = self._after_failure(action, result)
+                self.pending.insert(0, results_part(self.turn, results))
+                return State.HANDOFF_OR_FINISH if fallback else State.VERIFY_PROGRESS
+        self.pending.insert(0, results_part(self.turn, results))
+        return State.VERIFY_PROGRESS
+
+    async def _step(self, name: str, action: ActionStep) -> StepExecutionResult:
+        """Carry out one action; a failed one is tried once more where the policy says so."""
+        skill = self.mind.catalog.skills.get(self.skill)
+        result = await self.actor.act(name, action, skill, 0)
+        self._executed(action, result)
+        again = self.mind.settings.runtime.on_step_failure.startswith("retry_once")
+        if (
+            result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
+            and again
+            and action.type is not ActionType.CALL_TOOL
+        ):
+            self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": name, "retry": 1})
+            self.machine.move(State.EXECUTE_STEP)
+            result = await self.actor.act(f"{name}.r1", action, skill, 1)
+            self._executed(action, result)
+        return result
+
+    def _after_failure(self, action: ActionStep, result: StepExecutionResult) -> bool:
+        """True when another skill takes over; False when the model is told and goes on. Failed when it is over."""
+        policy = self.mind.settings.runtime.on_step_failure
+        if action.type is ActionType.CALL_TOOL or policy.endswith("report"):
+            return False
+        if "fallback" in policy and (other := self.briefing.fallback(self.skill)):
+            self._take_up(other, f"step {result.step_id} failed ({result.status.value}), {other} is tried instead")
+            self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
+            return True
+        told = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
+        raise Failed(
+            "step_failed", f"step {result.step_id} ({action.type.value}) {result.status.value}: {told[:1_000]}"
+        )
+
+    def _executed(self, action: ActionStep, result: StepExecutionResult) -> None:
+        self.recorder.event(
+            EventType.SKILL_STEP_EXECUTED,
+            {
+                "turn": self.turn,
+                "skill": self.skill,
+                "type": action.type.value,
+                "params": _shown(action.params),
+                **result.model_dump(mode="json"),
+            },
+        )
+
+    async def _verify(self) -> State:
+        self.progress.check()
+        if any(action.type is ActionType.FINISH for action in self.decision.planned_actions):
+            return State.HANDOFF_OR_FINISH
+        if self.decision.required_disclosure_paths or self._handed_to():
+            return State.DISCLOSE_CONTEXT_STAGE
+        self._say(*self.pending)
+        return State.CALL_LLM
+
+    # ── handing over and ending ─────────────────────────────────────────────────────────────────────
+
+    async def _handoff_or_finish(self) -> State:
+        finish = next((act for act in self.decision.planned_actions if act.type is ActionType.FINISH), None)
+        if finish is not None and not self.progress.failed_now:
+            return self._finish(finish)
+        if other := self._handed_to():
+            self._hand_over(other)
+        elif not (self.decision.required_disclosure_paths or self.pending):
+            self.progress.nothing_done()
+            self.pending.append(Part(Component.STATE, "You planned no action and asked for nothing. Act, or finish."))
+        self.progress.failed_now = False
+        return State.DISCLOSE_CONTEXT_STAGE
+
+    def _handed_to(self) -> str:
+        """The skill of a call_skill that is instructions only: it goes on by them."""
+        for action in self.decision.planned_actions:
+            if action.type is ActionType.CALL_SKILL and not self.actor.executable(action):
+                return str(action.params["skill"])
+        return ""
+
+    def _hand_over(self, other: str) -> None:
+        if other == self.skill:
+            self.progress.self_handoff(other)
+            self.pending.append(
+                Part(Component.STATE, f"You already work by {other}. Act by its instructions, or finish.")
+            )
+        else:
+            self._take_up(other, self.decision.reasoning_summary or "handed over")
+
+    def _take_up(self, name: str, reason: str) -> None:
+        """Let another skill lead, and say why."""
+        if not name or name == self.skill or name not in self.briefing.shown:
+            return
+        if self.skill:
+            self.recorder.event(
+                EventType.SKILL_INVOCATION_FINISHED, {"skill": self.skill, "reason": f"handoff: {reason}"}
+            )
+        self.recorder.event(
+            EventType.SKILL_INVOCATION_STARTED, {"skill": name, "from": self.skill, "reason": reason, "turn": self.turn}
+        )
+        self.skill = name
+
+    def _finish(self, finish: ActionStep) -> State:
+        fault, result = "", dict[str, Any]()
+        try:
+            result = json_params(finish.params.get("result"))
+        except Undecodable as error:
+            fault = f"params.result: {error}"
+        if not fault and self.assignment.check_result is not None:
+            fault = self.assignment.check_result(result)
+        if not fault:
+            return self._end(Ending.FINISHED, "finished", str(finish.params.get("answer") or ""), result=result)
+        self.result_faults += 1
+        if self.result_faults > MAX_RESULT_FAULTS:
+            raise Failed("result_invalid", f"the structured result does not hold: {fault}")
+        self._say(*self.pending, Part(Component.STATE, f"The result was not taken: {fault}\nMend it and finish again."))
+        return State.CALL_LLM
+
+    def _say(self, *parts: Part) -> None:
+        assert self.talk is not None
+        self.talk.say(*parts)
+        self.pending = []
+
+    def _end(self, ending: Ending, reason: str, answer: str, **more: Any) -> State:
+        spend = self.asking.spent if self.asking is not None else None
+        self.conclusion = Conclusion(
+            ending,
+            reason,
+            answer,
+            skill=self.skill,
+            turns=self.turn,
+            outputs=tuple(self.actor.outputs),
+            **({"spend": spend} if spend else {}),
+            **more,
+        )
+        return State.DONE
+
+    def _wait(self, ending: Ending, why: Exception, **more: Any) -> None:
+        """End for now: what was journaled is not done again when the run goes on."""
+        self.machine.move(State.HANDOFF_OR_FINISH)
+        self.machine.move(self._end(ending, ending.value, str(why), **more))
+
+    def _fail(self, reason: str, message: str, error: Exception | None) -> None:
+        self._end(Ending.FAILED, reason, message, error=error)
+        self.machine.move(State.ERROR)
+
+    def _say_end(self, conclusion: Conclusion) -> None:
+        if self.skill:
+            self.recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": self.skill, "reason": conclusion.reason})
+        failed = conclusion.ending is Ending.FAILED
+        payload = {
+            "reason": conclusion.reason,
+            "turns": conclusion.turns,
+            "skill": conclusion.skill,
+            **conclusion.spend.fields(),
+            ("error" if failed else "answer"): conclusion.answer,
+        }
+        if not failed:
+            payload["mode"] = "dry_run" if conclusion.ending is Ending.DRY_RUN else conclusion.ending.value
+        self.recorder.event(EventType.RUN_FAILED if failed else EventType.RUN_FINISHED, payload)
+
+
+def _shown(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: str(value)[:500] for key, value in params.items()}

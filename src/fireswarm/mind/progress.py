@@ -1,0 +1,51 @@
+"""Does the run get anywhere? The same action with the same result twice, or a skill that hands to itself, ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fireswarm.contracts.decision import ActionStep, StepExecutionResult, StepStatus
+from fireswarm.contracts.task import canonical_json
+from fireswarm.errors import NoProgress
+
+SAME_TWICE = 2
+"""The second time an action gives a result it gave before, a third would give it again."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was done, with what result, how often. ``failed_now``: a step of this decision failed."""
+
+    seen: dict[str, int] = field(default_factory=dict)
+    idle: int = 0
+    handoffs_to_self: int = 0
+    failed_now: bool = False
+    _repeated: str = ""
+
+    def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
+        """Take note of a step; which of the retries it was does not count."""
+        told = result.model_dump(mode="json", exclude={"step_id", "retry_count"})
+        key = canonical_json([action.type.value, action.params, told])
+        self.seen[key] = self.seen.get(key, 0) + 1
+        self.idle = 0
+        self.failed_now = result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
+        if self.seen[key] >= SAME_TWICE:
+            what = action.params.get("command") or action.params.get("tool") or action.params.get("skill") or ""
+            self._repeated = f"{action.type.value} {str(what)[:120]!r} gave the same result twice"
+
+    def check(self) -> None:
+        """NoProgress when a step repeated an earlier one."""
+        if self._repeated:
+            raise NoProgress(f"{self._repeated}: the run was ended, since it does not get on")
+
+    def nothing_done(self) -> None:
+        """A decision without action, disclosure or finish; the second in a row is NoProgress."""
+        self.idle += 1
+        if self.idle >= SAME_TWICE:
+            raise NoProgress("two decisions in a row planned nothing: the run was ended")
+
+    def self_handoff(self, skill: str) -> None:
+        """A skill handed over to itself; the second time is NoProgress."""
+        self.handoffs_to_self += 1
+        if self.handoffs_to_self >= SAME_TWICE:
+            raise NoProgress(f"{skill} handed over to itself twice: the run was ended")

@@ -1,0 +1,145 @@
+"""Run one shell command: bounded in time and output, and with its whole process tree gone at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import psutil
+
+KILL_AFTER_SECONDS = 2.0
+"""Between SIGTERM and SIGKILL, so that a command can remove what it was writing."""
+
+READ_BYTES = 65_536
+TIMED_OUT, CANNOT_START = 124, 127
+"""Exit codes as ``timeout`` and shells use them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command did. ``stdout`` and ``stderr`` hold at most what was allowed, the middle left out."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The first and the last bytes of a stream."""
+
+    limit: int
+    head: bytes = b""
+    tail: bytes = b""
+    dropped: int = 0
+
+    def add(self, data: bytes) -> None:
+        room = max(0, self.limit * 2 // 3 - len(self.head))
+        self.head, data = self.head + data[:room], data[room:]
+        self.tail += data
+        over = max(0, len(self.tail) - self.limit // 3)
+        self.tail, self.dropped = self.tail[over:], self.dropped + over
+
+    def text(self) -> str:
+        """What was kept, and how much was not."""
+        gap = f"\n[{self.dropped:,} bytes left out]\n".encode() if self.dropped else b""
+        return (self.head + gap + self.tail).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """``argv`` is what runs a command line: ``/bin/bash -lc`` or ``pwsh -NoProfile -Command``."""
+
+    argv: Sequence[str]
+    max_output_bytes: int = 16_000
+    environment: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, linux: str, windows: str, max_output_bytes: int, environment: Mapping[str, str]) -> Shell:
+        """The shell of this machine."""
+        windowed = sys.platform == "win32"
+        argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
+        return cls(argv, max_output_bytes, environment)
+
+    async def run(self, command: str, cwd: Path, timeout_seconds: float) -> Ran:
+        """Run *command* in *cwd*. After the timeout, and when cancelled, its process tree is killed."""
+        try:
+            process = await anyio.open_process(
+                [*self.argv, command],
+                stdin=subprocess.DEVNULL,
+                cwd=cwd,
+                env=dict(self.environment) if self.environment is not None else None,
+                start_new_session=sys.platform != "win32",
+            )
+        except OSError as error:
+            return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started: {error.strerror or error}")
+        out, err = _Kept(self.max_output_bytes), _Kept(self.max_output_bytes)
+        timed_out = False
+        try:
+            with anyio.move_on_after(timeout_seconds) as scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_drain, process.stdout, out)
+                    tasks.start_soon(_drain, process.stderr, err)
+                    await process.wait()
+                    # What was started in the background may hold the pipes open: it ends with its command.
+                    _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+            timed_out = scope.cancelled_caught
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+        code = TIMED_OUT if timed_out else (process.returncode or 0)
+        return Ran(code, out.text(), err.text(), timed_out)
+
+
+async def _drain(stream: anyio.abc.ByteReceiveStream | None, kept: _Kept) -> None:
+    if stream is None:
+        return
+    try:
+        while True:
+            kept.add(await stream.receive(READ_BYTES))
+    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return
+
+
+async def _end(process: anyio.abc.Process) -> None:
+    """Leave nothing behind: the command, what it started, and what those started."""
+    tree = _tree(process.pid)
+    if process.returncode is None:
+        _signal_tree(process.pid, signal.SIGTERM)
+        with anyio.move_on_after(KILL_AFTER_SECONDS):
+            await process.wait()
+    if sys.platform != "win32":
+        _signal_tree(process.pid, signal.SIGKILL)
+    for child in tree:
+        try:
+            child.kill()
+        except psutil.Error:
+            continue
+    await process.wait()
+    await process.aclose()
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    """Descendants, also those that began a session of their own."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _signal_tree(pid: int, number: int) -> None:
+    try:
+        if sys.platform == "win32":
+            psutil.Process(pid).send_signal(number)
+        else:
+            os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError, psutil.Error):
+        return

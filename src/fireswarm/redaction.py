@@ -1,0 +1,141 @@
+"""Nothing secret and nothing that moves a cursor leaves this program: redaction and sanitising. Pure.
+
+Two kinds of secret are removed from every text: the values of environment variables that look like
+credentials (or that the configuration names), and strings of a shape that only credentials have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+REDACTED = "[redacted]"
+
+MIN_SECRET_CHARS = 8
+"""Shorter values are not treated as secret: blanking out every ``1`` or ``true`` would destroy the text."""
+
+SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKENS?|SECRETS?|PASSW(?:OR)?D|PASSPHRASE|CREDENTIALS?|PAT)(?:_|$)")
+"""Names of environment variables whose values are secret."""
+
+_NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK|GPG_KEY)$")
+
+_SHAPES = re.compile(
+    r"""
+      sk-ant-[A-Za-z0-9_-]{16,}                      # Anthropic
+    | sk-(?:proj-)?[A-Za-z0-9_-]{20,}                # other model providers
+    | AIza[0-9A-Za-z_-]{30,}                         # Google API keys
+    | ya29\.[0-9A-Za-z_-]{20,}                       # Google OAuth access tokens
+    | gh[pousr]_[A-Za-z0-9]{30,}                     # GitHub
+    | github_pat_[A-Za-z0-9_]{30,}
+    | glpat-[A-Za-z0-9_-]{18,}                       # GitLab
+    | xox[abeprs]-[A-Za-z0-9-]{10,}                  # Slack
+    | (?:AKIA|ASIA)[0-9A-Z]{16}                      # AWS access key ids
+    | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}      # JSON web tokens
+    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    """,
+    re.VERBOSE,
+)
+_HINTS = (
+    "sk-", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA",
+    "eyJ", "PRIVATE KEY",
+)  # fmt: skip
+"""Each shape holds one of these: looking for them first is a hundred times faster than the pattern."""
+
+_BEARER = re.compile(r"(?i)\b(authorization\s*[:=]\s*(?:bearer|basic)\s+|x-(?:goog-)?api-key\s*[:=]\s*)[^\s\"',;]{8,}")
+_IN_URL = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]{3,}(?=@)")
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def sanitize(text: str) -> str:
+    """Remove terminal escape sequences and control characters; tabs and line feeds stay."""
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
+    """The values in *environment* that must not be shown: of variables named so, or listed in *names*."""
+    listed = set(names)
+    found = {
+        value
+        for name, value in environment.items()
+        if len(value) >= MIN_SECRET_CHARS
+        and (name in listed or (SECRET_NAME.search(name.upper()) and not _NOT_SECRET.search(name.upper())))
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+class Redactor:
+    """Removes secrets from texts and from JSON values."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        """*values* are secrets known exactly, beside those known by their shape."""
+        # A line break or a quote inside a secret is written differently in JSON: look for that spelling too.
+        spelled = {form for value in values for form in (value, _json_spelling(value))}
+        ordered = sorted((form for form in spelled if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    def text(self, text: str) -> str:
+        """Return *text* without secrets."""
+        if self._known is not None:
+            text = self._known.sub(REDACTED, text)
+        if any(hint in text for hint in _HINTS):
+            text = _SHAPES.sub(REDACTED, text)
+        if "://" in text:
+            text = _IN_URL.sub(rf"\g<1>{REDACTED}", text)
+        lowered = text.lower()
+        if "authorization" in lowered or "api-key" in lowered:
+            text = _BEARER.sub(rf"\g<1>{REDACTED}", text)
+        return text
+
+    def clean(self, text: str) -> str:
+        """Return *text* without control characters and without secrets."""
+        return self.text(sanitize(text))
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON-like value with every string in it cleaned; other objects pass."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, Mapping):
+            pairs = cast("Mapping[Any, Any]", value)
+            return {self.value(key): self.value(item) for key, item in pairs.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in cast("Iterable[Any]", value)]
+        return value
+
+
+class StreamRedactor:
+    """Cleans a text that comes in pieces: a secret may lie across two of them.
+
+    What is given back ends at white space; the rest is held until more comes, or ``rest`` is asked for.
+    """
+
+    LONGEST_HELD = 4_096
+
+    def __init__(self, redactor: Redactor) -> None:
+        """Clean with *redactor*."""
+        self._redactor = redactor
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown by now."""
+        self._held += piece
+        if "-----BEGIN" in self._held and "-----END" not in self._held and len(self._held) < self.LONGEST_HELD:
+            return ""
+        end = max(self._held.rfind(" "), self._held.rfind("\n")) + 1
+        if end == 0 and len(self._held) < self.LONGEST_HELD:
+            return ""
+        ready, self._held = (self._held[:end], self._held[end:]) if end else (self._held, "")
+        return self._redactor.clean(ready)
+
+    def rest(self) -> str:
+        """Return what was held; the text is over."""
+        held, self._held = self._held, ""
+        return self._redactor.clean(held)
+
+
+def _json_spelling(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")

@@ -1,0 +1,15 @@
+"""Settings: ``swarm.yaml`` or ``agent.yaml`` and the environment, read once, frozen, unknown keys refused."""
+
+from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.load import find_agent_file, load_agent_settings, load_settings
+from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
+
+__all__ = [
+    "CONFIG_FILE",
+    "ENVIRONMENT",
+    "AgentSettings",
+    "Settings",
+    "find_agent_file",
+    "load_agent_settings",
+    "load_settings",
+]

@@ -1,0 +1,167 @@
+"""What ``agent.yaml`` holds, and what ``swarm.yaml`` may hold beside it: model, runtime, skills, budget, logging."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from fireswarm.settings.section import Section
+
+DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
+"""The model taken when ``model.name`` is not set: current in the SDKs this version was built with (2026-11)."""
+
+Price = dict[str, float]
+
+
+class ProviderSettings(Section):
+    """One provider. The key itself is never in a file: ``api_key_env`` names the variable that holds it."""
+
+    api_key_env: str = Field(default="", description="environment variable that holds the API key")
+    base_url: str | None = Field(default=None, description="another address of the API, such as a gateway")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="calls a minute, over all processes")
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="tokens a minute, over all processes")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="passed through to the provider: thinking, effort, temperature, ..."
+    )
+
+
+class Providers(Section):
+    """Settings by provider."""
+
+    anthropic: ProviderSettings = ProviderSettings(api_key_env="ANTHROPIC_API_KEY")
+    gemini: ProviderSettings = ProviderSettings(api_key_env="GEMINI_API_KEY")
+
+
+class ModelSettings(Section):
+    """Which model, and how it is asked."""
+
+    provider: Literal["anthropic", "gemini", "scripted"] = Field(
+        default="anthropic", description="who serves the model; scripted needs no network"
+    )
+    name: str | None = Field(default=None, description="model name; default: the provider's, see providers.md")
+    script: str | None = Field(
+        default=None, description="for provider scripted: a fixtures file (.json), or FILE.py:FUNCTION"
+    )
+    max_tokens: int = Field(default=4_096, ge=16, description="longest answer of one call, in tokens")
+    max_context_tokens: int = Field(default=32_000, ge=1_000, description="tokens of prompt and answer together")
+    response_headroom_tokens: int = Field(default=2_000, ge=0, description="tokens of the context kept for the answer")
+    structured_output_mode: Literal["native_with_json_fallback", "native_only", "json_only"] = Field(
+        default="native_with_json_fallback", description="how a decision is asked for"
+    )
+    stream: bool = Field(default=True, description="show the model's words while they come")
+    request_timeout_seconds: float = Field(
+        default=120.0, gt=0, description="longest wait for the next piece of an answer"
+    )
+    providers: Providers = Providers()
+
+    @property
+    def model_name(self) -> str:
+        """The model that is asked."""
+        return self.name or DEFAULT_MODELS[self.provider]
+
+    @property
+    def chosen(self) -> ProviderSettings:
+        """Settings of the chosen provider."""
+        return ProviderSettings() if self.provider == "scripted" else getattr(self.providers, self.provider)
+
+    @model_validator(mode="after")
+    def _room_for_a_prompt(self) -> ModelSettings:
+        if self.response_headroom_tokens >= self.max_context_tokens:
+            raise ValueError("response_headroom_tokens must be smaller than max_context_tokens")
+        return self
+
+
+class RuntimeSettings(Section):
+    """How a run acts, fails and stops."""
+
+    profile: Literal["permissive", "read_only", "demo_safe"] = Field(
+        default="permissive",
+        description="what commands may do: anything, only read, or only read and a skill's scripts",
+    )
+    shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
+    shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
+    timeout_seconds: float = Field(default=120.0, gt=0, description="longest life of one command or skill")
+    max_turns: int = Field(default=8, ge=1, le=1_000, description="model decisions before the run is ended")
+    max_llm_retries: int = Field(default=3, ge=0, le=20, description="repetitions of a call after a transient fault")
+    retry_base_delay_seconds: float = Field(default=1.0, ge=0, description="upper bound of the first pause")
+    retry_max_delay_seconds: float = Field(default=8.0, ge=0, description="upper bound of every pause")
+    on_step_failure: Literal[
+        "retry_once_then_fallback_then_abort", "fallback_then_abort", "retry_once_then_report", "report", "abort"
+    ] = Field(
+        default="retry_once_then_fallback_then_abort",
+        description="after a failed command or skill; report: the model is told and goes on",
+    )
+    max_output_bytes: int = Field(default=16_000, ge=256, description="kept of each output stream of a command")
+    signal_grace_seconds: float = Field(default=10.0, ge=0, description="time to stop after SIGINT or SIGTERM")
+
+
+class SkillSettings(Section):
+    """Where skills are found and how much of them is shown."""
+
+    dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
+    prefilter_top_k: int = Field(default=8, ge=1, le=100, description="candidates shown to the model")
+    prefilter_min_score: float = Field(default=55, ge=0, le=100, description="lowest score of a candidate, 0 to 100")
+    prefilter_zero_candidate_strategy: Literal["fallback_all_skills", "fail_fast"] = Field(
+        default="fallback_all_skills", description="when no skill scores high enough"
+    )
+    disclosure_max_reference_bytes: int = Field(default=120_000, ge=0, description="bytes of references a run may read")
+    disclosure_max_reference_tokens: int = Field(default=4_000, ge=0, description="tokens of references a run may read")
+    outside_scripts: Literal["block", "warn"] = Field(
+        default="block", description="for a skill that references scripts outside its folder"
+    )
+    max_depth: int = Field(default=6, ge=1, description="folder levels searched for skills")
+    max_folders: int = Field(default=25_000, ge=1, description="folders searched for skills")
+
+    @property
+    def dirs(self) -> tuple[Path, ...]:
+        """The folders, as a tuple."""
+        return self.dir if isinstance(self.dir, tuple) else (self.dir,)
+
+
+class BudgetSettings(Section):
+    """Limits in tokens and USD; null is no limit. Checked before each call."""
+
+    task_tokens: int | None = Field(default=None, ge=1, description="tokens one task or run may use")
+    task_usd: float | None = Field(default=None, gt=0, description="USD one task or run may use")
+    session_tokens: int | None = Field(default=None, ge=1, description="tokens a session may use")
+    session_usd: float | None = Field(default=None, gt=0, description="USD a session may use")
+    day_tokens: int | None = Field(default=None, ge=1, description="tokens a day (UTC) may use")
+    day_usd: float | None = Field(default=None, gt=0, description="USD a day (UTC) may use")
+    prices: dict[str, Price] = Field(
+        default_factory=dict,
+        description="USD per million tokens by model: input, output, cached, cache_write; wins over the built-in table",
+    )
+
+    @model_validator(mode="after")
+    def _known_prices(self) -> BudgetSettings:
+        for model, price in self.prices.items():
+            if unknown := set(price) - {"input", "output", "cached", "cache_write"}:
+                raise ValueError(f"prices of {model}: unknown {', '.join(sorted(unknown))}")
+        return self
+
+
+class LoggingSettings(Section):
+    """What is shown and kept of a run."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severe event shown")
+    jsonl_dir: Path = Field(default=Path("./runs"), description="folder of the runs' event logs")
+    run_id_pattern: Literal["YYYYMMDD-HHMMSS-<short-uuid>"] = Field(
+        default="YYYYMMDD-HHMMSS-<short-uuid>", description="shape of a run's id"
+    )
+    debug_llm_bodies: bool = Field(
+        default=False, description="keep requests and answers beside the log, secrets removed"
+    )
+    sanitize_control_chars: Literal[True] = Field(default=True, description="cannot be turned off")
+    redact_secrets: Literal[True] = Field(default=True, description="cannot be turned off")
+
+
+class AgentSettings(Section):
+    """Everything that thinking needs; the whole of ``agent.yaml``."""
+
+    model: ModelSettings = ModelSettings()
+    runtime: RuntimeSettings = RuntimeSettings()
+    skills: SkillSettings = SkillSettings()
+    budget: BudgetSettings = BudgetSettings()
+    logging: LoggingSettings = LoggingSettings()

@@ -1,0 +1,166 @@
+"""Read settings: the file, then the environment, then what the command line says.
+
+Errors name the file, the line and the key, and list the keys that exist.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fireswarm.errors import ConfigError
+from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
+
+AGENT_FILE = "agent.yaml"
+MAX_FILE_BYTES = 1_000_000
+"""A larger settings file is a mistake."""
+
+Keys = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Source:
+    """A settings file as read: its values and the line of each key (from 1)."""
+
+    path: Path | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Keys, int] = field(default_factory=dict)
+
+    def where(self, keys: Keys) -> str:
+        """``file:line`` of a key, or of the nearest one above it that the file has."""
+        if self.path is None:
+            return "settings"
+        while keys and keys not in self.lines:
+            keys = keys[:-1]
+        return f"{self.path}:{self.lines[keys]}" if keys else str(self.path)
+
+
+def load_settings(
+    root: Path, environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Read ``<root>/swarm.yaml`` where there is one, then the environment, then *overrides* (dotted keys)."""
+    env = os.environ if environment is None else environment
+    path = root / CONFIG_FILE
+    source = read_source(path) if path.exists() else Source()
+    for name, keys in ENVIRONMENT.items():
+        if env.get(name):
+            _put(source, keys, env[name])
+    if env.get("FIRESTORE_EMULATOR_HOST") and "FIRESWARM_STORE" not in env:
+        _put(source, ("store", "uri"), f"firelite://{env['FIRESTORE_EMULATOR_HOST']}")
+    _override(source, overrides or {})
+    source.values["root"] = root
+    return validated(Settings, source)
+
+
+def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
+    """The configuration file of ``agent``: *named*, ``./agent.yaml``, ``~/.config/agent/agent.yaml``, or none."""
+    if named is not None:
+        if not named.is_file():
+            raise ConfigError(f"{named} does not exist: give another --config, or make one with `agent config init`")
+        return named
+    found = (root / AGENT_FILE, home / ".config" / "agent" / AGENT_FILE)
+    return next((path for path in found if path.is_file()), None)
+
+
+def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:
+    """Read an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
+    source = read_source(path) if path is not None else Source()
+    _override(source, overrides or {})
+    return validated(AgentSettings, source)
+
+
+def read_source(path: Path) -> Source:
+    """Read a YAML file with the line of every key; ConfigError when it is no map of settings."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: that is no settings file")
+        node = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{path}{line} is not YAML: {error.problem or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    source = Source(path)
+    if node is None:
+        return source
+    if not isinstance(node, yaml.MappingNode):
+        raise ConfigError(f"{path}:{node.start_mark.line + 1} must be a map of settings")
+    _lines(node, (), source)
+    loader = yaml.SafeLoader("")
+    try:
+        source.values = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{path} is not YAML that settings can hold: {error.problem}") from error
+    return source
+
+
+def _lines(node: yaml.MappingNode, above: Keys, source: Source) -> None:
+    for key, value in node.value:
+        keys = (*above, str(key.value))
+        if keys in source.lines:
+            raise ConfigError(f"{source.path}:{key.start_mark.line + 1}: {'.'.join(keys)} is given twice")
+        source.lines[keys] = key.start_mark.line + 1
+        if isinstance(value, yaml.MappingNode):
+            _lines(value, keys, source)
+
+
+def validated[T: BaseModel](kind: type[T], source: Source) -> T:
+    """Validate what was read; ConfigError lists every fault with its place and what is possible."""
+    try:
+        return kind.model_validate(source.values)
+    except ValidationError as error:
+        faults = [_told(kind, source, item) for item in error.errors()]
+        raise ConfigError("\n".join(faults)) from error
+
+
+def _told(kind: type[BaseModel], source: Source, item: ErrorDetails) -> str:
+    keys: Keys = tuple(str(part) for part in item["loc"])
+    place = f"{source.where(keys)}: {'.'.join(keys) or 'settings'}"
+    if item["type"] != "extra_forbidden":
+        return f"{place}: {item['msg']} (given: {_shown(item['input'])})"
+    known = _known_keys(kind, keys[:-1])
+    near = difflib.get_close_matches(keys[-1], known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+    return f"{place}: there is no such key; {hint}"
+
+
+def _shown(value: Any) -> str:
+    return "a map" if isinstance(value, dict) else repr(value)[:80]
+
+
+def _known_keys(kind: type[BaseModel], keys: Keys) -> list[str]:
+    for key in keys:
+        annotation = kind.model_fields[key].annotation if key in kind.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        kind = annotation
+    return sorted(kind.model_fields)
+
+
+def _override(source: Source, overrides: Mapping[str, Any]) -> None:
+    for key, value in overrides.items():
+        if value is not None:
+            _put(source, tuple(key.split(".")), value)
+
+
+def _put(source: Source, keys: Keys, value: Any) -> None:
+    values = source.values
+    for key in keys[:-1]:
+        section = values.setdefault(key, {})
+        if section is None:
+            section = values[key] = {}
+        if not isinstance(section, dict):
+            raise ConfigError(f"{source.where(keys)}: {key} must be a map")
+        values = cast("dict[str, Any]", section)
+    values[keys[-1]] = value

@@ -1,0 +1,117 @@
+"""What settings there are, told from the models themselves: a sample file, and the rows of the reference."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+
+class Key(NamedTuple):
+    """One setting: dotted name, type in words, default as YAML, allowed values, meaning."""
+
+    name: str
+    kind: str
+    default: str
+    allowed: str
+    meaning: str
+
+
+def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
+    """Every setting of *model*, sections opened, in the order of the file."""
+    for name, field in model.model_fields.items():
+        inner = _section(field)
+        if inner is not None:
+            yield from keys(inner, f"{above}{name}.")
+        else:
+            default = _plain(field.get_default(call_default_factory=True))
+            yield Key(
+                f"{above}{name}", _kind(field.annotation), _yaml(default), _allowed(field), field.description or ""
+            )
+
+
+def sample(model: type[BaseModel]) -> str:
+    """A settings file with every key at its default, each with its meaning beside it."""
+    lines = ["# Every key is optional; what is left out has the value shown here."]
+    _sample(model, 0, lines, None)
+    return "\n".join(lines) + "\n"
+
+
+def _sample(model: type[BaseModel], depth: int, lines: list[str], values: BaseModel | None) -> None:
+    """``values`` is the section as its parent has it by default: providers differ in the name of their key."""
+    shown = values if values is not None else model()
+    for name, field in model.model_fields.items():
+        indent = "  " * depth
+        value = getattr(shown, name)
+        if isinstance(value, BaseModel):
+            lines.append(f"{indent}{name}:")
+            _sample(type(value), depth + 1, lines, value)
+        else:
+            allowed = _allowed(field)
+            about = f"{field.description or ''}" + (f" ({allowed})" if allowed else "")
+            lines.append(f"{indent}{name}: {_yaml(_plain(value))}  # {about}")
+
+
+def _section(field: FieldInfo) -> type[BaseModel] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        text = value.as_posix()
+        return text if text.startswith(("/", "~", ".")) else f"./{text}"
+    if isinstance(value, tuple):
+        return [_plain(item) for item in typing.cast("tuple[Any, ...]", value)]
+    return dict(typing.cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...")
+
+
+def _kind(annotation: Any) -> str:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return "word" if isinstance(inner[0], str) else type(inner[0]).__name__
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join(dict.fromkeys(_kind(kind) for kind in inner if kind is not type(None)))
+    if origin is tuple:
+        return f"list of {_kind(inner[0])}"
+    if origin is dict:
+        return "map"
+    names = {str: "text", int: "integer", float: "number", bool: "boolean", Path: "path"}
+    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _allowed(field: FieldInfo) -> str:
+    words = [word for kind in (field.annotation, *get_args(field.annotation)) for word in _literals(kind)]
+    bounds = [
+        f"{sign} {getattr(limit, attribute)}"
+        for limit in field.metadata
+        for attribute, sign in _BOUNDS
+        if hasattr(limit, attribute)
+    ]
+    if type(None) in get_args(field.annotation):
+        bounds.append("null")
+    return " | ".join(_yaml(word) for word in words) or ", ".join(bounds)
+
+
+_BOUNDS = (
+    ("ge", ">="),
+    ("gt", ">"),
+    ("le", "<="),
+    ("lt", "<"),
+    ("min_length", "length >="),
+    ("max_length", "length <="),
+)
+
+
+def _literals(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()

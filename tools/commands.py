@@ -1,0 +1,91 @@
+"""docs/commands.md: every command as it tells itself, with an example that a test runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from fireswarm.cli.agent import app as agent_app
+from fireswarm.cli.swarm import app as swarm_app
+
+PROGRAMS: dict[str, Any] = {"swarm": swarm_app, "agent": agent_app}
+
+LONG = "# until Ctrl+C"
+"""Marks an example that the test of this page does not run, since it does not end by itself."""
+
+EXAMPLES: dict[str, str] = {
+    "swarm demo": "swarm demo notes",
+    "swarm init": "swarm init my-swarm",
+    "swarm up": f"swarm up --roles scout,memory --replicas scout=2  {LONG}",
+    "swarm role": f"swarm role scout --concurrency 2  {LONG}",
+    "swarm submit": "swarm submit 'count the words' --role scout --skill noop --context path=notes",
+    "swarm tasks": "swarm tasks --status queued",
+    "swarm show": "swarm show $TASK",
+    "swarm watch": f"swarm watch $TASK  {LONG}",
+    "swarm cancel": "swarm cancel $TASK",
+    "swarm retry": "swarm retry $BLOCKED",
+    "swarm answer": "swarm answer $ASKING path=notes",
+    "swarm runs": "swarm runs --role scout --limit 5",
+    "swarm agents": "swarm agents --json",
+    "swarm mail": "swarm mail",
+    "swarm memory": "swarm memory --bucket notes",
+    "swarm cost": "swarm cost",
+    "swarm doctor": "swarm doctor",
+    "swarm store serve": f"swarm store serve --port 8080  {LONG}",
+    "swarm store stats": "swarm store stats",
+    "swarm store export": "swarm store export backup.jsonl",
+    "swarm store import": "swarm store import backup.jsonl",
+    "swarm store reset": "swarm store reset --yes",
+    "swarm skills list": "swarm skills list",
+    "swarm skills inspect": "swarm skills inspect workspace-inventory --show-sections",
+    "swarm skills check": "swarm skills check my-swarm/skills",
+    "swarm skills bench": "swarm skills bench prompts.json --skills-dir my-swarm/skills",
+    "agent run": "agent run 'list the Markdown files here' --dry-run true",
+    "agent chat": f"agent chat --session notes --script answers.json  {LONG}",
+    "agent replay": "agent replay latest --event-stream",
+    "agent config init": "agent config init",
+    "agent config validate": "agent config validate --file agent.yaml",
+    "agent skills list": "agent skills list --skills-dir my-swarm/skills",
+    "agent skills inspect": "agent skills inspect workspace-inventory --show-frontmatter",
+    "agent skills check": "agent skills check my-swarm/skills",
+    "agent skills bench": "agent skills bench prompts.json --skills-dir my-swarm/skills",
+}
+
+
+def reference() -> str:
+    """The page's generated part."""
+    return "\n\n".join(_section(name, command) for name, command in leaves())
+
+
+def leaves() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its words."""
+    for program, app in PROGRAMS.items():
+        yield from _below(program, get_command(app))
+
+
+def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield name, command
+        return
+    for word, below in inner.items():
+        yield from _below(f"{name} {word}", below)
+
+
+def _section(name: str, command: Any) -> str:
+    lines = [f"### {name}", "", " ".join((command.help or "").split()), "", "```console", EXAMPLES[name], "```"]
+    rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
+    if rows:
+        lines += ["", "| | default | meaning |", "| --- | --- | --- |", *rows]
+    return "\n".join(lines)
+
+
+def _row(parameter: Any) -> str:
+    argument = parameter.param_type_name == "argument"
+    name = f"`{parameter.name.upper()}`" if argument else ", ".join(f"`{opt}`" for opt in parameter.opts)
+    default = parameter.default
+    shown = "" if default in (None, (), [], "", False) or callable(default) else f"`{default}`"
+    meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
+    return f"| {name} | {'required' if parameter.required else shown} | {meaning} |"

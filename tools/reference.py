@@ -1,0 +1,89 @@
+"""The parts of the documents that are told from the code: a block begins with ``<!-- generated: NAME -->``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import commands
+
+from fireswarm.llm.meter import PRICES
+from fireswarm.mind.states import TRANSITIONS
+from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
+from fireswarm.settings.agent import DEFAULT_MODELS
+from fireswarm.settings.sample import Key, keys
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def documents() -> Iterator[tuple[Path, str]]:
+    """Every page that holds a generated block, and its text with the blocks as they should be."""
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if BLOCK.search(text):
+            yield path, BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[3]}", text)
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(head)
+    lines = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _keys(found: Iterable[Key]) -> str:
+    return _table(
+        ("key", "default", "type", "allowed", "meaning"),
+        (
+            (f"`{key.name}`", f"`{key.default}`", key.kind, f"`{key.allowed}`" if key.allowed else "any", key.meaning)
+            for key in found
+        ),
+    )
+
+
+def _agent_keys() -> str:
+    return _keys(keys(AgentSettings))
+
+
+def _swarm_keys() -> str:
+    shared = {key.name for key in keys(AgentSettings)}
+    return _keys(key for key in keys(Settings) if key.name not in shared)
+
+
+def _environment() -> str:
+    defaults = {key.name: key.default for key in keys(Settings)}
+    rows = (
+        (f"`{name}`", f"`{'.'.join(parts)}`", f"`{defaults['.'.join(parts)]}`") for name, parts in ENVIRONMENT.items()
+    )
+    return _table(("variable", "sets", "default"), rows)
+
+
+def _prices() -> str:
+    names = ("input", "output", "cached", "cache_write")
+    rows = (
+        (f"`{model}`", *(f"{price[name]:g}" if name in price else "-" for name in names))
+        for model, price in PRICES.items()
+    )
+    return _table(("model", *names), rows)
+
+
+def _models() -> str:
+    return _table(("provider", "model"), ((f"`{name}`", f"`{model}`") for name, model in DEFAULT_MODELS.items()))
+
+
+def _transitions() -> str:
+    return _table(
+        ("from", "to", "when"), ((f"`{move.source}`", f"`{move.target}`", move.condition) for move in TRANSITIONS)
+    )
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "agent.yaml": _agent_keys,
+    "swarm.yaml": _swarm_keys,
+    "environment": _environment,
+    "prices": _prices,
+    "models": _models,
+    "transitions": _transitions,
+    "commands": commands.reference,
+}
