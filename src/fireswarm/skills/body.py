@@ -13,7 +13,7 @@ _LINK = re.compile(
     r"\[[^\]\n]{0,300}\]\(\s*<?([^)>\s]{1,500})>?[^)\n]{0,200}\)|^\[[^\]\n]+\]:\s*<?(\S{1,500}?)>?\s*$", re.M
 )
 _SPAN = re.compile(r"(?<!`)`([^`\n]{1,300})`(?!`)")
-_PATH = re.compile(r"(?:[\w.@%+~$(){}-]*[/\\])*[\w.@%+~-]*\w\.[A-Za-z][A-Za-z0-9]{0,7}$")
+_PATH = re.compile(r"(?:[\w.@%+~$(){}<>:-]*[/\\])*[\w.@%+~-]*\w\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 SCRIPT_SUFFIXES = frozenset(

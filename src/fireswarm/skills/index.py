@@ -41,7 +41,7 @@ FIELDS = {
     "description": Weight(1.8, 0.5),
     "use": Weight(2.0, 0.4),
     "tags": Weight(2.0, 0.5),
-    "headings": Weight(0.6, 0.6),
+    "headings": Weight(0.8, 0.5),
     "body": Weight(0.4, 0.7),
 }
 """Weights of the fields, chosen on the development half of benchmarks/routing/prompts.json. "use" are the sentences

@@ -106,7 +106,8 @@ def test_words_that_few_files_have_weigh_more(tmp_path: Path) -> None:
     place.mkdir()
     for name, subject in (("a", "walrus"), ("b", "harbour")):
         (place / f"{name}.txt").write_text(
-            f"The meeting took place on the usual day in the usual room. One {subject} saw this {subject} and that {subject}. "
+            "The meeting took place on the usual day in the usual room. "
+            f"One {subject} saw this {subject} and that {subject}. "
             "The meeting took place again after the usual break of the day."
         )
     result = run_skill("content-summarizer", asking(tmp_path, path=str(place), sentences=1))

@@ -1,0 +1,189 @@
+"""Disclosure: each stage shows what it is for and nothing more, within both caps; nothing leads out of the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fireswarm.skills import disclosure
+from fireswarm.skills.catalog import Skill, load_skill
+from fireswarm.skills.disclosure import DisclosureLimits, Spent
+
+BODY = """# Title
+
+What it is for.
+
+## When to use
+
+Whenever it rains.
+
+## Steps
+
+Secret of stage two.
+
+### Detail
+
+Deeper.
+
+```
+# no heading
+```
+"""
+
+
+def make(folder: Path, body: str = BODY, header: str = "") -> Skill:
+    (folder / "s" / "references").mkdir(parents=True, exist_ok=True)
+    (folder / "s" / "scripts").mkdir(exist_ok=True)
+    (folder / "s" / "SKILL.md").write_text(f"---\nname: s\ndescription: does s\n{header}---\n{body}")
+    return load_skill(folder / "s" / "SKILL.md")
+
+
+def test_stage_0_shows_name_and_description_alone(tmp_path: Path) -> None:
+    shown = disclosure.metadata(make(tmp_path))
+    assert (shown.stage, shown.text) == (0, "s: does s")
+    assert (shown.files[0].path, shown.files[0].bytes, shown.files[0].tokens) == ("SKILL.md", 9, 3)
+
+
+def test_stage_1_shows_title_and_summary_and_offers_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "s" / "references").mkdir(parents=True)
+    (tmp_path / "s" / "references" / "more.md").write_text("More.")
+    shown = disclosure.overview(make(tmp_path))
+    assert shown.text == "# Title\n\nWhat it is for.\n\n## When to use\n\nWhenever it rains."
+    assert shown.offered == ("SKILL.md#Title", "SKILL.md#Steps", "SKILL.md#Detail", "references/more.md")
+
+
+def test_stage_1_takes_the_first_section_where_none_sums_up_and_cuts_what_is_long(tmp_path: Path) -> None:
+    assert (
+        disclosure.overview(make(tmp_path, "# T\n\n## A\n\nFirst.\n\n## B\n\nSecond.\n")).text
+        == "# T\n\n## A\n\nFirst."
+    )
+    long = disclosure.overview(make(tmp_path, "# T\n\n" + "line of text\n" * 2_000))
+    assert long.files[0].truncated
+    assert len(long.text) <= disclosure.OVERVIEW_CHARS
+    assert long.text.endswith("line of text")
+
+
+def test_stage_2_shows_what_is_asked_for_and_no_more(tmp_path: Path) -> None:
+    skill = make(tmp_path)
+    (skill.folder / "references" / "a.md").write_text("# A\n\nText of A.\n")
+    (skill.folder / "references" / "b.md").write_text("Text of B.")
+    shown = disclosure.references(skill, ["references/a.md", "SKILL.md#Detail", "./references/a.md#A", "#steps"])
+    assert [file.path for file in shown.files] == [
+        "references/a.md", "SKILL.md#Detail", "references/a.md#A", "SKILL.md#Steps",
+    ]  # fmt: skip
+    assert shown.text.startswith("[references/a.md]\n# A\n\nText of A.\n")
+    assert "Text of B" not in shown.text
+    assert "Whenever it rains" not in shown.text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["../secret.md", "references/../../secret.md", "/etc/hostname", "~/x", "C:\\x", "references/link.md", "a\0b"],
+)
+def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, asked: str) -> None:
+    skill = make(tmp_path)
+    (tmp_path / "secret.md").write_text("secret")
+    (skill.folder / "references" / "link.md").symlink_to(tmp_path / "secret.md")
+    shown = disclosure.references(skill, [asked])
+    assert (shown.text, shown.files) == ("", ())
+    assert shown.refused == ((asked, "it leads out of the skill's folder"),)
+
+
+def test_what_cannot_be_shown_is_refused_with_the_reason(tmp_path: Path) -> None:
+    skill = make(tmp_path)
+    (skill.folder / "references" / "blob.bin").write_bytes(b"\0\1")
+    asked = ["references/none.md", "references", "SKILL.md#Nowhere", "references/blob.bin"]
+    reasons = [reason for _, reason in disclosure.references(skill, asked).refused]
+    assert reasons == [
+        "there is no such file", "it is a folder: ask for the files in it", "SKILL.md has no section 'Nowhere'",
+        "it is not text",
+    ]  # fmt: skip
+
+
+def test_caps_hold_over_several_steps_and_cuts_are_said(tmp_path: Path) -> None:
+    skill = make(tmp_path)
+    for name in "abc":
+        (skill.folder / "references" / f"{name}.md").write_text(f"line of {name}\n" * 20)
+    limits = DisclosureLimits(max_reference_bytes=500, max_reference_tokens=100)
+    first = disclosure.references(skill, ["references/a.md"], limits)
+    spent = Spent().plus(first)
+    second = disclosure.references(skill, ["references/b.md", "references/c.md"], limits, spent)
+    assert not first.files[0].truncated
+    assert second.files[0].truncated
+    assert "cut, 200 characters in all" in second.text
+    assert second.text.endswith("line of b")
+    assert "no room is left" in second.refused[0][1]
+    assert first.tokens + second.tokens <= 100
+    assert Spent().plus(disclosure.overview(skill)) == Spent()
+
+
+@given(st.text(max_size=300), st.integers(0, 300), st.integers(0, 80))
+def test_neither_cap_is_ever_passed(
+    tmp_path_factory: pytest.TempPathFactory, text: str, most: int, tokens: int
+) -> None:
+    skill = make(tmp_path_factory.mktemp("x"))
+    (skill.folder / "references" / "r.md").write_text(text, encoding="utf-8", errors="replace", newline="")
+    shown = disclosure.references(skill, ["references/r.md"], DisclosureLimits(most, tokens))
+    assert shown.bytes <= most
+    assert shown.tokens <= tokens
+    assert bool(shown.files) != bool(shown.refused)
+
+
+def test_stage_3_describes_scripts_without_running_them(tmp_path: Path) -> None:
+    skill = make(
+        tmp_path, header="allowed-tools: Bash(git:*) Read\ncompatibility: needs git\nmetadata: {entry: scripts/a.py}\n"
+    )
+    assert skill.entry is None
+    scripts = skill.folder / "scripts"
+    (scripts / "a.py").write_text('#!/usr/bin/env python3\n"""Count\nthe files.\n\nMore."""\nraise SystemExit\n')
+    (scripts / "b.sh").write_text("#!/bin/bash -e\n# Deploys it,\n# carefully.\nset -e\n")
+    (scripts / "c.js").write_text("/* Draws */\n")
+    (scripts / "tool").write_text("#!/usr/bin/perl\n")
+    (scripts / "tool").chmod(0o755)
+    (scripts / "notes.txt").write_text("no script")
+    (scripts / "out.py").symlink_to("/etc/hostname")
+    shown = disclosure.scripts(load_skill(skill.path))
+    assert shown.offered == ("scripts/a.py", "scripts/b.sh", "scripts/c.js", "scripts/tool")
+    assert "- scripts/a.py (python3, 70 bytes): Count the files." in shown.text
+    assert "(bash, 49 bytes): Deploys it, carefully." in shown.text
+    assert "(node, 12 bytes): Draws" in shown.text
+    assert "Allowed tools: Bash(git:*), Read" in shown.text
+    assert "Needs: needs git" in shown.text
+    assert "Entry: scripts/a.py" in shown.text
+    bare = tmp_path / "bare"
+    assert "no scripts" in disclosure.scripts(make(bare)).text
+
+
+@pytest.mark.parametrize(
+    ("body", "faults"),
+    [
+        ("Run [it](../x.sh).", 1),
+        ("Run `/opt/x.py` or `~/y.sh` or `C:\\z.ps1`.", 3),
+        ("```bash\npython3 ../x.py && ./ok.sh\ncat data.csv | bash /opt/y.sh\n```", 2),
+        ("Use `scripts/a.py`, [b](scripts/b.sh), `/path/to/x.py`, `$HOME/x.sh`, <https://x.org/a.sh>.", 0),
+        ("```\nopen('/data/x.py')\nls ../other\n```", 0),
+        ("See [the guide](../guide.md).", 0),
+        ("`<folder>/../../x.sh`", 1),
+    ],
+)
+def test_scripts_elsewhere_block_a_skill_unless_the_caller_only_wants_to_be_warned(
+    tmp_path: Path, body: str, faults: int
+) -> None:
+    skill = make(tmp_path, body)
+    assert len(disclosure.provenance(skill)) == faults == len(skill.outside)
+    for shown in (disclosure.overview(skill), disclosure.references(skill, ["#x"]), disclosure.scripts(skill)):
+        assert (shown.text == "") == (faults > 0 or shown.stage == 2)
+    assert disclosure.overview(skill, block_outside=False).text
+    assert disclosure.metadata(skill).text
+
+
+def test_a_script_that_is_a_link_out_blocks_too(tmp_path: Path) -> None:
+    skill = make(tmp_path, "Run `scripts/x.sh`.")
+    (tmp_path / "x.sh").write_text("echo")
+    (skill.folder / "scripts" / "x.sh").symlink_to(tmp_path / "x.sh")
+    assert disclosure.provenance(skill) == ("line 5: the script scripts/x.sh lies outside the skill's folder",)
+    skill.path.unlink()
+    assert disclosure.overview(skill).refused[0][1].startswith("it cannot be read")

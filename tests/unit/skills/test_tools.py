@@ -1,0 +1,115 @@
+"""allowed-tools: what a rule lets through, and that a shell line hides nothing from it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fireswarm.skills.tools import permits, simple_commands
+
+GIT = ("Bash(git:*)", "Bash(ls -la)", "Bash(npm run *)", "Read")
+
+
+def test_an_empty_list_and_a_star_allow_everything() -> None:
+    assert permits((), "Bash", "rm -rf /") is None
+    assert permits(("*",), "mcp__x__y") is None
+    assert permits(("Bash",), "run_command", "a; b > c $(d)") is None
+    assert permits(("Bash(*)",), "bash", "x") is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status", "git", "  git log --oneline  ", "git log | git apply && git diff; git show || git gc & git fsck",
+        "ls -la", "npm run build -- --fast", "git log 2>&1", "git log >/dev/null", "git log 2> /dev/null | git x",
+        "git commit -m 'a; rm -rf / $(x)'", 'git commit -m "it\'s \\"fine\\" $HOME"', "git log\ngit diff", "'git' log",
+        "git log --grep=a#b", "git show HEAD~1:x.py", "git log --format=%h",
+    ],
+)  # fmt: skip
+def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
+    assert permits(GIT, "Bash", command) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "because"),
+    [
+        ("rm -rf /", "'rm -rf /' is not among"), ("gitk", "'gitk'"), ("ls", "'ls'"), ("ls -la /etc", "'ls -la /etc'"),
+        ("npm", "'npm'"), ("git status; rm x", "'rm x'"), ("git status && rm x", "'rm x'"), ("git x | sh", "'sh'"),
+        ("git x\nrm y", "'rm y'"), ("git x & rm y", "'rm y'"), ("git $(rm x)", "substitution"),
+        ("git `rm x`", "substitution"),
+        ('git "$(rm x)"', "substitution"), ('git "`rm x`"', "substitution"), ("git ${x:-$(y)}", "substitution"),
+        ("git <(rm x)", "redirection"), ("git log > ~/.bashrc", "redirection"), ("git log >> x", "redirection"),
+        ("git log &> x", "redirection"), ("git log 2>x", "redirection"), ("git apply < x", "redirection"),
+        ("git log >/dev/null2", "redirection"), ("git log >&2x", "redirection"), ("(git log)", "brackets"),
+        ("f() { rm x; }", "brackets"), ("{ git log; }", "shell word"), ("if git x", "shell word"),
+        ("eval git", "shell word"),
+        ("GIT_PAGER=rm git log", "assignment"), ("PATH+=x git log", "assignment"), ("git log 'x", "unclosed"),
+        ('git log "x', "unclosed"), ("git log \\", "backslash"), ("git log \\\nrm", "backslash"),
+        ("git log # it's\nrm x # it's", "comment"), ("git $'\\x3b' rm", "quote after"), ('git $"x"', "quote after"),
+        ("git\x00rm", "control"), ("git\rrm", "control"), ("", "no command"), (" ; ", "no command"),
+        ("/usr/bin/git log", "'/usr/bin/git log'"), ("\u00a0git log", "control"),
+    ],
+)  # fmt: skip
+def test_everything_else_is_refused_with_the_reason(command: str, because: str) -> None:
+    refusal = permits(GIT, "bash", command)
+    assert refusal is not None
+    assert because in refusal
+
+
+@given(
+    st.lists(st.sampled_from(["git", "log", "rm", ";", "&&", "|", "\n", "'", '"', "\\", "$(", ")", ">", "#", " ", "`"]))
+)
+def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]) -> None:
+    """What is allowed is, by another reading of the shell's rules, nothing but git commands."""
+    line = "".join(parts)
+    if permits(("Bash(git:*)",), "Bash", line) is None:
+        lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        words = list(lexer)
+        starts = [word for before, word in zip([";", *words], words, strict=False) if set(before) <= set(";&|")]
+        assert all(word == "git" or set(word) <= set(";&|") for word in starts), words
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
+def test_quoted_words_come_back_as_they_are(words: list[str]) -> None:
+    assert simple_commands("git " + " ".join(map(shlex.quote, words))) == [["git", *words]]
+
+
+@given(st.text(max_size=60), st.text(max_size=30))
+def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> None:
+    for tool in ("Bash", "Read", "WebFetch"):
+        assert permits((rule, f"{tool}({rule})"), tool, command) is None or True
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "argument", "allowed"),
+    [
+        ("Read", "read", "/any/where", True),
+        ("Read", "Write", "x", False),
+        ("Read(docs/**)", "Read", "docs/a/b.md", True),
+        ("Read(docs/**)", "Read", "./docs/a.md", True),
+        ("Read(docs/**)", "Read", "docs/../secret", False),
+        ("Read(docs/*.md)", "Read", "docs/a/b.md", False),
+        ("Read(docs/**/?.md)", "Read", "docs/x/y/b.md", True),
+        ("Read(docs/**)", "Read", "", False),
+        ("mcp__github", "mcp__github__search", "", True),
+        ("mcp__github", "mcp__github2__search", "", False),
+        ("mcp__github__search", "mcp__github__search", "", True),
+        ("mcp__github__search", "mcp__github__delete", "", False),
+        ("mcp__github__get_*", "mcp__github__get_issue", "", True),
+        ("WebFetch(domain:x.org)", "WebFetch", "https://api.x.org/a", True),
+        ("WebFetch(domain:x.org)", "WebFetch", "https://evilx.org", False),
+        ("WebFetch(domain:x.org)", "WebFetch", "https://x.org@evil.com/", False),
+        ("WebFetch(domain:x.org)", "WebFetch", "file:///x.org", False),
+        ("WebFetch(domain:x.org)", "WebFetch", "https://[x.org", False),
+        ("Bash(git", "Bash", "git log", False),
+        ("Bash(:*)", "Bash", "git log", True),
+        ("Bash(  )", "Bash", "git log", False),
+    ],
+)
+def test_paths_hosts_and_servers(rule: str, tool: str, argument: str, allowed: bool) -> None:
+    assert (permits((rule,), tool, argument) is None) == allowed
