@@ -37,12 +37,6 @@ def default_cache(roots: Iterable[Path]) -> Path:
     return base / "fireswarm" / f"skills-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
-def stamp_of(folder: str, file: str) -> Stamp:
-    """What a changed skill cannot keep: its file's time of change (ns), size and inode, its folder's time of change."""
-    status = os.stat(file)  # noqa: PTH116
-    return [status.st_mtime_ns, status.st_size, status.st_ino, changed_at(folder)]
-
-
 def changed_at(folder: str) -> int:
     """Nanoseconds since 1970 at which entries of *folder* last came or went; 0 when there is no such folder."""
     try:

@@ -54,7 +54,7 @@ def check_paths(paths: Iterable[Path]) -> Report:
     faults: list[Fault] = []
     judged = 0
     for path in paths:
-        files = [path] if path.is_file() else [Path(file) for _, file in discover([path]).skills]
+        files = [path] if path.is_file() else [Path(place.file) for place in discover([path]).skills]
         if not files:
             faults.append(Fault(path, 1, "no-skill", f"there is no {SKILL_FILE} here"))
         for file in files:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 SKILL_FILE = "SKILL.md"
 _SPELLINGS = frozenset({"skill.md", "Skill.md", "SKILL.MD"})
@@ -23,11 +25,22 @@ class DiscoveryLimits:
     max_folders: int = 25_000
 
 
+class Place(NamedTuple):
+    """A folder with a skill, and its file.
+
+    ``stamp`` is what a changed skill cannot keep: the file's time of change (ns), size and inode, the folder's time.
+    """
+
+    folder: str
+    file: str
+    stamp: list[int]
+
+
 @dataclass(slots=True)
 class Found:
-    """Folders with a skill, in order of precedence, each with its SKILL.md; and what was left out."""
+    """Places of skills in order of precedence, and what was left out."""
 
-    skills: list[tuple[str, str]] = field(default_factory=list)
+    skills: list[Place] = field(default_factory=list)
     notes: list[tuple[Path, str]] = field(default_factory=list)
 
 
@@ -89,19 +102,27 @@ class _Search:
             return []
         self._seen.add(identity)
         self._looked_at += 1
-        file = f"{folder}/{SKILL_FILE}"
-        if os.path.isfile(file):  # noqa: PTH113
-            self.found.skills.append((folder, file))
+        if self._take(folder, f"{folder}/{SKILL_FILE}", status):
             return []
-        return self._scan(folder)
+        return self._scan(folder, status)
 
-    def _scan(self, folder: str) -> list[str]:
+    def _take(self, folder: str, file: str, status: os.stat_result) -> bool:
+        try:
+            content = os.stat(file)  # noqa: PTH116
+        except (OSError, ValueError):
+            return False
+        if not stat.S_ISREG(content.st_mode):
+            return False
+        stamp = [content.st_mtime_ns, content.st_size, content.st_ino, status.st_mtime_ns]
+        self.found.skills.append(Place(folder, file, stamp))
+        return True
+
+    def _scan(self, folder: str, status: os.stat_result) -> list[str]:
         below: list[str] = []
         try:
             with os.scandir(folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):
-                    if entry.name in _SPELLINGS and entry.is_file():
-                        self.found.skills.append((folder, entry.path))
+                    if entry.name in _SPELLINGS and self._take(folder, entry.path, status):
                         self._note(Path(entry.path), f"the file should be called {SKILL_FILE}")
                         return []
                     if entry.is_dir() and not entry.name.startswith(".") and entry.name not in _SKIPPED:
