@@ -13,10 +13,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from fireswarm.skills.catalog import Skill, without_collection
-from fireswarm.skills.parse import parse
+from fireswarm.skills.parse import decode, split
 from fireswarm.skills.words import STOP, is_soft, stem, words
 
 SATURATION = 1.2
@@ -129,10 +130,14 @@ def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:
     return Fields(found, frozenset(said_not - {stem(word) for word in (*plain, *use, *found["name"])}))
 
 
+def _unsaid(note: str) -> None:
+    """What a file had to be forgiven was said when it was loaded."""
+
+
 def _body(skill: Skill) -> str:
     try:
         with skill.path.open("rb") as file:
-            body = parse(file.read(BODY_BYTES)).body
+            body = split(decode(file.read(BODY_BYTES), _unsaid))[1]
     except OSError:
         return ""
     kept: list[str] = []
@@ -179,11 +184,11 @@ def _count(name: str, listed: Sequence[str], surface: dict[str, str]) -> Counter
         raw = Counter(listed)
         counter: Counter[str] = Counter()
         for word, often in raw.items():
-            if _telling(word):
-                counter[stem(word)] += often
+            if term := _term(word):
+                counter[term] += often
         return counter
-    kept = [word for word in listed if _telling(word)]
-    stems = [stem(word) for word in kept]
+    kept = [word for word in listed if _term(word)]
+    stems = [_term(word) for word in kept]
     surface.update(zip(kept, stems, strict=True))
     counter = Counter(stems)
     if name != "headings":
@@ -191,8 +196,11 @@ def _count(name: str, listed: Sequence[str], surface: dict[str, str]) -> Counter
     return counter
 
 
-def _telling(word: str) -> bool:
-    return word not in STOP and not (word.isdigit() or len(word) > 40) and (len(word) > 1 or word in "cr")
+@lru_cache(maxsize=200_000)
+def _term(word: str) -> str:
+    """The stem under which a word is indexed; empty for one that tells nothing."""
+    telling = word not in STOP and not (word.isdigit() or len(word) > 40) and (len(word) > 1 or word in "cr")
+    return stem(word) if telling else ""
 
 
 def _add(index: Index, number: int, counts: Mapping[str, Counter[str]], average: Mapping[str, float]) -> None:

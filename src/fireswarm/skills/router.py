@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 
 from fireswarm.contracts.catalog import SkillCandidate
 from fireswarm.skills.catalog import Catalog, Skill
@@ -45,15 +46,20 @@ STILL_JUDGED = 400
 
 
 class Router:
-    """Skills indexed for routing. Build it once a catalog; ``route`` opens no file."""
+    """Skills indexed for routing. Make one for a catalog and keep it: the first ``route`` reads the skills' bodies."""
 
     def __init__(self, skills: Catalog | Iterable[Skill], *, bodies: bool = True) -> None:
         listed = skills.skills.values() if isinstance(skills, Catalog) else skills
         self.skills: tuple[Skill, ...] = tuple(sorted(listed, key=lambda skill: skill.name))
         self._numbers = {skill.name: number for number, skill in enumerate(self.skills)}
-        self._index = build(self.skills, bodies=bodies)
+        self._bodies = bodies
         self._long_names = _long_names(self.skills)
         self._explained: dict[int, Mapping[str, frozenset[str]]] = {}
+
+    @cached_property
+    def index(self) -> Index:
+        """The index, built when it is first needed: a run whose skill is named needs none."""
+        return build(self.skills, bodies=self._bodies)
 
     def route(
         self,
@@ -67,7 +73,7 @@ class Router:
 
         *among* restricts the choice to these names; names without a skill are ignored.
         """
-        asked = concepts(query, self._index)
+        asked = concepts(query, self.index)
         allowed = None if among is None else {self._numbers[name] for name in among if name in self._numbers}
         named = self._named_in(query)
         evidence = self._evidence(asked, named)
@@ -79,7 +85,7 @@ class Router:
             if score < min_score:
                 break
             skill = self.skills[-place]
-            reason = explain(self._words_of(-place), -place, asked, self._index, named=-place in named)
+            reason = explain(self._words_of(-place), -place, asked, self.index, named=-place in named)
             found.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
         return found
 
@@ -87,15 +93,15 @@ class Router:
         """Evidence by number of the skill; a skill that no word speaks for is missing."""
         totals: dict[int, float] = {}
         added = 0
-        rare_first = sorted(asked, key=lambda concept: (_size(concept, self._index), concept.word))
+        rare_first = sorted(asked, key=lambda concept: (_size(concept, self.index), concept.word))
         for concept in rare_first:
-            size = _size(concept, self._index)
+            size = _size(concept, self.index)
             if added + size > MAX_POSTINGS and totals:
-                _judge(concept, totals, self._index)
+                _judge(concept, totals, self.index)
             else:
                 added += size
-                _collect(concept, totals, self._index)
-        _take_off(asked, totals, self._index)
+                _collect(concept, totals, self.index)
+        _take_off(asked, totals, self.index)
         for number in named:
             totals[number] = totals.get(number, 0.0) + NAMED_EVIDENCE
         return totals
