@@ -29,10 +29,10 @@ Timestamp = Annotated[datetime, AfterValidator(as_utc)]
 class Contract(BaseModel):
     """Base of the contracts: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Stored(BaseModel):
     """Base of what is read back from documents: frozen, unknown fields ignored, so newer writers do no harm."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

@@ -27,11 +27,23 @@ class ProviderSettings(Section):
     )
 
 
+class AnthropicSettings(ProviderSettings):
+    """Claude."""
+
+    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the API key")
+
+
+class GeminiSettings(ProviderSettings):
+    """Gemini."""
+
+    api_key_env: str = Field(default="GEMINI_API_KEY", description="environment variable that holds the API key")
+
+
 class Providers(Section):
     """Settings by provider."""
 
-    anthropic: ProviderSettings = ProviderSettings(api_key_env="ANTHROPIC_API_KEY")
-    gemini: ProviderSettings = ProviderSettings(api_key_env="GEMINI_API_KEY")
+    anthropic: AnthropicSettings = AnthropicSettings()
+    gemini: GeminiSettings = GeminiSettings()
 
 
 class ModelSettings(Section):

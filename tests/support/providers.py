@@ -1,0 +1,368 @@
+"""A local server that speaks Anthropic Messages and Gemini generateContent, streaming too, and can misbehave.
+
+It checks what it receives as the providers document it, and answers 400 with the reason: a request that the
+real API would refuse fails here as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import re
+import sys
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.decision import ActionType
+
+WORDS = 24
+"""Characters in one piece of a streamed answer."""
+
+GEMINI_PATH = re.compile(r"^/v1beta/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)$")
+REASONS = {401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests", 500: "Internal Server Error"}
+ANTHROPIC_STOPS = {"end": "end_turn", "max_tokens": "max_tokens", "refusal": "refusal"}
+GEMINI_STOPS = {"end": "STOP", "max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is answered. ``fault``: cut, slow, malformed or reset; ``status`` other than 200 is an error.
+
+    With ``tool``, the text is the input of a call of that tool (Anthropic only).
+    """
+
+    text: str = ""
+    stop: str = "end"
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    fault: str = ""
+    message: str = "as told"
+    input_tokens: int = 100
+    output_tokens: int = 20
+    cached_tokens: int = 0
+    thinking_tokens: int = 0
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it came. ``answers`` counts the model's answers already in the conversation."""
+
+    provider: str
+    kind: str
+    model: str
+    body: dict[str, Any]
+    raw: bytes
+    headers: dict[str, str]
+    answers: int
+
+
+Script = Callable[[Received], Reply]
+
+
+@dataclass(slots=True)
+class FakeProviders:
+    """Answers by a script: a function of the request, or replies by how many answers there were.
+
+    ``release`` lets a slow answer go on.
+    """
+
+    script: Script | Sequence[Reply]
+    received: list[Received] = field(default_factory=list)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""
+
+    @property
+    def calls(self) -> list[Received]:
+        """Requests for an answer; counting tokens is not one."""
+        return [request for request in self.received if request.kind == "generate"]
+
+    @contextlib.asynccontextmanager
+    async def serving(self, port: int = 0) -> AsyncGenerator[FakeProviders]:
+        """Serve on loopback."""
+        connections: set[asyncio.StreamWriter] = set()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.add(writer)
+            try:
+                while await self._exchange(reader, writer):
+                    pass
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                connections.discard(writer)
+                writer.close()
+
+        server = await asyncio.start_server(connected, "127.0.0.1", port)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+            for writer in list(connections):
+                writer.close()
+            await server.wait_closed()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        path = lines[0].split(" ")[1]
+        headers = {
+            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)
+        }
+        raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        request, fault = self._read(path, headers, raw)
+        if fault or request is None:
+            writer.write(_http(400, _error(path, 400, fault)))
+            await writer.drain()
+            return True
+        self.received.append(request)
+        if request.kind == "count":
+            writer.write(_http(200, _counted(request)))
+            await writer.drain()
+            return True
+        return await self._reply(request, "stream" in path.lower() or bool(request.body.get("stream")), writer)
+
+    async def _reply(self, request: Received, streams: bool, writer: asyncio.StreamWriter) -> bool:
+        reply = self.script(request) if callable(self.script) else self.script[request.answers]
+        if reply.fault == "slow":
+            await self.release.wait()
+        if reply.fault == "reset":
+            writer.transport.abort()
+            return False
+        if reply.status != 200:
+            content = _error(request.provider, reply.status, reply.message)
+            writer.write(_http(reply.status, content, reply.headers))
+        elif reply.fault == "malformed" and not streams:
+            writer.write(_http(200, b'{"id": "x", "content": ['))
+        elif streams:
+            pieces = _stream(request, reply)
+            if reply.fault == "malformed":
+                pieces[1] = b'event: content_block_start\ndata: {"type": "content_\n\n'
+            if reply.fault == "cut":
+                pieces = pieces[: len(pieces) // 2]
+            body = b"".join(pieces)
+            length = len(body) + (1_000 if reply.fault == "cut" else 0)
+            writer.write(_head(200, length, "text/event-stream") + body)
+        else:
+            content = _whole(request, reply)
+            if reply.fault == "cut":
+                writer.write(_head(200, len(content) + 500, "application/json") + content[: len(content) // 2])
+            else:
+                writer.write(_http(200, content))
+        await writer.drain()
+        return reply.fault != "cut"
+
+    def _read(self, path: str, headers: dict[str, str], raw: bytes) -> tuple[Received | None, str]:
+        try:
+            body: dict[str, Any] = json.loads(raw)
+        except ValueError:
+            return None, "the body is not JSON"
+        path = path.partition("?")[0]
+        if path in ("/v1/messages", "/v1/messages/count_tokens"):
+            kind = "count" if path.endswith("count_tokens") else "generate"
+            return _received("anthropic", kind, body.get("model", ""), body, raw, headers), _anthropic_fault(
+                body, headers, kind
+            )
+        if found := GEMINI_PATH.match(path):
+            kind = "count" if found[2] == "countTokens" else "generate"
+            return _received("gemini", kind, found[1], body, raw, headers), _gemini_fault(body, headers)
+        return None, f"there is no {path}"
+
+
+def decision(kind: ActionType | str = ActionType.FINISH, skill: str = "", why: str = "as told", **params: str) -> str:
+    """The text of a decision with one action."""
+    action = {"type": str(kind), "params": params, "expected_output": ""}
+    return json.dumps(
+        {
+            "selected_skill": skill,
+            "reasoning_summary": why,
+            "required_disclosure_paths": [],
+            "planned_actions": [action],
+        }
+    )
+
+
+def _received(
+    provider: str, kind: str, model: str, body: dict[str, Any], raw: bytes, headers: dict[str, str]
+) -> Received:
+    turns: list[dict[str, Any]] = body.get("messages") or body.get("contents") or []
+    answers = sum(turn.get("role") in ("assistant", "model") for turn in turns)
+    return Received(provider, kind, model, body, raw, headers, answers)
+
+
+# ── what the APIs demand ────────────────────────────────────────────────────────────────────────────────
+
+
+def _anthropic_fault(body: dict[str, Any], headers: dict[str, str], kind: str) -> str:
+    key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+    if not key or "anthropic-version" not in headers:
+        return "a key and anthropic-version are required"
+    if not body.get("model") or (kind == "generate" and not isinstance(body.get("max_tokens"), int)):
+        return "model and max_tokens are required"
+    roles = [message.get("role") for message in body.get("messages", [])]
+    if not roles or roles[0] != "user" or roles[-1] != "user" or set(roles) - {"user", "assistant"}:
+        return "messages: begin and end with the user"
+    if any(not message.get("content") for message in body["messages"]):
+        return "messages: text content blocks must be non-empty"
+    output = (body.get("output_config") or {}).get("format")
+    if output is None:
+        return ""
+    return (
+        _schema_fault(output["schema"]) if output.get("type") == "json_schema" else "output_config.format: unknown type"
+    )
+
+
+def _gemini_fault(body: dict[str, Any], headers: dict[str, str]) -> str:
+    if not headers.get("x-goog-api-key"):
+        return "API key not valid"
+    contents = body.get("contents") or []
+    if not contents or any(turn.get("role") not in ("user", "model") for turn in contents):
+        return "contents: roles are user and model"
+    if any(not part.get("text") for turn in contents for part in turn.get("parts", [{}])):
+        return "contents: empty text"
+    config = body.get("generationConfig") or {}
+    if "responseJsonSchema" in config and config.get("responseMimeType") != "application/json":
+        return "responseJsonSchema needs responseMimeType application/json"
+    return _schema_fault(config.get("responseJsonSchema") or {})
+
+
+def _schema_fault(schema: dict[str, Any]) -> str:
+    """Objects must be closed, as structured output demands."""
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return "additionalProperties must be false"
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return next((fault for part in inner if (fault := _schema_fault(part))), "")
+
+
+# ── answers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _whole(request: Received, reply: Reply) -> bytes:
+    if request.provider == "gemini":
+        return json.dumps(_gemini_piece(request, reply, reply.text, last=True)).encode()
+    return json.dumps(_message(request, reply, [{"type": "text", "text": reply.text}] if reply.text else [])).encode()
+
+
+def _message(request: Received, reply: Reply, content: list[dict[str, Any]], stop: bool = True) -> dict[str, Any]:
+    called = reply.tool or (request.body.get("tool_choice") or {}).get("name")
+    if called and content:
+        content = [
+            {"type": "tool_use", "id": f"toolu_{request.answers}", "name": called, "input": json.loads(reply.text)}
+        ]
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": content,
+        "stop_reason": ("tool_use" if reply.tool else ANTHROPIC_STOPS[reply.stop]) if stop else None,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": reply.input_tokens - reply.cached_tokens,
+            "output_tokens": reply.output_tokens,
+            "cache_read_input_tokens": reply.cached_tokens,
+            "cache_creation_input_tokens": 0,
+            "output_tokens_details": {"thinking_tokens": reply.thinking_tokens},
+        },
+    }
+
+
+def _gemini_piece(request: Received, reply: Reply, text: str, *, last: bool) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": [{"text": text}] if text else []}}
+    if last:
+        candidate["finishReason"] = GEMINI_STOPS[reply.stop]
+    return {
+        "candidates": [candidate],
+        "modelVersion": request.model,
+        "responseId": "msg_1",
+        "usageMetadata": {
+            "promptTokenCount": reply.input_tokens,
+            "candidatesTokenCount": reply.output_tokens - reply.thinking_tokens,
+            "thoughtsTokenCount": reply.thinking_tokens,
+            "cachedContentTokenCount": reply.cached_tokens,
+            "totalTokenCount": reply.input_tokens + reply.output_tokens,
+        },
+    }
+
+
+def _stream(request: Received, reply: Reply) -> list[bytes]:
+    pieces = [reply.text[at : at + WORDS] for at in range(0, len(reply.text), WORDS)] or [""]
+    if request.provider == "gemini":
+        return [
+            b"data: "
+            + json.dumps(_gemini_piece(request, reply, piece, last=number == len(pieces))).encode()
+            + b"\r\n\r\n"
+            for number, piece in enumerate(pieces, 1)
+        ]
+    usage = _message(request, reply, [])["usage"]
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": _message(request, reply, [], stop=False)},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+            for piece in pieces
+        ),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": ANTHROPIC_STOPS[reply.stop], "stop_sequence": None},
+            "usage": usage,
+        },
+        {"type": "message_stop"},
+    ]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+
+
+def _counted(request: Received) -> bytes:
+    tokens = len(request.raw) // 4
+    return json.dumps({"input_tokens": tokens} if request.provider == "anthropic" else {"totalTokens": tokens}).encode()
+
+
+def _error(provider: str, status: int, message: str) -> bytes:
+    if "gemini" in provider or "v1beta" in provider:
+        return json.dumps({"error": {"code": status, "message": message, "status": "UNAVAILABLE"}}).encode()
+    kind = {429: "rate_limit_error", 529: "overloaded_error", 401: "authentication_error"}.get(status, "api_error")
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+def _head(status: int, length: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status} {REASONS.get(status, 'OK' if status == 200 else 'Error')}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {length}",
+        *(f"{name}: {value}" for name, value in headers),
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _http(status: int, content: bytes, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    return _head(status, len(content), "application/json", headers) + content
+
+
+# ── as a process of its own, for benchmarks ─────────────────────────────────────────────────────────────
+
+
+async def _main(turns: int) -> None:
+    """Answer each conversation with tool calls, and finish it at its last turn."""
+
+    def script(request: Received) -> Reply:
+        number = request.answers
+        over, given = number + 1 >= turns, json.dumps({"a": number, "b": 1})
+        if request.body.get("tools"):
+            return Reply("done") if over else Reply(given, tool="add")
+        return Reply(decision(answer="done") if over else decision("call_tool", tool="add", input=given))
+
+    async with FakeProviders(script).serving() as served:
+        sys.stdout.write(served.url + "\n")
+        sys.stdout.flush()
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--turns", type=int, default=10)
+    asyncio.run(_main(parser.parse_args().turns))
