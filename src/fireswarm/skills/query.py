@@ -33,11 +33,15 @@ MAX_WORDS = 80
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of the index that a word may mean, how much it counts, and how it was found ("" for the word itself)."""
+    """A term of the index that a word may mean, how much it counts, and how it was found ("" for the word itself).
+
+    ``worth`` is what a skill that is full of it gets for it: the factor times the term's rarity, in nats.
+    """
 
     key: str
     factor: float
-    how: str = ""
+    how: str
+    worth: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +69,24 @@ def concepts(text: str, index: Index) -> list[Concept]:
     return found + list(_phrases(listed[: 2 * MAX_WORDS], index))
 
 
+def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
+    return Term(key, factor, how, factor * index.rarity(key))
+
+
 def _terms(word: str, index: Index) -> Iterator[Term]:
     """Terms of the index for a word: itself, related ones, its family; a compound or a typo only where these fail."""
     key = stem(word)
     given = {key}
     if key in index.postings:
-        yield Term(key, 1.0)
+        yield _term(index, key, 1.0)
     for other in related().get(key, ()):
         if other not in given and other in index.postings:
             given.add(other)
-            yield Term(other, RELATED_FACTOR, f"related to {word}")
+            yield _term(index, other, RELATED_FACTOR, f"related to {word}")
     for other in _family(key, index):
         if other not in given:
             given.add(other)
-            yield Term(other, FAMILY_FACTOR, f"form of {word}")
+            yield _term(index, other, FAMILY_FACTOR, f"form of {word}")
     if len(given) > 1 or key in index.postings or key in related():
         return
     compound = list(_compound(key, index))
@@ -109,7 +117,7 @@ def _compound(key: str, index: Index) -> Iterator[Term]:
     for cut in range(3, len(key) - 2):
         left, right = key[:cut], stem(key[cut:])
         if f"{left} {right}" in index.postings:
-            yield Term(f"{left} {right}", COMPOUND_FACTOR, f"parts of {key}")
+            yield _term(index, f"{left} {right}", COMPOUND_FACTOR, f"parts of {key}")
             return
 
 
@@ -124,10 +132,10 @@ def _mended(word: str, index: Index) -> Iterator[Term]:
         return
     key = stem(best[0])
     if key in index.postings:
-        yield Term(key, TYPO_FACTOR, f"{word} read as {best[0]}")
+        yield _term(index, key, TYPO_FACTOR, f"{word} read as {best[0]}")
     for other in related().get(key, ()):
         if other in index.postings:
-            yield Term(other, TYPO_FACTOR * RELATED_FACTOR, f"{word} read as {best[0]}")
+            yield _term(index, other, TYPO_FACTOR * RELATED_FACTOR, f"{word} read as {best[0]}")
 
 
 def _spelled(letter: str, index: Index) -> list[str]:
@@ -148,7 +156,9 @@ def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
             continue
         seen.add(pair)
         terms = [
-            Term(key, factor, how) for key, factor, how in _meant(pair, joined, left + right) if key in index.postings
+            _term(index, key, factor, how)
+            for key, factor, how in _meant(pair, joined, left + right)
+            if key in index.postings
         ]
         if terms:
             yield Concept(f"{left} {right}", PHRASE_WEIGHT, tuple(terms))

@@ -25,8 +25,8 @@ MIN_SCORE = 55.0
 
 TOP_K = 8
 
-HALF_EVIDENCE = 0.9
-HALF_EVIDENCE_PER_CONCEPT = 0.14
+HALF_EVIDENCE = 1.3
+HALF_EVIDENCE_PER_CONCEPT = 0.12
 """Evidence, in nats, that makes a score of 50: this much, and so much more for each thing the request asks for.
 Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and most small talk
 does not."""
@@ -146,7 +146,7 @@ def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
     best: dict[int, float] = {}
     for term in concept.terms:
         found = index.postings[term.key]
-        worth = concept.weight * term.factor * index.rarity_of(len(found.skills))
+        worth = concept.weight * term.worth
         for number, weight in zip(found.skills, found.weights, strict=True):
             value = worth * weight * (SATURATION + 1) / (weight + SATURATION)
             if value > best.get(number, 0.0):
@@ -159,10 +159,7 @@ def _judge(concept: Concept, totals: dict[int, float], index: Index) -> None:
     """As ``_collect``, but only for the skills that are ahead so far."""
     for number in heapq.nlargest(STILL_JUDGED, totals, key=lambda number: (totals[number], -number)):
         totals[number] += max(
-            concept.weight
-            * term.factor
-            * index.rarity(term.key)
-            * _strength(index.postings[term.key].weight_in(number))
+            concept.weight * term.worth * _strength(index.postings[term.key].weight_in(number))
             for term in concept.terms
         )
 

@@ -44,7 +44,7 @@ def explain(
 
 def _worth(concept: Concept, term: Term, number: int, index: Index) -> float:
     weight = index.postings[term.key].weight_in(number)
-    return concept.weight * term.factor * index.rarity(term.key) * weight * (SATURATION + 1) / (weight + SATURATION)
+    return concept.weight * term.worth * weight * (SATURATION + 1) / (weight + SATURATION)
 
 
 def _match(concept: Concept, term: Term, fields: Mapping[str, frozenset[str]]) -> str:
