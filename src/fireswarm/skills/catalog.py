@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from fireswarm.skills.discovery import SKILL_FILE, DiscoveryLimits, Found, disco
 from fireswarm.skills.parse import MAX_FILE_BYTES, parse
 
 REFERENCE_FOLDERS = ("references", "resources", "assets")
+_USUAL_FOLDERS = (*REFERENCE_FOLDERS, "scripts")
 MAX_REFERENCES = 500
 """Reference files listed of one skill; what lies beyond is still read when it is asked for by its path."""
 
@@ -162,8 +163,7 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
     listing = _Listing.of(folder)
     if watched is not None:
         watched += listing.folders
-    mentions = bodies.mentions(parsed.body)
-    outside = (*provenance.entry_outside(metadata, folder), *provenance.outside(parsed, folder, mentions))
+    outside = (*provenance.entry_outside(metadata, folder), *provenance.outside(parsed, folder))
     return Skill(
         name=_name(parsed.fields, folder.name, warnings),
         description=description[: values.KEPT_DESCRIPTION_CHARS],
@@ -178,7 +178,7 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
         license=values.plain(parsed.fields.get("license")),
         compatibility=values.plain(parsed.fields.get("compatibility")),
         metadata=metadata,
-        references_index=_references(folder, listing, mentions),
+        references_index=_references(folder, listing, parsed.body),
         outside=outside,
         warnings=(*warnings, *outside),
         file=path.name,
@@ -228,38 +228,38 @@ def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The reference files of a skill, and the folders that were looked at for them."""
+    """The reference files of a skill, the folders that were looked at, and whether anything else lies beside them."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
+    more: bool
 
     @classmethod
     def of(cls, folder: Path) -> _Listing:
         files: list[str] = []
         folders: list[str] = []
-        for name in (*REFERENCE_FOLDERS, "scripts"):
+        names = set(os.listdir(folder))  # noqa: PTH208
+        for name in sorted(names.intersection(_USUAL_FOLDERS), key=_USUAL_FOLDERS.index):
             path = f"{folder}/{name}"
-            if not os.path.isdir(path):  # noqa: PTH112 - four for each of 20,000 skills
-                continue
             folders.append(path)
-            if name == "scripts":
-                continue
-            for relative, entry in files_below(path, limit=MAX_REFERENCES):
+            for relative, entry in files_below(path, limit=MAX_REFERENCES) if name != "scripts" else ():
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 else:
                     files.append(relative)
-        return cls(tuple(files), tuple(folders))
+        return cls(tuple(files), tuple(folders), not names <= {SKILL_FILE, *_USUAL_FOLDERS})
 
 
-def _references(folder: Path, listing: _Listing, mentions: Sequence[bodies.Mention]) -> tuple[str, ...]:
+def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
     """Listed reference files, then other files in the folder that the body names. Scripts belong to a later stage."""
+    if not listing.more:
+        return listing.files  # whatever the body names is among them, a script, or not there
     named: list[str] = []
-    for mention in mentions[:MAX_REFERENCES]:
+    for mention in bodies.mentions(body)[:MAX_REFERENCES]:
         path = mention.path.replace("\\", "/")
-        if path in listing.files or bodies.is_script(path) or provenance.leads_outside(path, folder):
+        if path in listing.files or bodies.is_script(path) or path == SKILL_FILE:
             continue
-        if os.path.isfile(folder / path) and path != SKILL_FILE:  # noqa: PTH113
+        if os.path.isfile(f"{folder}/{path}") and not provenance.leads_outside(path, folder):  # noqa: PTH113
             named.append(os.path.normpath(path).replace("\\", "/"))
     return tuple(dict.fromkeys([*listing.files, *named]))
 
