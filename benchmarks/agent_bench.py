@@ -30,7 +30,10 @@ from anthropic.types import MessageParam, ToolParam
 
 from benchmarks.common import benchmark_kit
 from fireswarm.app.minds import make_mind
+from fireswarm.board import HeldLease
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.outcome import Done
+from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import TaskSpec
 from fireswarm.kit import Kit
 from fireswarm.llm.anthropic import AnthropicModel
@@ -38,7 +41,7 @@ from fireswarm.mind import Assignment, Mind, Tool, think
 from fireswarm.redaction import Redactor
 from fireswarm.runlog import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
-from fireswarm.skills.catalog import Catalog
+from fireswarm.skills.catalog import load_catalog
 from fireswarm.thinking import JournalRecorder
 from fireswarm.turn import open_journal
 
@@ -101,9 +104,7 @@ async def mind_for(url: str, folder: Path) -> AsyncGenerator[Mind]:
     skill = folder / "skills" / "adding"
     skill.mkdir(parents=True, exist_ok=True)
     (skill / "SKILL.md").write_text("---\nname: adding\ndescription: Adds up numbers.\n---\n# Adding\n\nAdd.\n")
-    from fireswarm.skills.catalog import load_catalog
-
-    catalog: Catalog = load_catalog([folder / "skills"])
+    catalog = load_catalog([folder / "skills"])
     model = AnthropicModel(MODEL, KEY, base_url=url)
     yield make_mind(settings(), catalog, ServerClock(), folder, environment={}, model=model)
     await model.aclose()
@@ -119,14 +120,18 @@ async def with_log(mind: Mind, folder: Path) -> int:
     return conclusion.turns
 
 
-async def with_journal(mind: Mind, kit: Kit, number: int) -> int:
-    submitted = await kit.board.submit(
-        TaskSpec(objective=f"add up {number}", assigned_to="scout", session_hash="bench", fresh_key=str(number))
-    )
-    claimer = kit.board.claimer("scout", "bench-agent")
-    [held] = [lease for lease in await claimer.claim(1) if lease.task.task_id == submitted.task.task_id]
+async def leased(kit: Kit, number: int) -> HeldLease:
+    """A task of its own, claimed: this is not part of a turn."""
+    spec = TaskSpec(objective=f"add up {number}", assigned_to="scout", session_hash="bench", fresh_key=str(number))
+    await kit.board.submit(spec)
+    [held] = await kit.board.claimer("scout", "bench-agent").claim(1)
+    return held
+
+
+async def with_journal(mind: Mind, kit: Kit, held: HeldLease) -> int:
     journal = await open_journal(held, kit)
     conclusion = await think(mind, assignment(kit.workdir), JournalRecorder(journal, mind.redact))
+    await kit.board.settle(held, Done(), journal.closing(RunStatus.COMPLETED, conclusion.answer, None, None))
     assert conclusion.answer == "done", conclusion
     return conclusion.turns
 
@@ -149,7 +154,8 @@ async def overhead(turns: int, rounds: int) -> dict[str, float]:
             for number in range(rounds):
                 times["sdk"].append(await per_turn(lambda: sdk_loop(client)))
                 times["mind"].append(await per_turn(lambda: with_log(mind, folder)))
-                times["mind_with_journal"].append(await per_turn(lambda n=number: with_journal(mind, kit, n)))
+                held = await leased(kit, number)
+                times["mind_with_journal"].append(await per_turn(lambda held=held: with_journal(mind, kit, held)))
             await client.close()
     return {name: round(statistics.median(found), 3) for name, found in times.items()}
 
@@ -162,7 +168,7 @@ async def store_growth(turns: int) -> float:
             with tempfile.TemporaryDirectory() as place:
                 async with mind_for(url, Path(place)) as mind, benchmark_kit() as kit:
                     for number in range(runs):
-                        await with_journal(mind, replace(kit, workdir=Path(place)), number)
+                        await with_journal(mind, replace(kit, workdir=Path(place)), await leased(kit, number))
                     path = kit.settings.path(kit.settings.store.data)
                     copy = Path(place) / "copy.db"
                     kept = [path, path.with_name(path.name + "-wal")]

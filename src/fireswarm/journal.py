@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from fireswarm import queries
 from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
@@ -23,8 +24,9 @@ from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, 
 EPOCHS_REPLAYED = 50
 """Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
 
-PAGE_EVENTS = 50
-"""Events moved to one page of the run's ``journal`` subcollection when the run document is full."""
+PAGE_EVENTS = 16
+"""A page of the run's ``journal`` subcollection is written again with each flush until it holds so many events:
+more cost time, since all of them are written each time; fewer cost room, since every document has its overhead."""
 
 STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
     "step_started",
@@ -67,6 +69,10 @@ class Steps:
 class Journal:
     """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``.
 
+    The first flush writes them onto the run document, where a short run keeps all of them. From the second on they
+    go to pages of the run's ``journal`` subcollection, so that a long run costs the same a step from first to last.
+    The run document then holds what came after the last page.
+
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
     ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``also`` gives writes that
     belong into the next flush.
@@ -90,7 +96,9 @@ class Journal:
     stored: bool = False
     certain: bool = True
     _dirty: bool = False
-    _shown: bool = False
+    _inline: int = 0
+    _page: list[dict[str, Any]] = field(default_factory=list)
+    _told: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     async def open(
@@ -119,8 +127,12 @@ class Journal:
         self.stored = found is not None
         run = found or {}
         self.events = [dict(event) for event in run.get("events") or []]
-        self.pages = int(run.get("journal_pages") or 0)
-        self.total = int(run.get("events_total") or 0)
+        self._inline = len(self.events)
+        if run.get("journal_pages"):
+            pages = await self.store.query(queries.journal(run_path(self.run_id)))
+            self.pages = len(pages)
+            self.total = sum(len((page.data or {}).get("events", [])) for page in pages)
+        self.total += self._inline
         self.progress = float(run.get("progress") or 0.0)
 
     def note(self, kind: str, **payload: Any) -> None:
@@ -186,17 +198,48 @@ class Journal:
         """Store the events so far, so that they survive this process."""
         if not self._dirty:
             return
-        writes = self._writes({"status": RunStatus.PROGRESS.value, "progress": self.progress})
+        fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
         also = self.also()
-        self.certain = False  # until an answer says so
+        if self.stored:
+            await self._turn_page(fields, also)
+        else:
+            await self._first(fields, also)
+        self._dirty = False
+        self._told |= fields
+
+    async def _first(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
+        """Make the run document, the events on it."""
+        path = run_path(self.run_id)
+        data = self._identity() | fields | {"events": self.events, "events_total": self.total}
+        uncertain, self.certain = not self.certain, False  # until an answer says so
         try:
-            await self.store.commit([*writes, *also])
+            await self.store.commit([Merge(path, data) if uncertain else Create(path, data), *also])
         except Conflict:
-            if self.stored or not isinstance(writes[-1], Create):
-                raise
-            # It was created after all and the answer was lost, pages and all: write what may have come since.
-            await self.store.commit([Merge(run_path(self.run_id), writes[-1].data), *also])
-        self.stored, self.certain, self._dirty = True, True, False
+            # It was created after all and the answer was lost: write what may have come since.
+            await self.store.commit([Merge(path, data), *also])
+        self.stored, self.certain, self._inline = True, True, len(self.events)
+
+    async def _turn_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
+        """Write the last page again with what is new, or begin another; the run document only where it changes."""
+        fields = {name: value for name, value in fields.items() if self._told.get(name) != value}
+        writes: list[Write] = []
+        if len(self.events) > self._inline:
+            page = self.pages if self._page and len(self._page) < PAGE_EVENTS else self.pages + 1
+            held = [*self._page, *self.events] if page == self.pages else list(self.events)
+            writes.append(self._page_of(page, held))
+            if not self.pages:
+                fields |= {"events": [], "journal_pages": 1}
+        else:
+            page, held = self.pages, self._page
+        if fields:
+            writes.append(Merge(run_path(self.run_id), fields))
+        await self.store.commit([*writes, *also])
+        if page > 0:
+            self.pages, self._page, self.events, self._inline = page, held, [], 0
+
+    def _page_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
+        """One page, from 1. Written whole: sent twice it does no harm."""
+        return Merge(f"{run_path(self.run_id)}/journal/{number:06d}", {"events": list(events)})
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
         """The writes that end this run, for the commit that settles the task."""
@@ -210,34 +253,33 @@ class Journal:
             fields["artifacts"] = [plain(artifact) for artifact in result.artifacts]
         if error is not None:
             fields["error"] = error
-        return self._writes(fields)
-
-    def _writes(self, fields: dict[str, Any]) -> list[Write]:
-        writes: list[Write] = []
-        while len(self.events) > MAX_RUN_EVENTS:
-            page, self.events = self.events[:PAGE_EVENTS], self.events[PAGE_EVENTS:]
-            writes.append(Create(f"{run_path(self.run_id)}/journal/{self.pages:06d}", {"events": page}))
-            self.pages += 1
-        fields |= {"events": self.events, "events_total": self.total}
-        if self.pages:
-            fields["journal_pages"] = self.pages
-        if self.usage:
-            fields["usage"] = dict(self.usage)
-        if self.live or self._shown:
-            fields["live"] = self.live
-            self._shown = bool(self.live)
+        over = max(0, len(self.events) - MAX_RUN_EVENTS)
+        pages = [self._page_of(self.pages + 1, self.events[:over])] if over else []
+        fields |= self._news() | {"events": self.events[over:], "events_total": self.total}
+        if self.pages or pages:
+            fields["journal_pages"] = self.pages + len(pages)
         path = run_path(self.run_id)
         if self.stored:
-            return [*writes, Merge(path, fields)]
-        fields = run_identity(self.task, self.epoch, self.agent_id, self.started_at) | fields
-        return [*writes, Create(path, fields) if self.certain else Merge(path, fields)]
+            return [*pages, Merge(path, fields), *self.also()]
+        fields = self._identity() | fields
+        return [*pages, Create(path, fields) if self.certain else Merge(path, fields), *self.also()]
+
+    def _identity(self) -> dict[str, Any]:
+        return run_identity(self.task, self.epoch, self.agent_id, self.started_at)
+
+    def _news(self) -> dict[str, Any]:
+        """What the run document tells beside its events."""
+        news: dict[str, Any] = {"usage": dict(self.usage)} if self.usage else {}
+        if self.live or self._told.get("live"):
+            news["live"] = self.live
+        return news
 
 
 async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
-    """All events of a run in order: the older pages first, then those on the run document."""
+    """All events of a run in order: the pages first, then those on the run document."""
     data = run.data or {}
-    paths = [f"{run.path}/journal/{page:06d}" for page in range(int(data.get("journal_pages") or 0))]
     events: list[Mapping[str, Any]] = []
-    for page in await store.get_many(paths):
-        events += (page.data or {}).get("events", [])
+    if data.get("journal_pages"):
+        for page in await store.query(queries.journal(run.path)):
+            events += (page.data or {}).get("events", [])
     return events + list(data.get("events") or [])

@@ -13,6 +13,9 @@ from typing import Any, Literal
 from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS, TASKS
 from fireswarm.ports import Operator, Query
 
+JOURNAL = "journal"
+"""Collection below each run that holds the pages of its events."""
+
 Direction = Literal["asc", "desc"]
 
 COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
@@ -62,6 +65,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
         "created_at",
     ),
     RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "error"),
+    JOURNAL: ("events",),
     MAILBOX: ("payload", "expires_at"),
     MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
 }
@@ -172,3 +176,8 @@ def strays(roles: Sequence[str], limit: int) -> Query:
 def spend(**filters: str) -> Query:
     """What processes spent on models, by session or by day: equality only, so no composite index is needed."""
     return Query(MEMORY, where=(("type", "==", "spend"), *((name, "==", value) for name, value in filters.items())))
+
+
+def journal(run: str) -> Query:
+    """The pages of a run's journal, by the path of its document: in the order of their names."""
+    return Query(f"{run}/journal")

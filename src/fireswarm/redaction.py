@@ -6,6 +6,7 @@ credentials (or that the configuration names), and strings of a shape that only 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -68,6 +69,13 @@ def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
     return tuple(sorted(found, key=len, reverse=True))
 
 
+_SUSPECT = re.compile(
+    "|".join(map(re.escape, _HINTS))
+    + r"|://|(?i:authorization|api-key)|\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""What the JSON of a value holds where there may be something to clean; it spells control characters by backslash."""
+
+
 class Redactor:
     """Removes secrets from texts and from JSON values."""
 
@@ -96,14 +104,26 @@ class Redactor:
         return self.text(sanitize(text))
 
     def value(self, value: Any) -> Any:
-        """Return a JSON-like value with every string in it cleaned; other objects pass."""
+        """Return a JSON-like value with every string in it cleaned; other objects pass.
+
+        Nearly all values hold nothing to clean. That is seen in their JSON at once, and they are given back.
+        """
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError):
+            return self._cleaned(value)
+        if _SUSPECT.search(text) or (self._known is not None and self._known.search(text)):
+            return self._cleaned(value)
+        return value
+
+    def _cleaned(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value)
-            return {self.value(key): self.value(item) for key, item in pairs.items()}
+            return {self._cleaned(key): self._cleaned(item) for key, item in pairs.items()}
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in cast("Iterable[Any]", value)]
+            return [self._cleaned(item) for item in cast("Iterable[Any]", value)]
         return value
 
 

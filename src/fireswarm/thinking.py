@@ -70,7 +70,7 @@ async def think_about(
     mind = kit.mind
     assert mind is not None and mind.client is not None
     phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
-    recorder = JournalRecorder(journal, mind.redact, phase)
+    recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
     cwd = _workspace(request, kit)
     tools = reading_tools(cwd)
     assignment = Assignment(
@@ -102,11 +102,15 @@ async def _nothing() -> dict[str, Any]:
 
 @dataclass(slots=True)
 class JournalRecorder:
-    """Writes a run of the mind into the journal of its lease. ``phase`` counts the plans handed out before."""
+    """Writes a run of the mind into the journal of its lease.
+
+    ``phase`` counts the plans handed out before; ``streams`` says that the model's words come while it speaks.
+    """
 
     journal: Journal
     redact: Redactor
     phase: int = 0
+    streams: bool = False
     _live: str = ""
     _stream: StreamRedactor = field(init=False)
 
@@ -120,8 +124,9 @@ class JournalRecorder:
         return self.journal.run_id
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
-        """Note an event; it is stored with the next step."""
-        self.journal.note(kind.value, **self.redact.value(payload))
+        """Note an event; it is stored with the next step. What is empty is left out: a document shows what it has."""
+        told = {name: value for name, value in payload.items() if value is not None and value not in ("", [], {})}
+        self.journal.note(kind.value, **self.redact.value(told))
 
     def words(self, text: str) -> None:
         """Take a piece of the model's answer; it is shown at the next tick."""
@@ -140,7 +145,8 @@ class JournalRecorder:
         """Run a step once, whatever crashes; its result is stored before anything else is done."""
 
         async def cleaned() -> dict[str, Any]:
-            return self.redact.value(await (self._shown(run) if name.startswith("llm:") else run()))
+            shown = self.streams and name.startswith("llm:")
+            return self.redact.value(await (self._shown(run) if shown else run()))
 
         return dict(await self.journal.step(f"{self.phase}/{name}", None, cleaned, idempotent=idempotent))
 

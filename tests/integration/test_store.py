@@ -33,6 +33,7 @@ EVERY_QUERY: dict[str, Query] = {
     "recall": queries.recall("s1", ["a", "b"], 5),
     "chain": queries.chain("c1"),
     "id_prefix": queries.id_prefix("ab"),
+    "journal": queries.journal("agent_runs/r1"),
     "spend of a session": queries.spend(session_hash="s1"),
     "spend of a day": queries.spend(day="2026-11-22"),
     "strays": queries.strays(["scout"], 5),

@@ -181,7 +181,7 @@ class Actor:
             retry_count=retry,
             status=status,
         )
-        return result.model_dump(mode="json")
+        return result.model_dump(mode="json", exclude_defaults=True)
 
     def _bounded(self, text: str) -> str:
         """Cleaned, and cut to what a result may hold: the first and the last part of it."""

@@ -29,6 +29,11 @@ class Channel:
         """Parent of every top-level collection."""
         return f"{self.database}/documents"
 
+    def parent_of(self, collection: str) -> str:
+        """Parent of a collection: ``agent_runs/RUN/journal`` lies below a document, ``agent_runs`` below the root."""
+        above = collection.rpartition("/")[0]
+        return f"{self.root}/{above}" if above else self.root
+
 
 def channel_of(client: AsyncClient) -> Channel:
     """Return the channel that *client* itself uses."""

@@ -216,7 +216,7 @@ def _check_name(name: str) -> None:
 def structured(query: Query) -> Any:
     """Build the ``StructuredQuery`` message."""
     message = _Query()
-    message.from_.add().collection_id = query.collection
+    message.from_.add().collection_id = query.collection.rpartition("/")[2]
     filters = [_filter(field, operator, value) for field, operator, value in query.where]
     if len(filters) == 1:
         message.where.CopyFrom(filters[0])

@@ -93,7 +93,7 @@ class FirestoreStore:
 
     async def query(self, query: Query) -> list[Snapshot]:
         """Run a query; billed at least one read."""
-        request = _query_request(self._channel.root, query)
+        request = _query_request(self._channel.parent_of(query.collection), query)
         found: list[Snapshot] = []
         with translated(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
@@ -107,7 +107,7 @@ class FirestoreStore:
     async def count(self, query: Query) -> int:
         """Count a query's results without reading them."""
         message: Any = RunAggregationQueryRequest.pb(RunAggregationQueryRequest())
-        message.parent = self._channel.root
+        message.parent = self._channel.parent_of(query.collection)
         message.structured_aggregation_query.CopyFrom(codec.counted(query))
         total = 0
         with translated(f"counting {query.collection}"):
@@ -164,9 +164,9 @@ _CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
 _query_pb: Any = RunQueryResponse.pb
 
 
-def _query_request(root: str, query: Query) -> RunQueryRequest:
+def _query_request(parent: str, query: Query) -> RunQueryRequest:
     message: Any = RunQueryRequest.pb(RunQueryRequest())
-    message.parent = root
+    message.parent = parent
     message.structured_query.CopyFrom(codec.structured(query))
     return RunQueryRequest.wrap(message)
 
