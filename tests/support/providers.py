@@ -29,8 +29,10 @@ GEMINI_STOPS = {"end": "STOP", "max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered. ``fault``: cut, slow, malformed or reset; ``status`` other than 200 is an error.
+    """What is answered; ``status`` other than 200 is an error, with ``message``, and for Gemini ``details``.
 
+    ``fault``: ``slow`` first byte, ``cut`` in the middle, ``malformed`` JSON, connection ``reset``, ``error_event``
+    in a stream that began with 200, and ``shape``: JSON that is no answer, or with ``text`` a page of HTML.
     With ``tool``, the text is the input of a call of that tool (Anthropic only).
     """
 
@@ -45,6 +47,7 @@ class Reply:
     cached_tokens: int = 0
     thinking_tokens: int = 0
     tool: str = ""
+    details: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,12 @@ class Received:
 
 
 Script = Callable[[Received], Reply]
+
+
+def in_order(*replies: Reply) -> Script:
+    """The first request gets the first reply, and so on, whatever was asked; the last one stays."""
+    left = list(replies)
+    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
 
 
 @dataclass(slots=True)
@@ -101,6 +110,7 @@ class FakeProviders:
         try:
             yield self
         finally:
+            self.release.set()
             server.close()
             for writer in list(connections):
                 writer.close()
@@ -133,26 +143,7 @@ class FakeProviders:
         if reply.fault == "reset":
             writer.transport.abort()
             return False
-        if reply.status != 200:
-            content = _error(request.provider, reply.status, reply.message)
-            writer.write(_http(reply.status, content, reply.headers))
-        elif reply.fault == "malformed" and not streams:
-            writer.write(_http(200, b'{"id": "x", "content": ['))
-        elif streams:
-            pieces = _stream(request, reply)
-            if reply.fault == "malformed":
-                pieces[1] = b'event: content_block_start\ndata: {"type": "content_\n\n'
-            if reply.fault == "cut":
-                pieces = pieces[: len(pieces) // 2]
-            body = b"".join(pieces)
-            length = len(body) + (1_000 if reply.fault == "cut" else 0)
-            writer.write(_head(200, length, "text/event-stream") + body)
-        else:
-            content = _whole(request, reply)
-            if reply.fault == "cut":
-                writer.write(_head(200, len(content) + 500, "application/json") + content[: len(content) // 2])
-            else:
-                writer.write(_http(200, content))
+        writer.write(_bytes_of(request, reply, streams))
         await writer.drain()
         return reply.fault != "cut"
 
@@ -241,6 +232,31 @@ def _schema_fault(schema: dict[str, Any]) -> str:
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _bytes_of(request: Received, reply: Reply, streams: bool) -> bytes:
+    kind = "text/event-stream" if streams else "application/json"
+    if reply.status != 200:
+        told = _error(request.provider, reply.status, reply.message, reply.details)
+        return _http(reply.status, told, reply.headers)
+    if reply.fault == "shape":
+        content = reply.text.encode()
+        return _head(200, len(content), "text/html" if reply.text.startswith("<") else kind) + content
+    if not streams and reply.fault == "malformed":
+        return _http(200, b'{"id": "x", "content": [')
+    content = _streamed(request, reply) if streams else _whole(request, reply)
+    if reply.fault == "cut":
+        return _head(200, len(content) + 500, kind) + content[: len(content) // 2]
+    return _head(200, len(content), kind) + content
+
+
+def _streamed(request: Received, reply: Reply) -> bytes:
+    pieces = _stream(request, reply)
+    if reply.fault == "malformed":
+        pieces[1] = b'event: content_block_start\ndata: {"type": "content_\n\n'
+    if reply.fault == "error_event":
+        pieces = [*pieces[:1], _error_event(request.provider, 529, reply.message)]
+    return b"".join(pieces)
+
+
 def _whole(request: Received, reply: Reply) -> bytes:
     if request.provider == "gemini":
         return json.dumps(_gemini_piece(request, reply, reply.text, last=True)).encode()
@@ -299,13 +315,15 @@ def _stream(request: Received, reply: Reply) -> list[bytes]:
             for number, piece in enumerate(pieces, 1)
         ]
     usage = _message(request, reply, [])["usage"]
+    called = reply.tool or (request.body.get("tool_choice") or {}).get("name")
+    block = (
+        {"type": "tool_use", "id": "toolu_1", "name": called, "input": {}} if called else {"type": "text", "text": ""}
+    )
+    kind, key = ("input_json_delta", "partial_json") if called else ("text_delta", "text")
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": _message(request, reply, [], stop=False)},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        *(
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
-            for piece in pieces
-        ),
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": kind, key: piece}} for piece in pieces),
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
@@ -322,9 +340,15 @@ def _counted(request: Received) -> bytes:
     return json.dumps({"input_tokens": tokens} if request.provider == "anthropic" else {"totalTokens": tokens}).encode()
 
 
-def _error(provider: str, status: int, message: str) -> bytes:
+def _error_event(provider: str, status: int, message: str) -> bytes:
+    content = _error(provider, status, message)
+    return b"data: " + content + b"\r\n\r\n" if provider == "gemini" else b"event: error\ndata: " + content + b"\n\n"
+
+
+def _error(provider: str, status: int, message: str, details: Sequence[dict[str, Any]] = ()) -> bytes:
     if "gemini" in provider or "v1beta" in provider:
-        return json.dumps({"error": {"code": status, "message": message, "status": "UNAVAILABLE"}}).encode()
+        told = {"code": status, "message": message, "status": "UNAVAILABLE", "details": list(details)}
+        return json.dumps({"error": told}).encode()
     kind = {429: "rate_limit_error", 529: "overloaded_error", 401: "authentication_error"}.get(status, "api_error")
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
 

@@ -12,7 +12,7 @@ from anthropic.types import Message as Answer
 
 from fireswarm.contracts.llm import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.faults import cut_short, from_status, unreachable
+from fireswarm.llm.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
@@ -71,11 +71,12 @@ class AnthropicModel:
         """Ask once. ModelUnavailable or ModelRejected when there is no answer."""
         arguments = self._arguments(request)
         try:
-            if on_text is None:
-                return _response(await self._client.messages.create(**arguments))
-            return await self._stream(arguments, on_text)
+            call = self._whole(arguments) if on_text is None else self._stream(arguments, on_text)
+            return await call
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Tokens of the prompt as the provider counts them."""
@@ -85,9 +86,11 @@ class AnthropicModel:
             counted = await self._client.messages.count_tokens(
                 **{name: arguments[name] for name in allowed if name in arguments}
             )
+            return int(counted.input_tokens)
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
-        return counted.input_tokens
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         # The marker on the system text caches what never changes; the one at the top moves with the last message.
@@ -110,8 +113,19 @@ class AnthropicModel:
             arguments["output_config"] = output
         return arguments
 
+    async def _whole(self, arguments: dict[str, Any]) -> ChatResponse:
+        try:
+            waiting = self._client.messages.create(**arguments)
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        return _response(await waiting)
+
     async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> ChatResponse:
-        async with self._client.messages.stream(**arguments) as stream:
+        try:
+            streaming = self._client.messages.stream(**arguments)
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        async with streaming as stream:
             ended = False
             async for event in stream:
                 if event.type == "text":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ from fireswarm.settings.agent import ModelSettings
 
 OVERLOADED = frozenset({429, 529})
 """Statuses after which the whole fleet waits, not only this call."""
+
+_NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
+"""Words of a 400 that has other reasons than the schema: asking without it would be refused just the same."""
 
 SCHEMA = decision_schema()
 SCHEMA_TEXT = json.dumps(SCHEMA, separators=(",", ":"))
@@ -70,6 +74,7 @@ class Asking:
     spent: Spend = field(default_factory=Spend)
     usage: list[TokenUsage] = field(default_factory=list)
     native: bool | None = None
+    _received: dict[str, Any] = field(default_factory=dict)
 
     async def compose(self, turn: int) -> None:
         """Fit the prompt into its budget and say how it is shared out."""
@@ -109,6 +114,9 @@ class Asking:
             return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd}
 
         stored = await self.recorder.step(step, call, idempotent=True)
+        if self._received:  # said only once the answer is journaled: from here on it is never asked for again
+            self.recorder.event(EventType.LLM_RESPONSE_RECEIVED, self._received)
+            self._received = {}
         usd = stored.pop("usd", None)
         response = ChatResponse.model_validate(stored)
         self.spent.add(Spend.of_call(response.usage.total_tokens, usd))
@@ -164,18 +172,15 @@ class Asking:
             input_tokens=response.usage.prompt_tokens,
             output_tokens=response.usage.output_tokens,
         )
-        self.recorder.event(
-            EventType.LLM_RESPONSE_RECEIVED,
-            {
-                "turn": turn,
-                **done.model_dump(mode="json"),
-                "cached_tokens": response.usage.cached_tokens,
-                "thinking_tokens": response.usage.thinking_tokens,
-                "usd": client.meter.cost(response.usage),
-                "stop": response.stop.value,
-                "chars": len(response.text),
-            },
-        )
+        self._received = {
+            "turn": turn,
+            **done.model_dump(mode="json"),
+            "cached_tokens": response.usage.cached_tokens,
+            "thinking_tokens": response.usage.thinking_tokens,
+            "usd": client.meter.cost(response.usage),
+            "stop": response.stop.value,
+            "chars": len(response.text),
+        }
         return response
 
     async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
@@ -209,7 +214,8 @@ class Asking:
     def _can_do_without_schema(self, error: ModelRejected, native: bool) -> bool:
         """A model that does not know structured output says 400: then the schema goes into the prompt."""
         mode = self.client.settings.structured_output_mode
-        return native and error.status == 400 and mode == "native_with_json_fallback"
+        about_it = error.status == 400 and not _NOT_ABOUT_SCHEMA.search(str(error))
+        return native and about_it and mode == "native_with_json_fallback"
 
     def _request(self, native: bool) -> ChatRequest:
         request = self.conversation.request(self.client.max_tokens, SCHEMA, native=native)

@@ -13,6 +13,9 @@ TRANSIENT = frozenset({408, 409, 429, 529})
 
 MAX_RETRY_AFTER_SECONDS = 3_600.0
 
+MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError)
+"""What the SDKs and our own reading raise on a body that is JSON, or a page of HTML, but no answer."""
+
 
 def from_status(provider: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> ModelError:
     """Return the error for an HTTP status, with what to do about it."""
@@ -34,6 +37,16 @@ def unreachable(provider: str, error: Exception) -> ModelUnavailable:
     """Return the error for a connection that failed, broke or timed out."""
     told = str(error) or type(error).__name__
     return ModelUnavailable(f"{provider} could not be reached, or its answer broke off: {told[:300]}")
+
+
+def misshapen(provider: str, error: Exception) -> ModelUnavailable:
+    """Return the error for an answer that is none, such as the page of a gateway that is down."""
+    return ModelUnavailable(f"{provider} answered something that is no answer: {type(error).__name__}: {error}"[:400])
+
+
+def bad_options(provider: str, error: Exception) -> ModelRejected:
+    """Return the error for options that the provider's SDK does not know."""
+    return ModelRejected(f"model.providers.{provider}.options cannot be passed on: {error}"[:600])
 
 
 def cut_short(provider: str) -> ModelUnavailable:

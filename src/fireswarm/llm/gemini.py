@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from google import genai
 from google.genai import errors, types
+from pydantic import ValidationError
 
 from fireswarm.contracts.llm import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.faults import cut_short, from_status, unreachable
+from fireswarm.llm.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
 PROVIDER = "gemini"
+API_VERSION = "v1beta"
+"""Said here, since the SDK's default changed between its versions: this one has all that is asked for below."""
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -51,6 +54,7 @@ class GeminiModel:
             api_key=api_key,
             http_options=types.HttpOptions(
                 base_url=base_url,
+                api_version=API_VERSION,
                 timeout=int(timeout_seconds * 1_000),
                 retry_options=types.HttpRetryOptions(attempts=1),
                 httpx_async_client=self._http,
@@ -88,6 +92,8 @@ class GeminiModel:
             return _response(answers, self.name)
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Tokens of the prompt as the provider counts them; its API counts no system text, so that is put first."""
@@ -96,9 +102,11 @@ class GeminiModel:
             counted = await self._client.aio.models.count_tokens(
                 model=self.name, contents=[system, *(_wire(message) for message in request.messages)]
             )
+            return counted.total_tokens
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
-        return counted.total_tokens
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
 
     def _config(self, request: ChatRequest) -> types.GenerateContentConfig:
         fields: dict[str, Any] = {
@@ -112,7 +120,10 @@ class GeminiModel:
             fields["response_mime_type"] = "application/json"
             if request.native:
                 fields["response_json_schema"] = request.schema
-        return types.GenerateContentConfig(**fields)
+        try:
+            return types.GenerateContentConfig(**fields)
+        except ValidationError as error:
+            raise bad_options(PROVIDER, error) from error
 
 
 def _wire(message: Message) -> Any:
@@ -165,8 +176,21 @@ def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenU
 
 def _fault(error: Exception) -> ModelError:
     if isinstance(error, errors.APIError):
-        headers = getattr(error.response, "headers", None)
+        headers = dict(getattr(error.response, "headers", None) or {}) | _asked_pause(error.details)
         return from_status(PROVIDER, int(error.code or 500), error.message or str(error), headers)
     if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError)):
         return unreachable(PROVIDER, error)
     return ModelRejected(f"{PROVIDER}: {error}")
+
+
+def _asked_pause(body: Any) -> dict[str, str]:
+    """Gemini asks for a pause in the body of its 429 (RetryInfo, ``"17s"``), not in a header."""
+    for detail in _listed(_listed(body, "error"), "details"):
+        delay = _listed(detail, "retryDelay")
+        if isinstance(delay, str) and delay.endswith("s"):
+            return {"retry-after": delay.removesuffix("s")}
+    return {}
+
+
+def _listed(value: Any, key: str) -> Any:
+    return cast("dict[str, Any]", value).get(key) or () if isinstance(value, dict) else ()

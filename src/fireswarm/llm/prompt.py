@@ -22,6 +22,9 @@ TRIM_TO = 0.7
 
 TRIMMED = "[trimmed"
 
+NO_ANSWER = "(no answer)"
+"""Stands for an empty answer: providers refuse a conversation with an empty message in it."""
+
 SHORTENED_CHARS = 200
 """What is left of an old result."""
 
@@ -91,7 +94,7 @@ class Conversation:
 
     def answered(self, text: str) -> None:
         """Add what the model answered."""
-        self._add("assistant", [Part(Component.STATE, text, "an earlier decision")])
+        self._add("assistant", [Part(Component.STATE, text if text.strip() else NO_ANSWER, "an earlier decision")])
 
     def counted(self, prompt_tokens: int, output_tokens: int) -> None:
         """Take over what the provider counted for the last call; called after its answer was added."""

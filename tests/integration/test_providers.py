@@ -1,0 +1,370 @@
+"""The provider fault matrix: both real SDKs against a local server, through whole runs, with equal event sequences."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from fireswarm.contracts.event import EventType
+from fireswarm.mind import Ending
+from tests.support.minds import KEY, PROVIDERS, TASK, Bench, Lab, command, decided, finish
+from tests.support.providers import Received, Reply, in_order
+
+pytestmark = pytest.mark.anyio
+
+GOOD = Reply(decided(finish("hello Ada"), skill="greeter"))
+RETRIES = 3
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "provider_responses"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the server answers, in order; how often it must be asked, and how the run ends."""
+
+    replies: tuple[Reply, ...]
+    requests: int
+    ending: Ending = Ending.FINISHED
+    reason: str = "finished"
+    streams: tuple[bool, ...] = (True, False)
+
+
+def once(reply: Reply, **fields: Any) -> Scenario:
+    """One fault, and then an answer."""
+    return Scenario((reply, GOOD), 2, **fields)
+
+
+def for_good(status: int, requests: int = 1, message: str = "no") -> Scenario:
+    reply = Reply(status=status, message=message)
+    return Scenario((reply,), requests, Ending.FAILED, "model_rejected")
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "plain answer": Scenario((GOOD,), 1),
+    "429 with Retry-After in seconds": once(Reply(status=429, headers=(("retry-after", "7"),))),
+    "429 with Retry-After in milliseconds": once(Reply(status=429, headers=(("retry-after-ms", "1500"),))),
+    "429 without Retry-After": once(Reply(status=429)),
+    "529": once(Reply(status=529)),
+    "503": once(Reply(status=503)),
+    "500": once(Reply(status=500)),
+    "504": once(Reply(status=504)),
+    "408": once(Reply(status=408)),
+    "409": once(Reply(status=409)),
+    "connection reset": once(Reply(fault="reset")),
+    "answer cut": once(Reply(GOOD.text, fault="cut")),
+    "first byte too late": once(Reply(GOOD.text, fault="slow")),
+    "malformed JSON": once(Reply(GOOD.text, fault="malformed")),
+    "JSON that is no answer": once(Reply('{"content": 5, "candidates": "none"}', fault="shape"), streams=(False,)),
+    "a list instead of an answer": once(Reply("[1, 2]", fault="shape"), streams=(False,)),
+    "a page of HTML": once(Reply("<html>busy</html>", fault="shape")),
+    "an empty body": once(Reply("", fault="shape")),
+    "an error in the stream": once(Reply(GOOD.text, fault="error_event"), streams=(True,)),
+    "an empty answer": once(Reply("")),
+    "refusal": Scenario((Reply("I will not.", stop="refusal"),), 1, Ending.FAILED, "decision_invalid"),
+    "max_tokens, then repaired": once(Reply(GOOD.text[:40], stop="max_tokens")),
+    "max_tokens twice": Scenario((Reply(GOOD.text[:40], stop="max_tokens"),), 2, Ending.FAILED, "decision_invalid"),
+    "the schema is not taken": once(Reply(status=400, message="the schema is too complex")),
+    "400": for_good(400, 2),
+    "400 for the key": for_good(400, 1, "API key not valid. Please pass a valid API key."),
+    "401": for_good(401),
+    "403": for_good(403),
+    "404": for_good(404),
+    "413": for_good(413),
+    "retries exhausted": Scenario((Reply(status=503),), RETRIES + 1, Ending.FAILED, "model_unavailable"),
+}
+
+
+SLOW_SECONDS = 0.5
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One loop for the whole module: the SDKs' clients are slow to make, and live on one loop."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def lab() -> AsyncGenerator[Lab]:
+    async with Lab.open() as opened:
+        await asyncio.to_thread(lambda: None)  # the loop's own thread lives as long as the loop
+        yield opened
+
+
+def bench_in(folder: Path, **values: Any) -> Bench:
+    folder.mkdir()
+    return Bench(folder).set(runtime__max_turns=4, **values)
+
+
+@pytest.mark.parametrize(
+    ("name", "stream"),
+    [
+        pytest.param(name, stream, id=f"{name}, {'streaming' if stream else 'whole'}")
+        for name, scenario in SCENARIOS.items()
+        for stream in scenario.streams
+    ],
+)
+async def test_a_fault_gives_the_same_events_with_both_providers(
+    name: str, stream: bool, lab: Lab, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    scenario = SCENARIOS[name]
+    sequences: list[list[str]] = []
+    for provider in PROVIDERS:
+        bench = bench_in(tmp_path / provider, model__stream=stream)
+        async with contextlib.AsyncExitStack() as stack:
+            at = lab
+            if any(reply.fault == "slow" for reply in scenario.replies):
+                hurried = bench.settings.model_copy(
+                    update={"model": bench.settings.model.model_copy(update={"request_timeout_seconds": SLOW_SECONDS})}
+                )
+                at = await stack.enter_async_context(lab.with_model(provider, hurried))
+            ran = await at.run(bench, provider, in_order(*scenario.replies))
+        assert (ran.conclusion.ending, ran.conclusion.reason) == (scenario.ending, scenario.reason), ran.conclusion
+        sent = ran.of(EventType.LLM_REQUEST_SENT)
+        assert len(lab.served.calls) == len(sent) == scenario.requests  # the SDK itself repeats nothing
+        assert KEY not in ran.log
+        sequences.append(ran.kinds)
+    assert sequences[0] == sequences[1]
+    assert sequences[0] == snapshot(name=name)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("header", "value", "least", "most"),
+    [
+        ("retry-after", "7", 7.0, 7.7),
+        ("retry-after-ms", "1500", 1.5, 1.65),
+        ("retry-after", format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True), 3_600.0, 3_960.0),
+        ("retry-after", "nonsense", 0.0, 1.0),
+        ("retry-after", "-5", 0.0, 1.0),
+    ],
+)
+async def test_retry_after_is_honoured(
+    provider: str, header: str, value: str, least: float, most: float, lab: Lab, tmp_path: Path
+) -> None:
+    bench = bench_in(tmp_path / "x")
+    await lab.run(bench, provider, in_order(Reply(status=429, headers=((header, value),)), GOOD))
+    assert least <= sum(bench.clock.pauses) <= most
+
+
+async def test_gemini_asks_for_a_pause_in_the_body(lab: Lab, tmp_path: Path) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
+    bench = bench_in(tmp_path / "x")
+    await lab.run(bench, "gemini", in_order(Reply(status=429, details=({"@type": "quota"}, info)), GOOD))
+    assert 17 <= sum(bench.clock.pauses) <= 18.7
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_cached_and_thinking_tokens_are_counted_once(
+    provider: str, stream: bool, lab: Lab, tmp_path: Path
+) -> None:
+    prices = {name: {"input": 2.0, "output": 10.0, "cached": 0.2} for name in ("claude-sonnet-5-5", "gemini-3.8-flash")}
+    bench = bench_in(tmp_path / "x", model__stream=stream, budget__prices=prices)
+    reply = Reply(GOOD.text, input_tokens=1_000, cached_tokens=600, output_tokens=50, thinking_tokens=30)
+    ran = await lab.run(bench, provider, (reply,))
+    [told] = ran.of(EventType.LLM_RESPONSE_RECEIVED)
+    counted = {key: told[key] for key in ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")}
+    assert counted == {"input_tokens": 1_000, "output_tokens": 50, "cached_tokens": 600, "thinking_tokens": 30}
+    assert told["usd"] == pytest.approx((400 * 2.0 + 600 * 0.2 + 50 * 10.0) / 1e6)
+    assert ran.conclusion.spend.tokens == 1_050
+    assert ran.conclusion.spend.usd == pytest.approx(told["usd"])
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_words_are_shown_while_they_come_and_make_up_the_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
+    pieces: list[str] = []
+    ran = await lab.run(bench_in(tmp_path / "x"), provider, (GOOD,), words=pieces.append)
+    assert ran.conclusion.ending is Ending.FINISHED
+    assert len(pieces) > 1
+    assert "".join(pieces) == GOOD.text
+
+
+# ── structured output ───────────────────────────────────────────────────────────────────────────────────
+
+
+def asks_natively(provider: str, body: dict[str, Any]) -> bool:
+    if provider == "gemini":
+        return "responseJsonSchema" in body.get("generationConfig", {})
+    return "format" in body.get("output_config", {})
+
+
+def system_of(provider: str, body: dict[str, Any]) -> str:
+    if provider == "gemini":
+        return body["systemInstruction"]["parts"][0]["text"]
+    return body["system"][0]["text"]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("mode", "native"), [("native_with_json_fallback", True), ("native_only", True), ("json_only", False)]
+)
+async def test_the_mode_decides_how_a_decision_is_asked_for(
+    provider: str, mode: str, native: bool, lab: Lab, tmp_path: Path
+) -> None:
+    bench = bench_in(tmp_path / "x", model__structured_output_mode=mode)
+    ran = await lab.run(bench, provider, (GOOD,))
+    assert ran.conclusion.ending is Ending.FINISHED
+    [request] = lab.served.calls
+    assert asks_natively(provider, request.body) is native
+    assert ("planned_actions" in system_of(provider, request.body)) is not native
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_after_a_400_for_the_schema_the_run_goes_on_without_it(provider: str, lab: Lab, tmp_path: Path) -> None:
+    def script(request: Received) -> Reply:
+        if asks_natively(provider, request.body):
+            return Reply(status=400, message="schemas are not supported")
+        return Reply(decided(command(f"echo {request.answers}"))) if request.answers < 2 else GOOD
+
+    ran = await lab.run(bench_in(tmp_path / "x"), provider, script)
+    assert ran.conclusion.ending is Ending.FINISHED
+    natively = [sent["native"] for sent in ran.of(EventType.LLM_REQUEST_SENT)]
+    assert natively == [True, False, False, False]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_native_only_fails_at_once_when_the_answer_is_none(provider: str, lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x", model__structured_output_mode="native_only")
+    ran = await lab.run(bench, provider, (Reply("no JSON"), GOOD))
+    assert ran.conclusion.reason == "decision_invalid"
+    assert len(lab.served.calls) == 1
+    ran = await lab.run(bench, provider, in_order(Reply(status=400, message="no schemas"), GOOD))
+    assert ran.conclusion.reason == "model_rejected"
+    assert len(lab.served.calls) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_anthropic_can_be_asked_by_a_strict_tool(stream: bool, lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x", model__stream=stream)
+    async with lab.with_model("anthropic", bench.settings, structured_output="tool") as at:
+        ran = await at.run(bench, "anthropic", (Reply(decided(command("echo hi"))), GOOD))
+    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    body = lab.served.calls[0].body
+    assert body["tools"][0]["strict"] is True
+    assert body["tool_choice"] == {"type": "tool", "name": "decide"}
+    assert "output_config" not in body
+
+
+async def test_options_pass_through_to_both_providers(lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x")
+    thinking = {"type": "enabled", "budget_tokens": 1_024}
+    async with lab.with_model("anthropic", bench.settings, effort="low", thinking=thinking) as at:
+        await at.run(bench, "anthropic", (GOOD,))
+    body = lab.served.calls[0].body
+    assert body["thinking"] == thinking
+    assert body["output_config"]["effort"] == "low"
+    async with lab.with_model("gemini", bench.settings, temperature=0.5, thinking_config={"thinking_budget": 99}) as at:
+        await at.run(bench, "gemini", (GOOD,))
+    config = lab.served.calls[0].body["generationConfig"]
+    assert config["temperature"] == 0.5
+    assert list(config["thinkingConfig"].values()) == [99]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_options_that_the_sdk_does_not_know_are_named(
+    provider: str, stream: bool, lab: Lab, tmp_path: Path
+) -> None:
+    bench = bench_in(tmp_path / "x", model__stream=stream)
+    async with lab.with_model(provider, bench.settings, no_such_option=1) as at:
+        ran = await at.run(bench, provider, (GOOD,))
+    assert ran.conclusion.reason == "model_rejected"
+    assert f"model.providers.{provider}.options" in ran.conclusion.answer
+    assert not lab.served.calls
+
+
+# ── prompt caching ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def elements(provider: str, body: dict[str, Any]) -> list[bytes]:
+    """System text and messages as bytes, in the order in which a provider's cache looks at them."""
+    names = ("systemInstruction", "contents") if provider == "gemini" else ("system", "messages")
+    return [json.dumps(part).encode() for part in (body[names[0]], *body[names[1]])]
+
+
+def ten_turns(request: Received) -> Reply:
+    if request.answers == 9:
+        return GOOD
+    return Reply(decided(command(f"echo turn {request.answers}; seq 1 40"), skill="greeter"))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_prefix_stays_byte_for_byte_the_same_over_ten_turns(provider: str, lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x").set(runtime__max_turns=12)
+    ran = await lab.run(bench, provider, ten_turns)
+    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    prompts = [elements(provider, call.body) for call in lab.served.calls]
+    assert len(prompts) == 10
+    for earlier, later in pairwise(prompts):
+        assert later[: len(earlier)] == earlier
+        assert len(later) == len(earlier) + 2
+    raw = [call.raw for call in lab.served.calls]
+    wire = b'"messages":[' if provider == "anthropic" else b'"contents":['
+    assert all(wire in body.replace(b'": ', b'":') for body in raw)
+    if provider == "anthropic":
+        assert all(call.body["cache_control"] == {"type": "ephemeral"} for call in lab.served.calls)
+        assert all(call.body["system"][0]["cache_control"] == {"type": "ephemeral"} for call in lab.served.calls)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_trim_changes_the_prefix_once_and_then_it_holds_again(provider: str, lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x").set(
+        runtime__max_turns=20, model__max_context_tokens=3_000, model__response_headroom_tokens=500
+    )
+
+    def script(request: Received) -> Reply:
+        tokens = sum(map(len, elements(provider, request.body))) // 4
+        if request.answers == 14:
+            return Reply(GOOD.text, input_tokens=tokens)
+        line = f"echo turn {request.answers}; seq 1 200"
+        return Reply(decided(command(line), skill="greeter"), input_tokens=tokens, output_tokens=60)
+
+    ran = await lab.run(bench, provider, script)
+    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    prompts = [elements(provider, call.body) for call in lab.served.calls]
+    broken = [later[: len(earlier)] != earlier for earlier, later in pairwise(prompts)]
+    trimmed = [bool(budget["trimmed"]) for budget in ran.of(EventType.PROMPT_BUDGET_COMPUTED)][1:]
+    assert broken == trimmed
+    assert 1 <= sum(trimmed) <= 5
+    assert all(prompt[0] == prompts[0][0] for prompt in prompts)  # the system text
+    assert all(TASK.encode() in prompt[1] for prompt in prompts)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_provider_counts_only_a_prompt_that_is_near_its_limit(
+    provider: str, lab: Lab, tmp_path: Path
+) -> None:
+    bench = bench_in(tmp_path / "x")
+    await lab.run(bench, provider, (GOOD,))
+    assert [request.kind for request in lab.served.received] == ["generate"]
+    bench.set(model__max_context_tokens=4_000, model__response_headroom_tokens=200)
+    ran = await lab.run(bench, provider, (GOOD,), system="word " * 2_200)
+    assert [request.kind for request in lab.served.received] == ["count", "generate"]
+    [budget] = ran.of(EventType.PROMPT_BUDGET_COMPUTED)
+    assert budget["counted_by"] == "provider"
+
+
+# ── both providers' canonical answers, as files ─────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_recorded_answer_is_read_as_it_was_meant(provider: str, stream: bool, lab: Lab, tmp_path: Path) -> None:
+    kind = "stream.txt" if stream else "answer.json"
+    recorded = (FIXTURES / f"{provider}_{kind}").read_bytes()
+    bench = bench_in(tmp_path / "x", model__stream=stream)
+    ran = await lab.run(bench, provider, (Reply(recorded.decode(), fault="shape"),))
+    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    assert ran.conclusion.answer == "Hello, Ada."
+    [told] = ran.of(EventType.LLM_RESPONSE_RECEIVED)
+    assert (told["input_tokens"], told["output_tokens"], told["thinking_tokens"]) == (412, 73, 21)

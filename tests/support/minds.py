@@ -1,0 +1,238 @@
+"""A mind under test: a few tiny skills, a model (scripted, or a provider's adapter at the local server), a run log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from fireswarm.app.minds import make_mind, make_model, redactor_for
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.event import EventRecord, EventType
+from fireswarm.llm.meter import Ledger
+from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.mind import Assignment, Conclusion, think
+from fireswarm.ports import ChatModel, Store
+from fireswarm.runlog import RunLog, read_events
+from fireswarm.settings import AgentSettings, load_agent_settings
+from fireswarm.skills.catalog import Catalog, load_catalog
+from tests.support.providers import FakeProviders, Reply, Script
+
+KEY = "sk-test-0123456789"
+ENVIRONMENT = {"ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": KEY, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+PROVIDERS = ("anthropic", "gemini")
+TASK = "greet Ada by name"
+SYSTEM = "You are a test. Answer with a decision."
+
+GREETER = """---
+name: greeter
+description: Greets people by name. Use when somebody is to be greeted.
+---
+# Greeter
+
+Say hello, and nothing else.
+
+## Details
+
+See [the manners](references/manners.md).
+"""
+FAREWELL = """---
+name: farewell
+description: Says goodbye to people by name, after they were greeted.
+---
+# Farewell
+
+Say goodbye.
+"""
+
+
+class LeapingClock(VirtualClock):
+    """Time that leaps over every pause at once; for one task at a time. ``pauses`` remembers them, in seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self._now += timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run left."""
+
+    conclusion: Conclusion
+    events: list[EventRecord]
+    folder: Path
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event.event_type.value for event in self.events]
+
+    def of(self, kind: EventType) -> list[dict[str, Any]]:
+        return [event.payload for event in self.events if event.event_type is kind]
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "events.jsonl").read_text(encoding="utf-8")
+
+
+@dataclass(slots=True)
+class Bench:
+    """A folder with skills, settings, and a clock: where runs are made."""
+
+    root: Path
+    clock: LeapingClock = field(default_factory=LeapingClock)
+    settings: AgentSettings = field(default_factory=AgentSettings)
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(ENVIRONMENT))
+    ledger: Ledger | None = None
+    store: Store | None = None
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        self.skill("greeter", GREETER, {"references/manners.md": "Be kind.\n"})
+        self.skill("farewell", FAREWELL)
+        self.cwd.mkdir(exist_ok=True)
+
+    @property
+    def skills(self) -> Path:
+        return self.root / "skills"
+
+    @property
+    def cwd(self) -> Path:
+        return self.root / "work"
+
+    def skill(self, name: str, text: str, files: Mapping[str, str] | None = None) -> Path:
+        folder = self.skills / name
+        for path, content in {"SKILL.md": text, **(files or {})}.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(content, encoding="utf-8")
+        return folder
+
+    def catalog(self) -> Catalog:
+        return load_catalog([self.skills])
+
+    def set(self, **values: Any) -> Bench:
+        """Settings by dotted keys, written with two underscores: ``runtime__max_turns=3``."""
+        given = {key.replace("__", "."): value for key, value in values.items()}
+        self.settings = load_agent_settings(None, given)
+        return self
+
+    async def run(
+        self,
+        model: ChatModel | Sequence[Any] | Callable[..., Any] | None,
+        *,
+        words: Callable[[str], None] | None = None,
+        **assigned: Any,
+    ) -> Ran:
+        """One run to its end. *model*: an adapter, or the script of one; None: without a key."""
+        if model is not None and not hasattr(model, "complete"):
+            model = ScriptedModel(model)  # pyright: ignore[reportArgumentType] - a script
+        mind = make_mind(
+            self.settings,
+            self.catalog(),
+            self.clock,
+            self.root,
+            environment=self.environment,
+            store=self.store,
+            ledger=self.ledger,
+            model=model,  # pyright: ignore[reportArgumentType] - an adapter by now
+        )
+        self.runs += 1
+        folder = self.root / "runs" / f"20260101-000000-{self.runs:08x}"
+        debug = self.settings.logging.debug_llm_bodies
+        redactor = redactor_for(self.settings, self.environment)
+        log = RunLog(folder, folder.name, self.clock, redactor, debug=debug, on_words=words)
+        given: dict[str, Any] = {"task": TASK, "system": SYSTEM, "cwd": self.cwd} | assigned
+        try:
+            conclusion = await think(mind, Assignment(**given), log)
+        finally:
+            log.close()
+        return Ran(conclusion, list(read_events(folder)), folder)
+
+
+@dataclass(slots=True)
+class Lab:
+    """The local server and both providers' own adapters; making an adapter is slow, so they are kept."""
+
+    served: FakeProviders
+    models: dict[str, Any]
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls) -> AsyncGenerator[Lab]:
+        """For one event loop."""
+        async with FakeProviders(()).serving() as served:
+            settings = load_agent_settings(None, {"model.request_timeout_seconds": 20})
+            models = {name: cls._model(served, name, settings) for name in PROVIDERS}
+            yield cls(served, models)
+            for model in models.values():
+                await model.aclose()
+
+    @staticmethod
+    def _model(served: FakeProviders, provider: str, settings: AgentSettings, **options: Any) -> Any:
+        bench_settings = at(settings, served.url, provider, **options)
+        return make_model(bench_settings, Path(), ENVIRONMENT)
+
+    async def run(self, bench: Bench, provider: str, script: Script | Sequence[Reply], **assigned: Any) -> Ran:
+        """One run with a provider's own SDK against the local server; ``served.calls`` are its requests."""
+        self.served.script = script
+        self.served.received.clear()
+        self.served.release = asyncio.Event()
+        return await bench.run(self.models[provider], **assigned)
+
+    @contextlib.asynccontextmanager
+    async def with_model(self, provider: str, settings: AgentSettings, **options: Any) -> AsyncGenerator[Lab]:
+        """An adapter with other settings or options, for a while."""
+        model = self._model(self.served, provider, settings, **options)
+        try:
+            yield Lab(self.served, {**self.models, provider: model})
+        finally:
+            await model.aclose()
+
+
+def at(settings: AgentSettings, url: str, provider: str, **options: Any) -> AgentSettings:
+    """The settings, with a provider at *url*."""
+    fields = settings.model_dump()
+    providers: dict[str, Any] = {name: {"base_url": url} for name in PROVIDERS}
+    providers[provider]["options"] = options
+    fields["model"] |= {"provider": provider, "providers": providers}
+    return AgentSettings.model_validate(fields)
+
+
+def decided(*actions: Mapping[str, Any], skill: str = "", why: str = "as told", paths: Iterable[str] = ()) -> str:
+    """The text of a decision with these actions, each ``{"type": ..., **params}``."""
+    planned = [
+        {"type": action["type"], "params": {k: v for k, v in action.items() if k != "type"}, "expected_output": ""}
+        for action in actions
+    ]
+    return json.dumps(
+        {
+            "selected_skill": skill,
+            "reasoning_summary": why,
+            "required_disclosure_paths": list(paths),
+            "planned_actions": planned,
+        }
+    )
+
+
+def finish(answer: str = "done", **params: str) -> dict[str, str]:
+    return {"type": "finish", "answer": answer, **params}
+
+
+def command(line: str) -> dict[str, str]:
+    return {"type": "run_command", "command": line}
+
+
+def call(skill: str, **given: Any) -> dict[str, str]:
+    return {"type": "call_skill", "skill": skill, "input": json.dumps(given)}
+
+
+def ask(question: str, name: str = "name") -> dict[str, str]:
+    return {"type": "ask_user", "question": question, "name": name}
