@@ -1,0 +1,368 @@
+"""Roles with a model: what a run writes down, and that nothing of it is done or paid for twice."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.app.minds import make_mind, prompt_file
+from fireswarm.contracts.documents import run_path
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import ChatRequest
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.journal import read_events
+from fireswarm.kit import Kit
+from fireswarm.llm.ledger import StoreLedger
+from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.ports import Write
+from fireswarm.skills.catalog import load_catalog
+from fireswarm.thinking import JournalRecorder
+from fireswarm.turn import run_turn
+from tests.support.swarm import Swarm, open_swarm
+
+pytestmark = pytest.mark.anyio
+
+SKILL = (
+    "---\nname: counting\ndescription: Counts things in the workspace. Use it to count.\n---\n# Counting\n\nCount.\n"
+)
+TURNS = 5
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def act(kind: str, **params: str) -> dict[str, Any]:
+    return {"type": kind, "params": params, "expected_output": ""}
+
+
+def decide(*actions: dict[str, Any], skill: str = "counting", paths: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "selected_skill": skill,
+        "reasoning_summary": "as told",
+        "required_disclosure_paths": list(paths),
+        "planned_actions": list(actions),
+    }
+
+
+def answers_so_far(request: ChatRequest) -> int:
+    return sum(message.role == "assistant" for message in request.messages)
+
+
+class Model:
+    """Two steps a turn, five turns, then the end; counts how often it was asked for each turn."""
+
+    def __init__(self, *, finish: dict[str, Any] | None = None) -> None:
+        self.asked: list[int] = []
+        self.finish = finish or act("finish", answer="counted to five")
+
+    def __call__(self, request: ChatRequest) -> dict[str, Any]:
+        turn = answers_so_far(request)
+        self.asked.append(turn)
+        if turn >= TURNS:
+            return decide(self.finish)
+        command = act("run_command", command=f"echo {turn} >> log.txt; echo did {turn}")
+        return decide(
+            command, act("call_tool", tool="read_file", input=json.dumps({"path": "log.txt", "start": turn + 1}))
+        )
+
+
+def thinking(swarm: Swarm, script: Any, folder: Path, **settings: Any) -> Kit:
+    """The swarm's kit with a mind that asks *script*, as a process of its own would have it."""
+    (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
+    (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
+    (folder / "space").mkdir(exist_ok=True)
+    catalog = load_catalog([folder / "skills"])
+    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | {"root": folder} | settings)
+    ledger = StoreLedger(swarm.store, swarm.clock, "s1", uuid.uuid4().hex)
+    mind = make_mind(
+        given,
+        catalog,
+        swarm.clock,
+        folder,
+        environment={},
+        store=swarm.store,
+        ledger=ledger,
+        model=ScriptedModel(script),
+    )
+    roles = {name: card.model_copy(update={"skills": ("counting",)}) for name, card in swarm.kit.roles.items()}
+    protocol = prompt_file(folder / "roles", "PROTOCOL.md")
+    return replace(
+        swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, also=ledger.writes
+    )
+
+
+async def submit(swarm: Swarm, folder: Path, **fields: Any) -> Task:
+    context = {"path": str(folder / "space"), **fields.pop("context", {})}
+    return await swarm.submit("count the things", context=context, **fields)
+
+
+async def one_turn(swarm: Swarm, kit: Kit, agent: str = "agent-a", role: str = "scout") -> Task:
+    held = await swarm.claim_one(agent, role)
+    ending = await run_turn(held, kit)
+    await swarm.board.settle(held, ending.outcome, ending.also)
+    return await swarm.task(held.task.task_id)
+
+
+def logged(folder: Path) -> list[str]:
+    """What the commands left."""
+    path = folder / "space" / "log.txt"
+    return path.read_text().split() if path.exists() else []
+
+
+async def reclaimed(swarm: Swarm) -> None:
+    """Let the dead process's lease and the back-off pass."""
+    for _ in range(3):
+        await swarm.clock.advance(120)
+        await swarm.board.sweep("scout")
+
+
+async def events_of(swarm: Swarm, task: Task) -> list[str]:
+    found: list[str] = []
+    for epoch in range(1, task.epoch + 1):
+        run = await swarm.store.get(run_path(task.run_id(epoch)))
+        found += [str(event["type"]) for event in await read_events(swarm.store, run)]
+    return found
+
+
+async def test_a_turn_with_a_model_is_written_down_event_by_event(swarm: Swarm, tmp_path: Path) -> None:
+    model = Model()
+    kit = thinking(swarm, model, tmp_path)
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, kit)
+    assert (task.status, task.result and task.result.summary) == (TaskStatus.DONE, "counted to five")
+    kinds = await events_of(swarm, task)
+    assert kinds[0] == EventType.RUN_STARTED
+    assert kinds[-1] == EventType.RUN_FINISHED
+    assert kinds.count(EventType.LLM_RESPONSE_RECEIVED) == TURNS + 1
+    assert kinds.count(EventType.SKILL_STEP_EXECUTED) == 2 * TURNS
+    assert logged(tmp_path) == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_run_killed_at_any_event_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten steps, and the process dies at each event in turn: no call and no step is ever made twice."""
+    events = await lives(tmp_path / "whole", monkeypatch, kill_at=0)
+    assert events > 40
+    for number in range(1, events + 1):
+        await lives(tmp_path / f"killed-{number}", monkeypatch, kill_at=number)
+
+
+def was_killed(error: BaseException) -> bool:
+    """Killed, alone or as what ended a task group."""
+    return isinstance(error, Killed) or (
+        isinstance(error, BaseExceptionGroup) and all(map(was_killed, error.exceptions))
+    )
+
+
+async def lives(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> int:
+    """Work on a task until it is done; the first process dies at event *kill_at*. Returns the events there were."""
+    seen = 0
+    real = JournalRecorder.event
+
+    def counted(self: JournalRecorder, kind: EventType, payload: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == kill_at:
+            raise Killed
+        real(self, kind, payload)
+
+    monkeypatch.setattr(JournalRecorder, "event", counted)
+    model = Model()
+    async with open_swarm() as swarm:
+        asked = await submit(swarm, folder)
+        try:
+            task = await one_turn(swarm, thinking(swarm, model, folder), "first")
+        except BaseException as error:
+            if not was_killed(error):
+                raise
+            await reclaimed(swarm)
+            task = await one_turn(swarm, thinking(swarm, model, folder), "second")
+        assert (task.task_id, task.status) == (asked.task_id, TaskStatus.DONE), f"killed at {kill_at}: {task.error}"
+        assert model.asked == list(range(TURNS + 1)), f"killed at {kill_at}"
+        assert logged(folder) == ["0", "1", "2", "3", "4"], f"killed at {kill_at}"
+        spent = await StoreLedger(swarm.store, swarm.clock, "s1", "another").session()
+        assert spent.calls == TURNS + 1, f"killed at {kill_at}"
+    monkeypatch.undo()
+    return seen
+
+
+async def test_a_run_killed_at_any_commit_repeats_no_step_that_may_not_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also between the start of a command and its end: then the task is blocked, and says so."""
+    outcomes: set[str] = set()
+    number, over = 0, False
+    while not over:
+        number += 1
+        outcome, over = await dying_at_commit(tmp_path / f"c{number}", monkeypatch, number)
+        outcomes.add(outcome)
+    assert outcomes == {"done", "uncertain"}
+
+
+async def dying_at_commit(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> tuple[str, bool]:
+    model = Model()
+    async with open_swarm() as swarm:
+        await submit(swarm, folder)
+        made = 0
+        real: Callable[..., Any] = swarm.store.commit
+
+        async def commit(writes: list[Write]) -> Any:
+            nonlocal made
+            done = await real(writes)
+            if any("agent_runs" in write.path for write in writes):
+                made += 1
+                if made == kill_at:
+                    raise Killed
+            return done
+
+        monkeypatch.setattr(swarm.store, "commit", commit)
+        died = False
+        try:
+            task = await one_turn(swarm, thinking(swarm, model, folder), "first")
+        except BaseException as error:
+            if not was_killed(error):
+                raise
+            died = True
+            await reclaimed(swarm)
+            task = (
+                await one_turn(swarm, thinking(swarm, model, folder), "second")
+                if await queued(swarm)
+                else await only(swarm)
+            )
+        lines = logged(folder)
+        assert lines == sorted(set(lines)), f"a command ran twice after commit {kill_at}"
+        assert model.asked == sorted(set(model.asked)), f"a call was paid for twice after commit {kill_at}"
+    if task.status is TaskStatus.DONE:
+        assert lines == ["0", "1", "2", "3", "4"]
+        return "done", not died
+    assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.ESCALATED), task
+    assert "may have taken effect" in str(task.error)
+    return "uncertain", not died
+
+
+async def queued(swarm: Swarm) -> bool:
+    return (await only(swarm)).status is TaskStatus.QUEUED
+
+
+async def only(swarm: Swarm) -> Task:
+    [task] = await swarm.board.list()
+    return task
+
+
+async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: Swarm, tmp_path: Path) -> None:
+    plan = {"tasks": [{"key": "look", "assigned_to": "scout", "objective": "look at it"}]}
+
+    def script(request: ChatRequest) -> dict[str, Any]:
+        if "tasks_of_your_plan" in request.messages[0].text:
+            return decide(act("finish", answer="the scout looked"))
+        return decide(act("finish", answer="a plan", result=json.dumps(plan)))
+
+    kit = thinking(swarm, script, tmp_path)
+    await submit(swarm, tmp_path, role="architect")
+    waiting = await one_turn(swarm, kit, role="architect")
+    assert (waiting.status, waiting.status_reason) == (TaskStatus.BLOCKED, StatusReason.DELEGATING)
+    [child] = [task for task in await swarm.board.list() if task.parent_task_id]
+    assert (child.assigned_to, child.objective) == ("scout", "look at it")
+    await swarm.settle(await swarm.claim_one())
+    done = await one_turn(swarm, kit, role="architect")
+    assert (done.status, done.result and done.result.summary) == (TaskStatus.DONE, "the scout looked")
+
+
+async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: Swarm, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def script(request: ChatRequest) -> dict[str, Any]:
+        told.append(request.messages[-1].text)
+        role = "pilot" if len(told) == 1 else "scout"
+        plan = {"tasks": [{"key": "fly", "assigned_to": role, "objective": "go"}]}
+        return decide(act("finish", answer="a plan", result=json.dumps(plan)))
+
+    await submit(swarm, tmp_path, role="architect")
+    task = await one_turn(swarm, thinking(swarm, script, tmp_path), role="architect")
+    assert task.status_reason is StatusReason.DELEGATING
+    assert "'pilot', which is no role of this swarm" in told[1]
+
+
+async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swarm: Swarm, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def script(request: ChatRequest) -> dict[str, Any]:
+        asked.append(answers_so_far(request))
+        if not answers_so_far(request):
+            return decide(act("ask_user", name="colour", question="Which colour?"))
+        answered = json.loads(request.messages[-1].text.splitlines()[-1])
+        return decide(act("finish", answer=f"it is {answered['stdout_summary']}"))
+
+    kit = thinking(swarm, script, tmp_path)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, kit)
+    assert (waiting.status_reason, waiting.questions[0].name) == (StatusReason.INPUT_REQUIRED, "colour")
+    await swarm.board.answer(waiting.task_id, {"colour": "green"})
+    done = await one_turn(swarm, kit, "another")
+    assert done.result is not None and done.result.summary == "it is green"
+    assert asked == [0, 1]
+
+
+async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: Swarm, tmp_path: Path) -> None:
+    model = Model()
+    kit = thinking(swarm, model, tmp_path, budget={"task_tokens": 3_000})
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, kit)
+    assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.BUDGET_EXCEEDED)
+    asked = len(model.asked)
+    assert 0 < asked < TURNS
+    await swarm.board.retry(task.task_id)
+    more = await one_turn(swarm, thinking(swarm, model, tmp_path, budget={"task_tokens": 500_000}), "another")
+    assert more.status is TaskStatus.DONE
+    assert model.asked == list(range(TURNS + 1)), "what was paid for was not asked again"
+
+
+async def test_a_session_budget_counts_what_other_processes_spent(swarm: Swarm, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path)
+    await one_turn(swarm, thinking(swarm, Model(), tmp_path))
+    spent = await StoreLedger(swarm.store, swarm.clock, "s1", "another").session()
+    await submit(swarm, tmp_path, context={"again": 1})
+    task = await one_turn(swarm, thinking(swarm, Model(), tmp_path, budget={"session_tokens": spent.tokens + 10}))
+    assert task.status_reason is StatusReason.BUDGET_EXCEEDED
+    assert "the session" in str(task.summary) + str(task.error)
+
+
+async def test_read_only_is_enforced_where_the_command_would_run(swarm: Swarm, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def script(request: ChatRequest) -> dict[str, Any]:
+        seen.append(request.messages[-1].text)
+        if len(seen) == 1:
+            return decide(act("run_command", command="touch written.txt"))
+        return decide(act("finish", answer="refused"))
+
+    await submit(swarm, tmp_path, constraints={"read_only": True})
+    await one_turn(swarm, thinking(swarm, script, tmp_path))
+    assert not (tmp_path / "space" / "written.txt").exists()
+    assert '"status": "refused"' in seen[1] and "read_only" in seen[1]
+
+
+async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: Swarm, tmp_path: Path) -> None:
+    kit = thinking(swarm, Model(), tmp_path)
+    assert kit.mind is not None
+    keyless = replace(kit, mind=replace(kit.mind, client=None, no_model="ANTHROPIC_API_KEY is not set"))
+    task = await submit(swarm, tmp_path)
+    await one_turn(swarm, keyless)
+    run = await swarm.store.get(run_path(task.run_id(1)))
+    [chosen] = [event for event in await read_events(swarm.store, run) if event["type"] == "skill_chosen"]
+    assert chosen["payload"]["without_model"] == "ANTHROPIC_API_KEY is not set"
+
+
+async def test_what_a_run_spent_stands_on_its_document_once(swarm: Swarm, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, thinking(swarm, Model(), tmp_path))
+    run = dict((await swarm.store.get(run_path(task.run_id(1)))).data or {})
+    assert run["usage"]["calls"] == TURNS + 1
+    assert run["usage"]["provider"] == "scripted"
+    assert run["usage"]["tokens"] == run["usage"]["input_tokens"] + run["usage"]["output_tokens"]
