@@ -50,7 +50,7 @@ test-emulator: setup ## The conformance tests on Google's emulator (Java 21 and 
 	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider
 
 bench: setup ## Every benchmark, one JSON line each
-	@for file in benchmarks/*_bench.py; do $(PY) $$file; done
+	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 clean: ## Remove what make made
 	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis
