@@ -87,7 +87,9 @@ class Asking:
         """Ask for this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
         self.conversation.answered(answer.text)
-        self.conversation.counted(answer.usage.prompt_tokens, answer.usage.output_tokens)
+        # Thoughts are paid for, but are not sent again with the next prompt.
+        said = answer.usage.output_tokens - answer.usage.thinking_tokens
+        self.conversation.counted(answer.usage.prompt_tokens, max(0, said))
         return answer
 
     def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
@@ -194,8 +196,7 @@ class Asking:
         self.recorder.event(
             EventType.LLM_RETRY_SCHEDULED, {"turn": turn, "attempt": attempt + 1, "pause_seconds": round(pause, 3)}
         )
-        if error.status not in OVERLOADED:  # the limiter itself waits after a refusal
-            await client.clock.sleep(pause)
+        await client.clock.sleep(pause)
 
     def _failed(self, turn: int, attempt: int, error: ModelError) -> None:
         self.recorder.event(

@@ -23,6 +23,13 @@ REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
 }
 
 
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_number)
+
+
 class Undecodable(ValueError):
     """The text is no decision; the message says why in words that a model can act on."""
 
@@ -48,12 +55,12 @@ def json_params(text: Any) -> dict[str, Any]:
     if text is None or not str(text).strip():
         return {}
     try:
-        value = json.loads(str(text))
-    except ValueError as error:
+        value = _JSON.decode(str(text))
+    except (ValueError, RecursionError) as error:
         raise Undecodable(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise Undecodable("it must be a JSON object")
-    return cast("dict[str, Any]", value)
+    return _storable(value)
 
 
 def _object_in(text: str) -> dict[str, Any]:
@@ -64,11 +71,22 @@ def _object_in(text: str) -> dict[str, Any]:
     if start < 0:
         raise Undecodable("the answer holds no JSON object")
     try:
-        value, end = json.JSONDecoder().raw_decode(stripped, start)
+        value, end = _JSON.raw_decode(stripped, start)
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"the answer is not valid JSON: {error}") from error
     if "{" in stripped[end:]:
         raise Undecodable("the answer holds more than one JSON object; answer with exactly one")
+    return _storable(value)
+
+
+def _storable(value: Any) -> Any:
+    """The value without halves of characters (such as U+D800): no file and no store takes them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_storable(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in cast("dict[Any, Any]", value).items()}
     return value
 
 

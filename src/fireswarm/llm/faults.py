@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from fireswarm.contracts.base import as_utc
 from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
 
 TRANSIENT = frozenset({408, 409, 429, 529})
@@ -67,9 +68,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
     try:
         when = parsedate_to_datetime(given)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return _bounded((when - datetime.now(UTC)).total_seconds())
+    return _bounded((as_utc(when) - datetime.now(UTC)).total_seconds())
 
 
 def _number(text: str | None) -> float | None:

@@ -34,6 +34,7 @@ class FileLedger:
     run_id: str
     _of_session: Spend | None = None
     _of_day: Spend = field(default_factory=Spend)
+    _cut: bool = False
 
     async def session(self) -> Spend:
         """What the session has used."""
@@ -57,13 +58,16 @@ class FileLedger:
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write("\n" * self._cut + json.dumps(line) + "\n")
+        self._cut = False
 
     def _read(self) -> tuple[Spend, Spend]:
         if self._of_session is None:
             self._of_session = Spend()
             today = self.clock.now().date()
-            for line in self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else ():
+            text = self.path.read_bytes().decode("utf-8", "replace") if self.path.exists() else ""
+            self._cut = not text.endswith("\n") and bool(text)  # a crash: what comes next begins a line of its own
+            for line in text.split("\n"):
                 try:
                     entry: dict[str, Any] = json.loads(line)
                     spent = Spend.of_call(int(entry["tokens"]), entry["usd"])

@@ -2,11 +2,13 @@
 
 Within a process, requests and tokens a minute are buckets that refill steadily. Across processes, one
 document for each provider holds the minute's use and until when everybody pauses. Processes take
-their share in blocks, so that forty roles need a few writes a minute, not one a call.
+their share in blocks, and what is left of a share ends with its minute.
 """
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,8 +20,12 @@ from fireswarm.ports import Clock, Create, Merge, Store, Update
 
 MINUTE = 60.0
 
-BLOCKS_A_MINUTE = 20
-"""A process takes this part of a minute's allowance at once: fewer writes, and at most this much unused."""
+BLOCKS_A_MINUTE = 60
+"""A process takes this part of a minute's allowance at once: Firestore takes about one write a second to one
+document, and forty processes that hold a block each leave a third of the minute to others."""
+
+SPREAD_SECONDS = 2.0
+"""Who waited for a pause that another's refusal began comes back within this time after it, not all at once."""
 
 FRESH_SECONDS = 5.0
 """How old the shared pause may be when a call is admitted: one read in this time, and only while calling."""
@@ -76,10 +82,12 @@ class Limiter:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     shared: Shared | None = None
+    chance: random.Random = field(default_factory=random.Random)
     _requests: Bucket | None = None
     _tokens: Bucket | None = None
     _paused_until: datetime | None = None
     _granted: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    _granted_in: datetime | None = None
 
     def __post_init__(self) -> None:
         """Make the buckets of the limits there are."""
@@ -102,14 +110,17 @@ class Limiter:
             await self.shared.pause(seconds)
 
     async def _pause(self, tokens: int) -> float:
-        now = self.clock.now()
-        if self._paused_until is not None and self._paused_until > now:
-            return (self._paused_until - now).total_seconds()
-        if self.shared is not None and (left := await self.shared.pause_left()):
-            return left
+        if left := await self._refusal_left():
+            return left + self.chance.uniform(0.0, min(left, SPREAD_SECONDS))
         if self._requests is None and self._tokens is None:
             return 0.0
         return await self._fleet(tokens) if self.shared is not None else self._alone(tokens)
+
+    async def _refusal_left(self) -> float:
+        now = self.clock.now()
+        if self._paused_until is not None and self._paused_until > now:
+            return (self._paused_until - now).total_seconds()
+        return await self.shared.pause_left() if self.shared is not None else 0.0
 
     def _alone(self, tokens: int) -> float:
         now = self.clock.now()
@@ -122,28 +133,30 @@ class Limiter:
         return 0.0
 
     async def _fleet(self, tokens: int) -> float:
-        """Take from this process's granted share; when that is used up, ask for another block."""
+        """Take from this process's share of the minute; then ask for another block, or for what is left."""
         assert self.shared is not None
-        requests, held = self._granted
-        need = (1 if self.requests_per_minute else 0, tokens if self.tokens_per_minute else 0)
-        if requests < need[0] or held < need[1]:
-            block = (
-                _block(self.requests_per_minute, need[0] - requests),
-                _block(self.tokens_per_minute, need[1] - held),
-            )
-            if pause := await self.shared.take(*block):
+        minute = self.clock.now().replace(second=0, microsecond=0)
+        if minute != self._granted_in:  # a share ends with its minute; a debt does not
+            self._granted_in = minute
+            self._granted = [min(0.0, left) for left in self._granted]
+        rates = (self.requests_per_minute, self.tokens_per_minute)
+        need = (1 if rates[0] else 0, tokens if rates[1] else 0)
+        missing = [math.ceil(amount - left) for amount, left in zip(need, self._granted, strict=True)]
+        if max(missing) > 0:
+            least = [min(rate or 0, max(0, amount)) for rate, amount in zip(rates, missing, strict=True)]
+            block = [_block(rate, amount) for rate, amount in zip(rates, least, strict=True)]
+            pause = await self.shared.take(*block)
+            if pause and block != least:
+                block, pause = least, await self.shared.take(*least)
+            if pause:
                 return pause
-            self._granted[0] += block[0]
-            self._granted[1] += block[1]
-        self._granted[0] -= need[0]
-        self._granted[1] -= need[1]
+            self._granted = [left + taken for left, taken in zip(self._granted, block, strict=True)]
+        self._granted = [left - amount for left, amount in zip(self._granted, need, strict=True)]
         return 0.0
 
 
-def _block(rate: int | None, missing: float) -> int:
-    if rate is None:
-        return 0
-    return min(rate, max(int(missing) + 1, rate // BLOCKS_A_MINUTE, 1))
+def _block(rate: int | None, missing: int) -> int:
+    return min(rate, max(missing, rate // BLOCKS_A_MINUTE)) if rate and missing else 0
 
 
 @dataclass(slots=True)
@@ -170,6 +183,7 @@ class FirestoreLimits:
             now = self.clock.now()
             data: Mapping[str, Any] = snapshot.data or {}
             minute = now.replace(second=0, microsecond=0)
+            minute = max(minute, data.get("minute") or minute)  # another process's clock may be ahead
             same = data.get("minute") == minute
             used = (int(data.get("requests", 0)), int(data.get("tokens", 0))) if same else (0, 0)
             if (self.requests_per_minute and used[0] + requests > self.requests_per_minute) or (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +26,10 @@ PRICES: dict[str, dict[str, float]] = {
 }
 """USD per million tokens as the providers' price pages had them in autumn 2026, short prompts, 5-minute cache.
 Prices change: ``budget.prices`` wins. A model that is in neither has tokens, but no USD."""
+
+
+_DATE = re.compile(r"-(?:20\d{6}|latest)$")
+"""What a model's name may end with and still have the price of the plain name; ``-lite`` is another model."""
 
 
 class Spend:
@@ -80,7 +85,7 @@ class Meter:
     def price(self) -> Mapping[str, float] | None:
         """USD per million tokens of the model; a dated name has the price of the plain one."""
         for table in (self.budget.prices, PRICES):
-            for name in (self.model, self.model.rpartition("-")[0]):
+            for name in (self.model, _DATE.sub("", self.model)):
                 if name in table:
                     return table[name]
         return None

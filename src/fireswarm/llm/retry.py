@@ -29,6 +29,6 @@ class RetryPolicy:
             return None
         ceiling = min(self.max_seconds, self.base_seconds * 2 ** (attempt - 1))
         jittered = chance.uniform(0.0, ceiling)
-        if error.retry_after is None:
+        if not error.retry_after:
             return jittered
         return error.retry_after + min(jittered, 0.1 * error.retry_after)

@@ -1,0 +1,160 @@
+"""Money: what a call costs, what is left of the budgets, and the ledgers behind them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import TokenUsage
+from fireswarm.errors import BudgetExceeded
+from fireswarm.llm.ledger import FileLedger, StoreLedger
+from fireswarm.llm.meter import PRICES, Meter, Spend
+from fireswarm.mind import Ending
+from fireswarm.settings.agent import BudgetSettings
+from tests.support.minds import Bench, LeapingClock, command, decided, finish
+from tests.support.swarm import open_swarm
+
+pytestmark = pytest.mark.anyio
+SCRIPT = [decided(command(f"echo {number}"), skill="greeter") for number in range(5)] + [decided(finish())]
+
+
+def meter(model: str, **budget: Any) -> Meter:
+    return Meter(BudgetSettings(**budget), model)
+
+
+def test_every_kind_of_token_has_its_price_and_thoughts_are_among_the_output() -> None:
+    usage = TokenUsage(
+        input_tokens=1_000, output_tokens=500, cached_tokens=2_000, cache_write_tokens=100, thinking_tokens=400
+    )
+    usd = meter("claude-sonnet-4-6").cost(usage)
+    assert usd == pytest.approx((1_000 * 3 + 500 * 15 + 2_000 * 0.3 + 100 * 3.75) / 1e6)
+    assert usage.prompt_tokens == 3_100
+    assert usage.total_tokens == 3_600
+
+
+def test_cached_tokens_without_a_price_of_their_own_cost_what_input_costs() -> None:
+    priced = meter("m", prices={"m": {"input": 1.0, "output": 2.0}})
+    assert priced.cost(TokenUsage(cached_tokens=10, cache_write_tokens=10)) == pytest.approx(20 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("model", "like"),
+    [
+        ("claude-sonnet-4-6", "claude-sonnet-4-6"),
+        ("claude-sonnet-4-6-20260301", "claude-sonnet-4-6"),
+        ("claude-haiku-4-5-latest", "claude-haiku-4-5"),
+        ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite"),
+        ("claude-sonnet-5-7", None),
+        ("gemini-2.5-flash-image", None),
+        ("my-own", None),
+    ],
+)
+def test_only_a_dated_name_has_the_price_of_the_plain_one(model: str, like: str | None) -> None:
+    assert meter(model).price == (PRICES[like] if like else None)
+
+
+def test_prices_of_the_configuration_win() -> None:
+    assert meter("claude-sonnet-4-6", prices={"claude-sonnet-4-6": {"input": 1.0}}).price == {"input": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "prompt", "breaks"),
+    [
+        ({}, Spend(9, 10**9, 10**6), 10**9, False),
+        ({"task_tokens": 1_000}, Spend(1, 900), 100, False),
+        ({"task_tokens": 1_000}, Spend(1, 900), 101, True),
+        ({"task_usd": 0.01}, Spend(1, 0, 0.009), 400, False),
+        ({"task_usd": 0.01}, Spend(1, 0, 0.009), 600, True),
+        ({"task_usd": 0.01}, Spend(1, 0, 0.01), 0, True),
+    ],
+)
+async def test_a_task_budget_is_held_before_the_call(
+    budget: dict[str, float], spent: Spend, prompt: int, breaks: bool
+) -> None:
+    held = meter("claude-sonnet-5", **budget)
+    if not breaks:
+        return await held.check(prompt, spent, None)
+    with pytest.raises(BudgetExceeded, match="raise budget.task_"):
+        await held.check(prompt, spent, None)
+    return None
+
+
+async def test_a_budget_in_usd_cannot_be_kept_without_a_price_and_says_so() -> None:
+    with pytest.raises(BudgetExceeded, match=r"set budget.prices.my-own"):
+        await meter("my-own", task_usd=5.0).check(1, Spend(), None)
+
+
+@pytest.mark.parametrize("scope", ["session", "day"])
+@pytest.mark.parametrize("unit", ["tokens", "usd"])
+async def test_session_and_day_budgets_hold_over_runs(scope: str, unit: str, tmp_path: Path) -> None:
+    clock = LeapingClock()
+
+    def ledger(session: str = "s") -> FileLedger:
+        return FileLedger(tmp_path / "spend.jsonl", clock, session, "r")
+
+    await ledger().add(Spend.of_call(800, 0.8))
+    held = meter("claude-sonnet-5", **{f"{scope}_{unit}": 1_000 if unit == "tokens" else 1.0})
+    await held.check(100, Spend(), ledger())
+    await ledger().add(Spend.of_call(200, 0.2))
+    with pytest.raises(BudgetExceeded, match=f"take the {scope} to"):
+        await held.check(100, Spend(), ledger())
+    if scope == "session":
+        await held.check(100, Spend(), ledger("another"))
+    await clock.sleep(timedelta(days=1).total_seconds())
+    if scope == "day":
+        await held.check(100, Spend(), ledger())
+
+
+async def test_a_line_cut_off_by_a_crash_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "spend.jsonl"
+    clock = LeapingClock()
+    await FileLedger(path, clock, "s", "r").add(Spend.of_call(10, None))
+    with path.open("ab") as file:
+        file.write(b'{"ts": "2026-01-01T00:00:00+00:00", "session": "s\xc3')
+    spent = await FileLedger(path, clock, "s", "r").session()
+    assert (spent.calls, spent.tokens, spent.unpriced) == (1, 10, 1)
+    await FileLedger(path, clock, "s", "r").add(Spend.of_call(5, None))
+    assert (await FileLedger(path, clock, "s", "r").session()).tokens == 15
+
+
+async def test_the_swarms_ledger_adds_up_all_processes() -> None:
+    async with open_swarm() as swarm:
+        one, other = (StoreLedger(swarm.store, swarm.clock, "s1", name) for name in ("a", "b"))
+        await one.add(Spend.of_call(100, 0.1))
+        await swarm.store.commit(list(one.writes()))
+        await swarm.store.commit([*one.writes(), *StoreLedger(swarm.store, swarm.clock, "s2", "c").writes()] or [])
+        await other.add(Spend.of_call(50, None))
+        assert (await other.session()).tokens == 150
+        assert (await other.day()).calls == 2
+        await one.add(Spend.of_call(100, 0.1))
+        await swarm.store.commit(list(one.writes()))
+        assert (await other.session()).tokens == 150  # as of ten seconds ago
+        await swarm.clock.advance(10)
+        assert (await other.session()).tokens == 250
+        await swarm.clock.advance(86_400)
+        assert (await other.day()).tokens == 0
+        assert (await other.session()).tokens == 250
+
+
+async def test_a_breach_ends_the_run_before_the_call_and_is_no_crash(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).set(budget__task_tokens=1_200)
+    ran = await bench.run(SCRIPT)
+    assert (ran.conclusion.ending, ran.conclusion.reason) == (Ending.FAILED, "budget_exceeded")
+    assert "budget.task_tokens" in ran.conclusion.answer
+    assert ran.conclusion.spend.tokens <= 1_200
+    assert len(ran.of(EventType.LLM_REQUEST_SENT)) == ran.conclusion.spend.calls >= 1
+    assert ran.kinds[-1] == "run_failed"
+
+
+async def test_each_call_is_counted_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.ledger = FileLedger(tmp_path / "spend.jsonl", bench.clock, "s", "r")
+    ran = await bench.run(SCRIPT)
+    assert ran.conclusion.spend.calls == 6
+    assert (await bench.ledger.session()).tokens == ran.conclusion.spend.tokens
+    told = sum(e["input_tokens"] + e["output_tokens"] for e in ran.of(EventType.LLM_RESPONSE_RECEIVED))
+    assert told == ran.conclusion.spend.tokens

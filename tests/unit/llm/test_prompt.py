@@ -1,0 +1,144 @@
+"""The token budget: shared out in a fixed order, trimmed in a fixed order, and what is never trimmed."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fireswarm.errors import BudgetExceeded
+from fireswarm.llm.prompt import NO_ANSWER, TRIM_TO, TRIMMED, Component, Conversation, Part
+from fireswarm.llm.tokens import estimate_tokens, with_safety
+
+ORDER = ["system_prompt", "user_task", "run_state_summary", "candidate_skill_metadata", "disclosed_content"]
+
+
+def talk(results: int = 4, size: int = 2_000) -> Conversation:
+    """A task, two references, and then one answer and one result a turn."""
+    made = Conversation("system " * 20)
+    made.say(
+        Part(Component.TASK, "the task " * 20, "the task"),
+        Part(Component.CANDIDATES, "candidate " * 20, "the candidates"),
+        Part(Component.DISCLOSED, "old reference " * 100, "references of a"),
+    )
+    for number in range(results):
+        made.answered(f"answer {number} " * 10)
+        parts = [Part(Component.STATE, f"result {number} " + "x" * size, f"results of turn {number}")]
+        if number == 1:
+            parts.append(Part(Component.DISCLOSED, "new reference " * 100, "references of b"))
+        made.say(*parts)
+    return made
+
+
+def test_tokens_are_shared_out_in_the_fixed_order() -> None:
+    budget = talk().budget(10_000, 1_000)
+    assert list(budget.components) == ORDER
+    assert budget.components["user_task"] == estimate_tokens("the task " * 20)
+    assert budget.allocated_disclosure_tokens == budget.components["disclosed_content"]
+    assert budget.allocated_prompt_tokens == with_safety(sum(budget.components.values()))
+
+
+def test_a_prompt_that_fits_is_left_alone() -> None:
+    made = talk()
+    before = [message.text for message in made.messages]
+    assert made.fit(made.tokens) == ()
+    assert [message.text for message in made.messages] == before
+
+
+def test_references_go_first_the_oldest_first_then_old_results_and_answers() -> None:
+    made = talk()
+    whole = made.tokens
+    assert copy.deepcopy(made).fit(whole - 1)[0] == "references of a"
+    cut = made.fit(int(whole * 0.5))
+    assert (
+        list(cut)
+        == [
+            "references of a",
+            "references of b",
+            "results of turn 0",
+            "results of turn 1",
+            "results of turn 2",
+        ][: len(cut)]
+    )
+    assert len(cut) >= 3
+    assert made.tokens <= int(whole * 0.5)
+
+
+def test_a_cut_goes_well_below_the_limit_so_that_it_is_rare() -> None:
+    made = talk(8)
+    limit = int(made.tokens * 0.9)
+    made.fit(limit)
+    assert made.tokens <= limit * TRIM_TO
+
+
+def test_what_is_cut_says_so_and_the_last_results_are_kept() -> None:
+    made = talk()
+    made.fit(1_200)
+    first, last = made.messages[0].text, made.messages[-1].text
+    assert f"{TRIMMED}: references of a; ask for it again" in first
+    assert last.startswith("result 3 xxx")
+    assert len(last) > 2_000
+    assert any(message.text.startswith(f"{TRIMMED}] result 0") for message in made.messages)
+
+
+def test_trimming_is_deterministic_and_cuts_nothing_twice() -> None:
+    one, other = talk(), talk()
+    assert one.fit(1_500) == other.fit(1_500)
+    assert [message.text for message in one.messages] == [message.text for message in other.messages]
+    assert one.fit(1_500) == ()
+
+
+def test_a_task_that_does_not_fit_is_a_breached_budget_and_not_a_cut_task() -> None:
+    made = Conversation("system")
+    made.say(Part(Component.TASK, "x" * 40_000))
+    with pytest.raises(BudgetExceeded, match=r"raise model.max_context_tokens"):
+        made.fit(1_000)
+    assert made.messages[0].text == "x" * 40_000
+
+
+@given(st.integers(0, 6), st.integers(0, 3_000), st.integers(100, 6_000))
+def test_system_text_and_task_are_never_touched(results: int, size: int, limit: int) -> None:
+    made = talk(results, size)
+    try:
+        made.fit(limit)
+    except BudgetExceeded:
+        pass
+    else:
+        assert made.tokens <= limit
+    assert made.system == "system " * 20
+    assert made.messages[0].text.startswith("the task " * 20)
+    assert ("candidate " * 20) in made.messages[0].text
+    budget = made.budget(9_999, 1)
+    assert sum(budget.components.values()) == sum(
+        estimate_tokens(part.text) for turn in made.turns for part in turn.parts
+    ) + estimate_tokens(made.system)
+
+
+def test_what_the_provider_counted_replaces_the_estimate() -> None:
+    made = talk(1)
+    made.answered("an answer")
+    made.counted(500, 40)
+    assert (made.tokens, made.counted_by) == (541, "usage")
+    made.say(Part(Component.STATE, "y" * 400))
+    assert made.tokens == 540 + with_safety(100)
+    made.fit(500)
+    assert made.counted_by == "estimate"
+
+
+def test_an_empty_answer_leaves_no_empty_message() -> None:
+    made = talk(0)
+    made.answered("  \n")
+    assert made.messages[-1].text == NO_ANSWER
+
+
+def test_a_message_that_was_not_cut_keeps_its_wire_form() -> None:
+    made = talk()
+    for message in made.messages:
+        message.wire = object()
+    before = made.messages
+    made.fit(made.tokens - 1)
+    assert made.messages[0].wire is None
+    for old, new in zip(before, made.messages, strict=True):
+        assert new.wire is (old.wire if new.text == old.text else None)
