@@ -163,6 +163,11 @@ def chain(chain_id: str, limit: int | None = None) -> Query:
     return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)
 
 
+def runs_of(chain_id: str) -> Query:
+    """Every run of an objective's tasks (listened to)."""
+    return Query(RUNS, where=(("chain_id", "==", chain_id),))
+
+
 def id_prefix(prefix: str) -> Query:
     """Tasks whose id begins with *prefix*; two are enough to tell that it is not unique."""
     return Query(TASKS, where=(("task_id", ">=", prefix), ("task_id", "<", prefix + "\uf8ff")), limit=2)

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.markup import escape
+from rich.text import Text
 from rich.tree import Tree
 
 from fireswarm import queries
 from fireswarm.cli.common import ago, clip, console, short, styled, table
+from fireswarm.cli.telling import Teller, tail
 from fireswarm.contracts.documents import RUNS, parse_task, task_path
-from fireswarm.contracts.run import Run
+from fireswarm.contracts.run import Run, RunStatus
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.journal import read_events
 from fireswarm.kit import Kit
 
 SHOWN_RUNS = 10
-SHOWN_EVENTS = 20
+ANSWER = "answer"
+"""Type of the artifact that holds what a model concluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to say about one task."""
+    """What there is to say about one task. ``events`` are those of its last run, journal pages included."""
 
     task: Task
     why: str
     runs: tuple[Run, ...]
     relatives: dict[str, Task]
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 async def look(kit: Kit, task: Task) -> Seen:
     """Read a task's surroundings."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
-    runs = tuple(Run.model_validate(item.data) for item in await kit.store.query(query))
+    found_runs = await kit.store.query(query)
+    runs = tuple(Run.model_validate(item.data) for item in found_runs)
+    events = tuple(await read_events(kit.store, found_runs[0])) if found_runs else ()
     ids = dict.fromkeys([*task.depends_on, *task.children])
     found = await kit.store.get_many([task_path(task_id) for task_id in ids])
     relatives = {item.id: parse_task(item.data, item.path) for item in found if item.data is not None}
-    return Seen(task, why(task, relatives), runs, relatives)
+    return Seen(task, why(task, relatives), runs, relatives, events)
 
 
 def why(task: Task, relatives: dict[str, Task]) -> str:
@@ -72,8 +80,8 @@ def why(task: Task, relatives: dict[str, Task]) -> str:
             return task.summary
 
 
-def draw(seen: Seen) -> None:
-    """Print a task for a person."""
+def draw(seen: Seen, *, events: int, level: str) -> None:
+    """Print a task for a person, with the last *events* of its last run."""
     task = seen.task
     word = task.status_reason.value if task.status_reason else task.status.value
     console.print(f"[bold]{task.task_id}[/]  {styled(word)}  {task.assigned_to}", soft_wrap=True)
@@ -101,17 +109,16 @@ def draw(seen: Seen) -> None:
         for run in seen.runs
     ]
     table("runs", ["epoch", "status", "agent", "started", "summary"], rows, none="no run yet")
-    if seen.runs:
-        events = [
-            (event.ts.strftime("%H:%M:%S.%f")[:-3], event.type, escape(_payload(event.payload)))
-            for event in seen.runs[0].events[-SHOWN_EVENTS:]
-        ]
-        table("events of the last run", ["at", "event", "what"], events, none="no event in the last run")
+    if seen.runs and events:
+        _draw_events(seen, events, level)
 
 
-def _payload(payload: dict[str, Any]) -> str:
-    text = ", ".join(f"{key}={value}" for key, value in payload.items() if key != "result")
-    return text if len(text) <= 120 else text[:119] + "…"
+def _draw_events(seen: Seen, count: int, level: str) -> None:
+    run = seen.runs[0]
+    console.print("events of the last run" if seen.events else "no event in the last run", style="bold")
+    Teller(console, level).tell(run.model_dump(), seen.events, last=count)
+    if run.live and run.status is RunStatus.PROGRESS:
+        console.print(Text.assemble((f"{run.role} says ", "magenta"), (tail(run.live), "dim")), soft_wrap=True)
 
 
 def _draw_graph(seen: Seen) -> None:
@@ -135,5 +142,8 @@ def _draw_result(task: Task) -> None:
     for insight in task.result.insights[:10]:
         console.print(escape(f"  - {insight}"), soft_wrap=True)
     for artifact in task.result.artifacts:
+        if artifact.type == ANSWER and isinstance(artifact.value, str) and artifact.value != task.result.summary:
+            console.print(escape(artifact.value), soft_wrap=True)
+            continue
         where = artifact.uri or "inline"
         console.print(escape(f"  {artifact.type} {artifact.name}: {where}"), soft_wrap=True)

@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from fireswarm import app, queries
+from fireswarm.cli import spending
 from fireswarm.cli.common import (
     AsJson,
     Limit,
@@ -196,11 +197,19 @@ def memory(
     run_async(main)
 
 
-def cost(root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False) -> None:
-    """Show billed Firestore operations of the last day's agents, and what they cost."""
+def cost(
+    session: Session = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Newest runs to add up.")] = 1_000,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what models cost by objective, role and model, and the Firestore operations of the last day's agents."""
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
+            spent = await spending.read_spending(kit, limit, session)
             found = await kit.memory.agents(1_000)
             own = asdict(kit.store.usage)
         by_role: dict[str, Counter[str]] = {}
@@ -209,17 +218,23 @@ def cost(root: Root = Path(), store: StoreUri = None, project: Project = None, a
             by_role.setdefault(status.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(status.usage)
             total.update(status.usage)
         if as_json:
-            print_json({"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own})
+            firestore = {"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own}
+            print_json({"models": spent.fields(), **firestore})
             return
-        rows = [(role, *(f"{usage[kind]:,}" for kind in FREE_PER_DAY)) for role, usage in sorted(by_role.items())]
-        rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
-        rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
-        table("billed in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
-        low, high = _usd(total)
-        console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
+        spending.draw(spent)
+        _draw_firestore(by_role, total)
         console.print(f"this command itself: {usage_line(own)}", style="dim")
 
     run_async(main)
+
+
+def _draw_firestore(by_role: dict[str, Counter[str]], total: Counter[str]) -> None:
+    rows = [(role, *(f"{usage[kind]:,}" for kind in FREE_PER_DAY)) for role, usage in sorted(by_role.items())]
+    rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
+    rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
+    table("Firestore, billed in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
+    low, high = _usd(total)
+    console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
 
 
 def _usd(usage: Any) -> tuple[float, float]:

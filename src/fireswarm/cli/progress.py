@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import anyio
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from fireswarm import queries
 from fireswarm.cli.common import STYLES, clip, console, counted, short, styled, usage_line
+from fireswarm.cli.telling import Follower
 from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.task import WAITS_FOR_TIME, Task, TaskStatus
@@ -20,6 +22,7 @@ from fireswarm.kit import Kit
 
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
+SHOWN_SPEAKING = 4
 REPORT = "report"
 
 
@@ -48,8 +51,8 @@ def ended(tasks: Sequence[Task], root_id: str) -> bool:
     return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)
 
 
-def view(tasks: Sequence[Task]) -> RenderableType:
-    """The tasks of one objective as they stand."""
+def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
+    """The tasks of one objective as they stand, and what models are saying: task, role, words."""
     counted = Counter(task.status.value for task in tasks)
     line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
     grid = Table(box=None, padding=(0, 2), show_header=False)
@@ -63,20 +66,35 @@ def view(tasks: Sequence[Task]) -> RenderableType:
             styled(word),
             Text(clip(task.summary, 60), no_wrap=True, overflow="ellipsis"),
         )
-    return Group(line, grid)
+    said = [
+        Text.assemble((f"{short(task_id)} {role} says ", "magenta"), (words, "dim"))
+        for task_id, role, words in speaking[:SHOWN_SPEAKING]
+    ]
+    return Group(line, grid, *said)
 
 
-async def follow(kit: Kit, root_id: str, *, live: bool = True) -> list[Task]:
-    """Show an objective until it ends or nothing moves; returns its tasks as they ended."""
+async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | None = None) -> list[Task]:
+    """Show an objective until it ends or nothing moves; returns its tasks as they ended. *runs* tells its events."""
     tasks: list[Task] = []
     with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
-        async with kit.store.listen(queries.chain(root_id)) as snapshots:
-            async for found in snapshots:
-                tasks = [parse_task(item.data, item.path) for item in found]
-                if live:
-                    screen.update(view(tasks))
-                if ended(tasks, root_id):
-                    break
+
+        def show() -> None:
+            if live:
+                screen.update(view(tasks, runs.speaking() if runs is not None else ()))
+
+        async with anyio.create_task_group() as group:
+            if runs is not None:
+                runs.on_change = show
+                group.start_soon(runs.follow)
+            async with kit.store.listen(queries.chain(root_id)) as snapshots:
+                async for found in snapshots:
+                    tasks = [parse_task(item.data, item.path) for item in found]
+                    show()
+                    if ended(tasks, root_id):
+                        break
+            group.cancel_scope.cancel()
+        if runs is not None:
+            await runs.finish()
     return tasks
 
 

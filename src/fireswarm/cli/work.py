@@ -34,11 +34,14 @@ from fireswarm.cli.common import (
     table,
 )
 from fireswarm.cli.find import find_task
+from fireswarm.cli.stream import SEVERITY
+from fireswarm.cli.telling import Follower
 from fireswarm.contracts.documents import explain as explain_error
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 
+Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
 TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
 
 
@@ -150,29 +153,39 @@ def tasks(
 
 
 def show(
-    task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+    task_id: TaskId,
+    events: Annotated[int, typer.Option("--events", min=0, help="Last events of the last run to show.")] = 20,
+    level: Level = "info",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show one task: graph, lease, attempts, events, and why it is stuck."""
+    one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
             task = await find_task(kit, task_id)
             seen = await explain.look(kit, task)
             if as_json:
-                print_json({"task": seen.task, "why": seen.why, "runs": list(seen.runs)})
+                told = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
+                print_json(told)
             else:
-                explain.draw(seen)
+                explain.draw(seen, events=events, level=level)
 
     run_async(main)
 
 
 def watch(
     task_id: Annotated[str | None, typer.Argument(help="Task to follow; the newest objective when left out.")] = None,
+    level: Level = "info",
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Follow an objective until it ends or nothing moves any more; exit code 1 unless all of it is done."""
+    """Follow an objective and the events of its runs until it ends or nothing moves; exit code 1 unless all is done."""
+    one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
         async with app.open_kit(settings_for(root, store, project)) as kit:
@@ -183,7 +196,7 @@ def watch(
                 chain = newest[0].trace.chain_id
             else:
                 chain = (await find_task(kit, task_id)).trace.chain_id
-            found = await progress.follow(kit, chain)
+            found = await progress.follow(kit, chain, runs=Follower(kit, chain, console, level))
             console.print(progress.view(found))
             return all(task.status is TaskStatus.DONE for task in found)
 

@@ -1,0 +1,246 @@
+"""What ``swarm cost``, ``watch`` and ``show`` tell of runs with a model: real runs on firelite, a scripted model."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from rich.console import Console
+
+from fireswarm.app.minds import make_mind
+from fireswarm.board.lease import HeldLease
+from fireswarm.cli import explain, progress, spending
+from fireswarm.cli.telling import Follower, Reader
+from fireswarm.contracts.documents import run_path
+from fireswarm.contracts.llm import ChatRequest, ChatResponse, TokenUsage
+from fireswarm.contracts.task import Task, TaskStatus
+from fireswarm.journal import read_events
+from fireswarm.kit import Kit
+from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.skills.catalog import load_catalog
+from fireswarm.thinking import LIVE_SECONDS
+from fireswarm.turn import run_turn
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+
+SKILL = (
+    "---\nname: counting\ndescription: Counts things in the workspace. Use it to count.\n---\n# Counting\n\nCount.\n"
+)
+TURNS = 6
+USAGE = TokenUsage(input_tokens=100, cached_tokens=900, output_tokens=50, thinking_tokens=20)
+
+
+def decide(*actions: dict[str, Any]) -> dict[str, Any]:
+    planned = [{"expected_output": "", **action} for action in actions]
+    return {
+        "selected_skill": "counting",
+        "reasoning_summary": "as told",
+        "required_disclosure_paths": [],
+        "planned_actions": planned,
+    }
+
+
+def counting(request: ChatRequest) -> ChatResponse:
+    """A command a turn, then the end."""
+    turn = sum(message.role == "assistant" for message in request.messages)
+    action: dict[str, Any] = {"type": "run_command", "params": {"command": f"echo did {turn}"}}
+    if turn == TURNS:
+        action = {"type": "finish", "params": {"answer": "counted"}}
+    return ChatResponse(text=json.dumps(decide(action)), usage=USAGE, model="tiny-1")
+
+
+def thinking(swarm: Swarm, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Kit:
+    """The swarm's kit with a mind that asks *script*; the model has the price of the settings, if any."""
+    (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
+    (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
+    (folder / "space").mkdir(exist_ok=True)
+    catalog = load_catalog([folder / "skills"])
+    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | {"root": folder} | settings)
+    model = script if isinstance(script, ScriptedModel) else ScriptedModel(script, name)
+    mind = make_mind(given, catalog, swarm.clock, folder, environment={}, store=swarm.store, model=model)
+    roles = {role: card.model_copy(update={"skills": ("counting",)}) for role, card in swarm.kit.roles.items()}
+    return replace(swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol="Answer.")
+
+
+async def submit(swarm: Swarm, folder: Path, objective: str = "count the things", **fields: Any) -> Task:
+    return await swarm.submit(objective, context={"path": str(folder / "space")}, **fields)
+
+
+async def one_turn(swarm: Swarm, kit: Kit, role: str = "scout") -> HeldLease:
+    held = await swarm.claim_one("agent-a", role)
+    ending = await run_turn(held, kit)
+    await swarm.board.settle(held, ending.outcome, ending.also)
+    return held
+
+
+# ── swarm cost ────────────────────────────────────────────────────────────────────────────────────────
+
+PRICED: dict[str, Any] = {"budget": {"prices": {"tiny-1": {"input": 10.0, "cached": 1.0, "output": 100.0}}}}
+USD = (100 * 10 + 900 * 1 + 50 * 100) / 1_000_000
+
+
+async def test_spending_is_summed_by_objective_role_and_model(swarm: Swarm, tmp_path: Path) -> None:
+    scouted = await submit(swarm, tmp_path)
+    await one_turn(swarm, thinking(swarm, tmp_path, **PRICED))
+    await submit(swarm, tmp_path, "count them again", role="executor")
+    await one_turn(swarm, thinking(swarm, tmp_path, name="unknown-2"), "executor")
+    await swarm.submit("without a model", skill="noop")
+    await one_turn(swarm, swarm.kit)
+    spent = await spending.read_spending(swarm.kit, 10)
+    calls = TURNS + 1
+    assert (spent.runs, spent.more) == (3, False)
+    told = spent.fields()
+    assert told["total"]["calls"] == 2 * calls
+    assert told["by_model"]["scripted tiny-1"] == {
+        "calls": calls,
+        "tokens": calls * 1_050,
+        "input_tokens": calls * 100,
+        "cached_tokens": calls * 900,
+        "cache_write_tokens": 0,
+        "output_tokens": calls * 50,
+        "thinking_tokens": calls * 20,
+        "usd": round(calls * USD, 6),
+        "unpriced_calls": 0,
+    }
+    assert told["by_model"]["scripted unknown-2"]["unpriced_calls"] == calls
+    assert list(told["by_role"]) == ["scout", "executor"], "the dearest first"
+    [first, second] = told["by_objective"]
+    assert (first["chain_id"], first["objective"]) == (scouted.task_id, "count the things")
+    assert (second["objective"], second["usd"]) == ("count them again", 0)
+
+
+async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: Swarm, tmp_path: Path) -> None:
+    kit = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
+    task = await submit(swarm, tmp_path)
+    await one_turn(swarm, kit)
+    before = await spending.read_spending(swarm.kit, 10)
+    assert 0 < before.total.counts["calls"] < TURNS
+    await swarm.board.retry(task.task_id)
+    await one_turn(swarm, thinking(swarm, tmp_path))
+    after = await spending.read_spending(swarm.kit, 10)
+    assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+    assert (after.runs, after.total.counts["calls"]) == (2, TURNS + 1)
+
+
+async def test_only_the_newest_runs_are_read_and_that_is_said(
+    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit = thinking(swarm, tmp_path)
+    for number in range(3):
+        await submit(swarm, tmp_path, f"count {number}", session="s1" if number else "other")
+        await one_turn(swarm, kit)
+        await swarm.clock.advance(1)
+    spent = await spending.read_spending(swarm.kit, 2)
+    assert (spent.runs, spent.more, spent.total.counts["calls"]) == (2, True, 2 * (TURNS + 1))
+    assert (await spending.read_spending(swarm.kit, 10, "other")).total.counts["calls"] == TURNS + 1
+    screen = Console(width=160, record=True, file=io.StringIO())
+    monkeypatch.setattr(spending, "console", screen)
+    spending.draw(spent)
+    shown = screen.export_text()
+    assert "in the newest 2 runs; there are more: --limit reads further back" in shown
+    assert "without a price: tiny-1; set budget.prices" in shown
+
+
+# ── swarm watch and show ──────────────────────────────────────────────────────────────────────────────
+
+
+def recording(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> Console:
+    screen = Console(width=200, record=True, file=io.StringIO())
+    for module in modules:
+        monkeypatch.setattr(module, "console", screen)
+    return screen
+
+
+async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tmp_path: Path) -> None:
+    """Look after every commit of a run, and a second reader only at the end: both have read the same."""
+    await submit(swarm, tmp_path)
+    kit = thinking(swarm, tmp_path)
+    held = await swarm.claim_one()
+    path = run_path(held.run_id)
+    reader, told = Reader(swarm.kit), list[Any]()
+    real: Callable[..., Any] = swarm.store.commit
+
+    async def commit(writes: Any) -> Any:
+        done = await real(writes)
+        told.extend(await reader.news(await swarm.store.get(path)))
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(swarm.store, "commit", commit)
+        ending = await run_turn(held, kit)
+        await swarm.board.settle(held, ending.outcome, ending.also)
+    run = await swarm.store.get(path)
+    assert (run.data or {})["journal_pages"] > 2
+    every = await read_events(swarm.store, run)
+    assert told == every
+    assert await Reader(swarm.kit).news(run) == every
+    assert await reader.news(run) == []
+
+
+async def test_watching_prints_the_events_while_they_happen_and_what_is_being_said(
+    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = recording(monkeypatch, progress)
+    speaks, go_on, heard = anyio.Event(), anyio.Event(), list[str]()
+
+    class Speaking(ScriptedModel):
+        async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+            if on_text is not None and not speaks.is_set():
+                on_text("I shall look at the folder ")
+                speaks.set()
+                await go_on.wait()
+            return await super().complete(request, None)
+
+    task = await submit(swarm, tmp_path)
+    kit = thinking(swarm, tmp_path, Speaking(counting))
+    follower = Follower(swarm.kit, task.task_id, screen)
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(progress.follow, swarm.kit, task.task_id, runs=follower))
+        group.start_soon(one_turn, swarm, kit)
+        await speaks.wait()
+        while not heard:
+            await swarm.clock.advance(LIVE_SECONDS)
+            heard += [words for _, _, words in follower.speaking()]
+        assert "run_started" in screen.export_text(clear=False)
+        go_on.set()
+    assert heard[0] == "I shall look at the folder"
+    shown = screen.export_text()
+    lines = [line for line in shown.splitlines() if "skill_step_executed" in line]
+    assert [f"`echo did {turn}`: ok (0) did {turn}" in line for turn, line in enumerate(lines)] == [True] * TURNS
+    assert task.task_id[:8] in lines[0]
+    assert shown.count("run_finished") == 1
+
+
+async def test_show_tells_the_last_events_of_a_long_run(
+    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fireswarm.cli.common as common
+
+    screen = recording(monkeypatch, explain, common)
+    task = await submit(swarm, tmp_path)
+    await one_turn(swarm, thinking(swarm, tmp_path))
+    seen = await explain.look(swarm.kit, await swarm.task(task.task_id))
+    explain.draw(seen, events=3, level="debug")
+    shown = screen.export_text().split("events of the last run")[1].strip().splitlines()
+    assert f"{len(seen.events) - 3} earlier events" in shown[0]
+    assert len(shown) == 4
+    assert "run_finished" in shown[-1] and "7 turns" in shown[-1]
+
+
+async def test_a_run_without_a_model_is_told_as_well(
+    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = recording(monkeypatch, explain)
+    await swarm.submit("x", skill="noop")
+    held = await one_turn(swarm, swarm.kit)
+    seen = await explain.look(swarm.kit, await swarm.task(held.task.task_id))
+    explain.draw(seen, events=20, level="info")
+    assert "step_finished               skill:noop" in screen.export_text()
