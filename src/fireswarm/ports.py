@@ -168,10 +168,15 @@ class ChatModel(Protocol):
 
 
 class Recorder(Protocol):
-    """Where a run writes itself down. A ``step`` that is known as finished is not run again."""
+    """Where a run writes itself down. A ``step`` that is known as finished is not run again.
+
+    ``follows`` says whether somebody reads a model's words while they come: only then is an answer streamed.
+    """
 
     @property
     def run_id(self) -> str: ...
+    @property
+    def follows(self) -> bool: ...
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
     def words(self, text: str) -> None: ...
     def spent(self, usage: Mapping[str, Any]) -> None: ...

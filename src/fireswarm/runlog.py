@@ -60,6 +60,11 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / EVENTS_FILE).open("a", encoding="utf-8")
 
+    @property
+    def follows(self) -> bool:
+        """True when somebody reads the model's words."""
+        return self._on_words is not None
+
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
         """Write one event, without secrets and control characters."""
         self._end_words()

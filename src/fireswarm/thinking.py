@@ -123,6 +123,11 @@ class JournalRecorder:
         """The run document."""
         return self.journal.run_id
 
+    @property
+    def follows(self) -> bool:
+        """True when the model's words are stored while they come."""
+        return self.streams
+
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
         """Note an event; it is stored with the next step. What is empty is left out: a document shows what it has."""
         told = {name: value for name, value in payload.items() if value is not None and value not in ("", [], {})}

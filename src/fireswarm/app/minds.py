@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fireswarm.app import packaged
+from fireswarm.app.data import packaged
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.client import ModelClient
 from fireswarm.llm.limiter import FirestoreLimits, Limiter
@@ -16,6 +16,7 @@ from fireswarm.llm.scripted import ScriptedModel, load_script
 from fireswarm.mind.loop import Mind
 from fireswarm.mind.shell import Shell
 from fireswarm.ports import ChatModel, Clock, Store
+from fireswarm.quick import without_collector
 from fireswarm.redaction import SECRET_NAME, Redactor, secret_values
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.cache import default_cache
@@ -56,10 +57,11 @@ def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, st
         return ScriptedModel(load_script(model.script, root), model.model_name)
     key = key_for(settings, environment)
     options = model.chosen.options
-    if model.provider == "anthropic":
-        from fireswarm.llm.anthropic import AnthropicModel as Adapter
-    else:
-        from fireswarm.llm.gemini import GeminiModel as Adapter
+    with without_collector():
+        if model.provider == "anthropic":
+            from fireswarm.llm.anthropic import AnthropicModel as Adapter
+        else:
+            from fireswarm.llm.gemini import GeminiModel as Adapter
     return Adapter(
         model.model_name,
         key,

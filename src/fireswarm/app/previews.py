@@ -22,6 +22,7 @@ class _Unheard:
     """Takes no notes."""
 
     run_id = "preview"
+    follows = False
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
     def words(self, text: str) -> None: ...

@@ -6,13 +6,19 @@ Nothing is imported until a command is called: a skill's process loads this modu
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.cli.swarm import main
+    from fireswarm.quick import without_collector
+
+    with without_collector():
+        from fireswarm.cli.swarm import main
 
     main()
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.cli.agent import main
+    from fireswarm.quick import without_collector
+
+    with without_collector():
+        from fireswarm.cli.agent import main
 
     main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,10 @@ from fireswarm import __version__
 from fireswarm.cli import skills
 from fireswarm.cli.failing import reported
 from fireswarm.errors import ConfigError, InvalidInput
-from fireswarm.settings import AgentSettings, find_agent_file, load_agent_settings
+from fireswarm.quick import without_collector
+
+if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
+    from fireswarm.settings import AgentSettings
 
 app = typer.Typer(
     name="agent",
@@ -85,7 +88,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON, and no events.")] = False,
 ) -> None:
     """Carry out one task."""
-    from fireswarm.cli import agent_run
+    with without_collector():
+        from fireswarm.cli import agent_run
 
     settings = _settings(
         config_file,
@@ -134,6 +138,7 @@ def replay(
 ) -> None:
     """Show a run of the past."""
     from fireswarm.cli import agent_run
+    from fireswarm.settings import find_agent_file, load_agent_settings
 
     settings = load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()))
     agent_run.replay(settings, run_id, event_stream=event_stream, as_json=as_json)
@@ -145,6 +150,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write agent.yaml with every key, its default and what it means."""
+    from fireswarm.settings import AgentSettings
     from fireswarm.settings.sample import sample
 
     if file.exists() and not force:
@@ -162,6 +168,8 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as they will be used.")] = False,
 ) -> None:
     """Check a settings file; every fault with its line."""
+    from fireswarm.settings import find_agent_file, load_agent_settings
+
     found = find_agent_file(file, Path.cwd(), Path.home())
     settings = load_agent_settings(found)
     if as_json:
@@ -180,6 +188,8 @@ def _settings(
     max_turns: int | None,
     **more: Any,
 ) -> AgentSettings:
+    from fireswarm.settings import find_agent_file, load_agent_settings
+
     given: Mapping[str, Any] = {
         "runtime.profile": profile,
         "model.provider": provider or ("scripted" if script else None),

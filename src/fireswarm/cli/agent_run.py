@@ -1,4 +1,7 @@
-"""What ``agent run``, ``chat`` and ``replay`` do, apart from reading their options."""
+"""What ``agent run``, ``chat`` and ``replay`` do, apart from reading their options.
+
+What draws on the terminal is imported when something is drawn.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,23 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from rich.console import Console
 
 from fireswarm.app.agent import INTERRUPTED, AgentTask, Watching, agent_system, run_agent
 from fireswarm.app.chats import Chat
 from fireswarm.app.minds import agent_catalog, make_model
 from fireswarm.app.previews import first_request
-from fireswarm.cli.common import pairs
-from fireswarm.cli.stream import EventPrinter
 from fireswarm.contracts.event import EventRecord
 from fireswarm.contracts.skill import Question
 from fireswarm.mind import Conclusion, Ending
 from fireswarm.runlog import RunLog, read_events, run_folder
 from fireswarm.settings import AgentSettings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # When the loop ends, it kills the processes that ran skills, and then warns that they ended before it looked.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -35,6 +38,10 @@ WAITING = 3
 
 def task_of(task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool) -> AgentTask:
     """The task that the options describe."""
+    if not context:
+        return AgentTask(task, skill, dry_run=dry_run)
+    from fireswarm.cli.common import pairs
+
     return AgentTask(task, skill, pairs(context, "--context"), dry_run=dry_run)
 
 
@@ -67,6 +74,8 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
 
 def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> int:
     """Read one task after another; returns the exit code of the last."""
+    from rich.console import Console
+
     cwd = Path.cwd()
     console = Console(highlight=False)
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session)
@@ -96,6 +105,10 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     if as_json:
         sys.stdout.write(json.dumps([event.model_dump(mode="json") for event in events], indent=2) + "\n")
         return
+    from rich.console import Console
+
+    from fireswarm.cli.stream import EventPrinter
+
     console = Console(highlight=False)
     printer = EventPrinter(console, "debug" if event_stream else settings.logging.level)
     for event in events:
@@ -110,6 +123,10 @@ def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
 
 
 def _watching(settings: AgentSettings) -> Watching:
+    from rich.console import Console
+
+    from fireswarm.cli.stream import EventPrinter
+
     console = Console(stderr=True, highlight=False)
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
@@ -130,6 +147,8 @@ def _read_line() -> str:
 
 
 def _say(conclusion: Conclusion, log: RunLog) -> None:
+    from rich.console import Console
+
     console = Console(highlight=False)
     if conclusion.ending is Ending.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")

@@ -76,6 +76,7 @@ class Run:
     turn: int = 0
     attempt: int = 0
     skill: str = ""
+    led: set[str] = field(default_factory=set)
     result_faults: int = 0
     answer: ChatResponse | None = None
     decision: ModelDecision = field(default_factory=ModelDecision)
@@ -153,7 +154,14 @@ class Run:
             self.talk = Conversation(self.assignment.system)
             self.talk.say(*self.briefing.opening())
             return State.CALL_LLM
-        parts = [*self.pending, *self.briefing.disclosed(self.skill, self.decision.required_disclosure_paths)]
+        wanted = self.decision.required_disclosure_paths
+        shown = self.briefing.disclosed(self.skill, wanted)
+        if shown:
+            self.progress.idle = 0
+        elif wanted and not self.pending:
+            self.progress.nothing_done()
+            self._note("You were shown before what you asked for. Act, or finish.")
+        parts = [*self.pending, *shown]
         self._say(*(parts or [Part(Component.STATE, "Nothing more was disclosed. Go on.")]))
         return State.CALL_LLM
 
@@ -168,7 +176,8 @@ class Run:
         if self.asking is None:
             if mind.client is None:
                 raise MissingApiKey(mind.no_model)
-            self.asking = Asking(mind.client, self.recorder, self.talk, self.recorder.words)
+            words = self.recorder.words if self.recorder.follows else None
+            self.asking = Asking(mind.client, self.recorder, self.talk, words)
         if not self.attempt:
             if self.turn >= mind.settings.runtime.max_turns:
                 raise Failed(
@@ -176,7 +185,7 @@ class Run:
                     f"no end after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
                 )
             self.turn += 1
-            await self.asking.compose(self.turn)
+            self.briefing.forget(await self.asking.compose(self.turn))
         self.answer = await self.asking.ask(self.turn, self.attempt)
         return State.DECODE_DECISION
 
@@ -188,6 +197,7 @@ class Run:
             return State.CALL_LLM
         self.attempt = 0
         self.decision = decision
+        self.progress.failed_now = False
         self._take_up(decision.selected_skill, decision.reasoning_summary)
         if self._steps():
             return State.EXECUTE_STEP
@@ -240,7 +250,7 @@ class Run:
         policy = self.mind.settings.runtime.on_step_failure
         if action.type is ActionType.CALL_TOOL or policy.endswith("report"):
             return False
-        if "fallback" in policy and (other := self.briefing.fallback(self.skill)):
+        if "fallback" in policy and (other := self.briefing.fallback(self.led)):
             self._take_up(other, f"step {result.step_id} failed ({result.status.value}), {other} is tried instead")
             self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
             return True
@@ -263,9 +273,9 @@ class Run:
 
     async def _verify(self) -> State:
         self.progress.check()
-        if any(action.type is ActionType.FINISH for action in self.decision.planned_actions):
+        if self._handed_to() or any(action.type is ActionType.FINISH for action in self.decision.planned_actions):
             return State.HANDOFF_OR_FINISH
-        if self.decision.required_disclosure_paths or self._handed_to():
+        if self.decision.required_disclosure_paths:
             return State.DISCLOSE_CONTEXT_STAGE
         self._say(*self.pending)
         return State.CALL_LLM
@@ -276,12 +286,12 @@ class Run:
         finish = next((act for act in self.decision.planned_actions if act.type is ActionType.FINISH), None)
         if finish is not None and not self.progress.failed_now:
             return self._finish(finish)
-        if other := self._handed_to():
+        other = self._handed_to()
+        if other and not self.progress.failed_now:
             self._hand_over(other)
         elif not (self.decision.required_disclosure_paths or self.pending):
             self.progress.nothing_done()
-            self.pending.append(Part(Component.STATE, "You planned no action and asked for nothing. Act, or finish."))
-        self.progress.failed_now = False
+            self._note("You planned no action and asked for nothing. Act, or finish.")
         return State.DISCLOSE_CONTEXT_STAGE
 
     def _handed_to(self) -> str:
@@ -294,10 +304,12 @@ class Run:
     def _hand_over(self, other: str) -> None:
         if other == self.skill:
             self.progress.self_handoff(other)
-            self.pending.append(
-                Part(Component.STATE, f"You already work by {other}. Act by its instructions, or finish.")
-            )
+            self._note(f"You already work by {other}. Act by its instructions, or finish.")
+        elif other not in self.briefing.shown:
+            self.progress.nothing_done()
+            self._note(f"There is no skill {other!r} among those you were shown.")
         else:
+            self.progress.handed(self.skill, other)
             self._take_up(other, self.decision.reasoning_summary or "handed over")
 
     def _take_up(self, name: str, reason: str) -> None:
@@ -312,6 +324,7 @@ class Run:
             EventType.SKILL_INVOCATION_STARTED, {"skill": name, "from": self.skill, "reason": reason, "turn": self.turn}
         )
         self.skill = name
+        self.led.add(name)
 
     def _finish(self, finish: ActionStep) -> State:
         fault, result = "", dict[str, Any]()
@@ -334,12 +347,18 @@ class Run:
         self.talk.say(*parts)
         self.pending = []
 
+    def _note(self, text: str) -> None:
+        self.pending.append(Part(Component.STATE, text))
+
     def _end(self, ending: Ending, reason: str, answer: str, **more: Any) -> State:
+        # Decoding may have spelled out what was escaped in the answer's text: cleaned once more.
+        clean = self.mind.redact
+        more = {key: clean.value(value) if key == "result" else value for key, value in more.items()}
         spend = self.asking.spent if self.asking is not None else None
         self.conclusion = Conclusion(
             ending,
             reason,
-            answer,
+            clean.clean(answer),
             skill=self.skill,
             turns=self.turn,
             outputs=tuple(self.actor.outputs),
