@@ -148,7 +148,7 @@ class Bench:
         folder = self.root / "runs" / f"20260101-000000-{self.runs:08x}"
         debug = self.settings.logging.debug_llm_bodies
         redactor = redactor_for(self.settings, self.environment)
-        log = RunLog(folder, folder.name, self.clock, redactor, debug=debug, on_words=words)
+        log = RunLog(folder, folder.name, self.clock, redactor, debug=debug, on_words=words or _unread)
         given: dict[str, Any] = {"task": TASK, "system": SYSTEM, "cwd": self.cwd} | assigned
         try:
             conclusion = await think(mind, Assignment(**given), log)
@@ -204,6 +204,10 @@ def at(settings: AgentSettings, url: str, provider: str, **options: Any) -> Agen
     providers[provider]["options"] = options
     fields["model"] |= {"provider": provider, "providers": providers}
     return AgentSettings.model_validate(fields)
+
+
+def _unread(_words: str) -> None:
+    """Somebody follows a model's words, so that they are streamed."""
 
 
 def decided(*actions: Mapping[str, Any], skill: str = "", why: str = "as told", paths: Iterable[str] = ()) -> str:

@@ -7,9 +7,8 @@ A command that cannot be judged is refused: better one command less than one too
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from fireswarm.contracts.task import Constraints
 from fireswarm.mind.assignment import Tool
@@ -30,26 +29,31 @@ GIT_READERS = frozenset(
 FIND_ACTIONS = ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls")
 WRITING: dict[str, tuple[str, tuple[str, ...]]] = {
     "sort": ("oT", ("--output", "--compress-program", "--temporary-directory")),
-    "tree": ("o", ("--output",)),
+    "tree": ("oR", ("--output",)),  # -R writes a page into every folder
     "file": ("C", ("--compile",)),
     "rg": ("", ("--pre", "--hostname-bin")),
     "diff": ("", ("--output",)),
+    "printf": ("v", ()),  # sets a variable, such as PATH
+    "test": ("vR", ()),  # evaluates what is between the brackets of a variable's name
 }
 """Options by which a reader writes or runs something: short letters, also in a cluster, and long names."""
 
-GIT_WRITING = (
-    "--output",
-    "-c",
-    "--config-env",
-    "--exec-path",
-    "--ext-diff",
-    "--textconv",
-    "-O",
-    "--open-files-in-pager",
-)
+GIT_WRITING = ("--output", "--config-env", "--exec-path", "--ext-diff", "--textconv", "--open-files-in-pager")
 
-_OPERATORS = frozenset({"|", "||", "&&", ";"})
-_HIDDEN = re.compile(r"\$\(|`|<\(|>\(|\$\{[^}]*[@!]|\n|\r")
+_OPERATORS = ("&&", "||", ";", "|")
+_HIDDEN = re.compile(r"\$\(|`|\n|\r")
+"""Substitutions and further lines, wherever they are: some programs evaluate their arguments once more."""
+
+_HARMLESS = re.compile(r"(?:[012]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[12])(?=[ \t;|]|$)")
+"""Redirections that touch no file."""
+
+_EXPANDS = re.compile(r"\$[A-Za-z0-9_({\[@*#?!$-]")
+"""A variable may hold anything, also what an earlier command on the line left in ``$_``."""
+
+_SPECIAL = frozenset("<>(){}&")
+_GLOBS = frozenset("*?[")
+MAY_BE_OPTION = "-\0"
+"""Before a word that the shell may turn into an option: a file can be called ``-delete``."""
 
 
 def profile_of(constraints: Constraints, profile: str) -> str:
@@ -68,12 +72,15 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
     if _HIDDEN.search(command):
         return f"the task is {profile}: commands with substitutions or several lines cannot be judged"
     try:
-        commands = list(_simple_commands(command))
+        commands = _simple_commands(command)
+    except IndexError:
+        return f"the task is {profile}, and the command cannot be judged: it breaks off"
     except ValueError as error:
         return f"the task is {profile}, and the command cannot be judged: {error}"
     for words in commands:
         if not _only_reads(words) and not (profile == "demo_safe" and _own_script(words, skill, cwd)):
-            return f"the task is {profile}: `{' '.join(words)[:80]}` is not known to change nothing"
+            told = " ".join(words).replace(MAY_BE_OPTION, "")[:80]
+            return f"the task is {profile}: `{told}` is not known to change nothing"
     return ""
 
 
@@ -90,67 +97,117 @@ def _argument(given: Mapping[str, object]) -> str:
     return str(given.get("path") or given.get("pattern") or "")
 
 
-def _simple_commands(command: str) -> list[list[str]]:
-    """The simple commands of a line; ValueError for redirections to files, jobs, and broken quoting."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.commenters = ""
+def _simple_commands(line: str) -> list[list[str]]:
+    """The simple commands of a line as bash reads them; ValueError for whatever is more than words and pipes."""
     commands: list[list[str]] = [[]]
-    tokens = list(lexer)
-    for number, token in enumerate(tokens):
-        if token in _OPERATORS:
+    place = 0
+    while place < len(line):
+        if line[place] in " \t":
+            place += 1
+        elif harmless := _HARMLESS.match(line, place):
+            place = harmless.end()
+        elif operator := next((sign for sign in _OPERATORS if line.startswith(sign, place)), ""):
             commands.append([])
-        elif set(token) <= set("<>&|;()") and token:
-            if not _harmless_redirection(token, tokens[number + 1 : number + 2]):
-                raise ValueError(f"`{token}`")
-        elif not (number and tokens[number - 1] in (">", ">>", "<", ">&") and token in ("/dev/null", "1", "2")):
-            commands[-1].append(token)
+            place += len(operator)
+        else:
+            word, place = _word(line, place)
+            commands[-1].append(word)
     found = [words for words in commands if words]
     if not found:
         raise ValueError("it is empty")
     return found
 
 
-def _harmless_redirection(token: str, following: list[str]) -> bool:
-    return (token in (">", ">>", "<") and following == ["/dev/null"]) or (token == ">&" and following in (["1"], ["2"]))
+def _word(line: str, place: int) -> tuple[str, int]:
+    """The word that begins at *place*, without its quotes, and where it ends."""
+    if line[place] == "#":
+        raise ValueError("a comment")
+    text, start = "", place
+    while place < len(line) and line[place] not in " \t;|&" and not (place > start and line[place] in "<>"):
+        letter = line[place]
+        if letter == "'":
+            end = line.index("'", place + 1)
+            text, place = text + line[place + 1 : end], end + 1
+        elif letter == '"':
+            inner, place = _double_quoted(line, place + 1)
+            text += inner
+        elif letter == "\\":
+            text, place = text + line[place + 1], place + 2
+        else:
+            _refuse_special(line, place)
+            text, place = (MAY_BE_OPTION if letter in _GLOBS and not text else text) + letter, place + 1
+    if place == start:
+        raise ValueError(f"`{line[place]}`")
+    return text, place
+
+
+def _double_quoted(line: str, place: int) -> tuple[str, int]:
+    text = ""
+    while line[place] != '"':  # IndexError: the quote is not closed
+        if line[place] == "\\" and line[place + 1] in '"\\$':
+            place += 1
+        elif _EXPANDS.match(line, place):
+            raise ValueError("a variable")
+        text, place = text + line[place], place + 1
+    return text, place + 1
+
+
+def _refuse_special(line: str, place: int) -> None:
+    letter = line[place]
+    if letter in _SPECIAL or not letter.isprintable():
+        raise ValueError(f"`{letter}`" if letter.isprintable() else "a control character")
+    if _EXPANDS.match(line, place) or line[place : place + 2] in ("$'", '$"'):
+        raise ValueError("a variable, or a quote after $")
 
 
 def _only_reads(words: list[str]) -> bool:
     program, arguments = words[0], words[1:]
     match program:
         case "find":
-            return not any(argument.startswith(FIND_ACTIONS) for argument in arguments)
+            return not any(argument.startswith((*FIND_ACTIONS, MAY_BE_OPTION)) for argument in arguments)
         case "git":
             return _git_only_reads(arguments)
         case "date":  # with any other argument it may set the clock
             return all(argument == "-u" or argument.startswith("+") for argument in arguments)
         case "uniq":  # its second operand is written to
-            return sum(not argument.startswith("-") for argument in arguments) < 2
+            return _operands(arguments) < 2
         case _:
             letters, names = WRITING.get(program, ("", ()))
             return program in READERS and not any(_writes(argument, letters, names) for argument in arguments)
 
 
+def _operands(arguments: list[str]) -> int:
+    """How many arguments may be operands; a pattern may be any number of them."""
+    if any(_GLOBS & set(argument) for argument in arguments):
+        return 2
+    ended = arguments.index("--") if "--" in arguments else len(arguments)
+    before = [argument for argument in arguments[:ended] if not argument.startswith("-") or argument == "-"]
+    return len(before) + len(arguments[ended + 1 :])
+
+
 def _writes(argument: str, letters: str, names: tuple[str, ...]) -> bool:
+    """True for an option of those given, also abbreviated, and for a word that may become one."""
+    if argument.startswith(MAY_BE_OPTION):
+        return bool(letters or names)
     if argument.startswith("--"):
         return any(name.startswith(argument.partition("=")[0]) for name in names) and argument != "--"
     return argument.startswith("-") and any(letter in argument for letter in letters)
 
 
 def _git_only_reads(arguments: list[str]) -> bool:
-    if any(argument.startswith(GIT_WRITING) for argument in arguments):
+    if not arguments or (arguments[0] not in GIT_READERS and arguments != ["branch"]):
         return False
-    return bool(arguments) and (arguments[0] in GIT_READERS or arguments == ["branch"])
+    letters = "O" if arguments[0] == "grep" else ""  # opens what it found in a program
+    return not any(_writes(argument, letters, GIT_WRITING) for argument in arguments)
 
 
 def _own_script(words: list[str], skill: Skill | None, cwd: Path) -> bool:
-    """``python scripts/x.py ...`` of the selected skill itself."""
+    """``python scripts/x.py ...`` of the selected skill itself, as the shell in *cwd* would find it."""
     if skill is None or "=" in words[0]:
         return False
-    named = words[1] if PurePath(words[0]).name in ("python", "python3", "bash", "sh") and len(words) > 1 else words[0]
-    if named.startswith("-"):
+    by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1
+    named = words[1] if by_name else words[0]
+    if named.startswith("-") or (not by_name and "/" not in named):  # a bare name is looked for along PATH
         return False
-    scripts = (skill.folder / "scripts").resolve()
-    return any(
-        place.is_file() and place.is_relative_to(scripts)
-        for place in ((cwd / named).resolve(), (skill.folder / named).resolve())
-    )
+    place = (cwd / named).resolve()
+    return place.is_file() and place.is_relative_to((skill.folder / "scripts").resolve())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,12 @@ KILL_AFTER_SECONDS = 2.0
 """Between SIGTERM and SIGKILL, so that a command can remove what it was writing."""
 
 READ_BYTES = 65_536
+MARK = "FIRESWARM_COMMAND"
+"""Variable by which what a command left behind is known, though it began a session of its own and lost its parent."""
+
+ROUNDS = 20
+"""How often what is left is looked for: a process may start another while it is being killed."""
+
 TIMED_OUT, CANNOT_START = 124, 127
 """Exit codes as ``timeout`` and shells use them."""
 
@@ -71,16 +79,20 @@ class Shell:
 
     async def run(self, command: str, cwd: Path, timeout_seconds: float) -> Ran:
         """Run *command* in *cwd*. After the timeout, and when cancelled, its process tree is killed."""
+        mark = uuid.uuid4().hex
+        own = _Own(mark, frozenset(psutil.pids()))
+        environment = os.environ if self.environment is None else self.environment
         try:
             process = await anyio.open_process(
                 [*self.argv, command],
                 stdin=subprocess.DEVNULL,
                 cwd=cwd,
-                env=dict(self.environment) if self.environment is not None else None,
+                env={**environment, MARK: mark},
                 start_new_session=sys.platform != "win32",
             )
-        except OSError as error:
-            return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started: {error.strerror or error}")
+        except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
+            why = getattr(error, "strerror", None) or str(error)
+            return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started in {cwd}: {why}")
         out, err = _Kept(self.max_output_bytes), _Kept(self.max_output_bytes)
         timed_out = False
         try:
@@ -91,10 +103,11 @@ class Shell:
                     await process.wait()
                     # What was started in the background may hold the pipes open: it ends with its command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+                    own.kill_all()
             timed_out = scope.cancelled_caught
         finally:
             with anyio.CancelScope(shield=True):
-                await _end(process)
+                await _end(process, own)
         code = TIMED_OUT if timed_out else (process.returncode or 0)
         return Ran(code, out.text(), err.text(), timed_out)
 
@@ -109,7 +122,31 @@ async def _drain(stream: anyio.abc.ByteReceiveStream | None, kept: _Kept) -> Non
         return
 
 
-async def _end(process: anyio.abc.Process) -> None:
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The processes of one command: those that carry its mark and were not there before it."""
+
+    mark: str
+    before: frozenset[int]
+
+    def kill_all(self) -> None:
+        for _ in range(ROUNDS):
+            found = [process for pid in set(psutil.pids()) - self.before if (process := self._owned(pid))]
+            for process in found:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            if not found:
+                return
+
+    def _owned(self, pid: int) -> psutil.Process | None:
+        try:
+            process = psutil.Process(pid)
+            return process if process.environ().get(MARK) == self.mark else None
+        except (psutil.Error, OSError):
+            return None
+
+
+async def _end(process: anyio.abc.Process, own: _Own) -> None:
     """Leave nothing behind: the command, what it started, and what those started."""
     tree = _tree(process.pid)
     if process.returncode is None:
@@ -123,6 +160,7 @@ async def _end(process: anyio.abc.Process) -> None:
             child.kill()
         except psutil.Error:
             continue
+    own.kill_all()
     await process.wait()
     await process.aclose()
 

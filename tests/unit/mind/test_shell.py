@@ -1,0 +1,156 @@
+"""One command: bounded in time and output, with nothing of it left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from fireswarm.app.minds import without_secrets
+from fireswarm.mind.shell import CANNOT_START, TIMED_OUT, Shell
+from fireswarm.settings import AgentSettings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]
+SHELL = Shell(("/bin/bash", "-c"), 3_000, {"PATH": "/usr/bin:/bin"})
+LONG_SECONDS = 60
+
+
+def gone(pid: int) -> bool:
+    """Ended, or about to be collected by whoever adopted it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def pid_in(path: Path) -> int:
+    with anyio.fail_after(10):
+        while not (path.exists() and path.read_text().strip()):
+            await anyio.lowlevel.checkpoint()
+    return int(path.read_text())
+
+
+async def test_a_command_gives_its_output_and_its_exit_code(tmp_path: Path) -> None:
+    ran = await SHELL.run("echo out; echo err >&2; pwd; exit 3", tmp_path, 10)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (3, f"out\n{tmp_path}\n", "err\n")
+    assert not ran.timed_out
+
+
+async def test_a_command_reads_nothing_from_the_terminal(tmp_path: Path) -> None:
+    assert (await SHELL.run("cat; read x || echo none", tmp_path, 10)).stdout == "none\n"
+
+
+async def test_a_timeout_ends_the_command_and_what_it_printed_is_kept(tmp_path: Path) -> None:
+    began = time.monotonic()
+    ran = await SHELL.run(f"echo begun; sleep {LONG_SECONDS}", tmp_path, 0.3)
+    assert (ran.exit_code, ran.timed_out, ran.stdout) == (TIMED_OUT, True, "begun\n")
+    assert time.monotonic() - began < 10
+
+
+async def test_a_timeout_ends_also_what_ignores_the_polite_signal_and_what_began_its_own_session(
+    tmp_path: Path,
+) -> None:
+    line = (
+        f"sleep {LONG_SECONDS} & echo $! > one; "
+        f"setsid bash -c 'echo $$ > two; exec sleep {LONG_SECONDS}' & "
+        f"setsid --fork bash -c 'trap \"\" TERM; echo $$ > three; sleep {LONG_SECONDS}'; "
+        f"while [ ! -s two ] || [ ! -s three ]; do :; done; sleep {LONG_SECONDS}"
+    )
+    ran = await SHELL.run(line, tmp_path, 1.0)
+    assert ran.timed_out
+    for name in ("one", "two", "three"):
+        assert gone(int((tmp_path / name).read_text())), name
+
+
+async def test_what_a_finished_command_left_in_the_background_ends_with_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    line = (
+        f"sleep {LONG_SECONDS} & echo $! > one; "
+        f"setsid --fork bash -c 'echo $$ > two; exec sleep {LONG_SECONDS}'; "
+        f"setsid --fork bash -c 'echo $$ > three; exec sleep {LONG_SECONDS}' >/dev/null 2>&1; "
+        "while [ ! -s two ] || [ ! -s three ]; do :; done; echo done"
+    )
+    ran = await SHELL.run(line, tmp_path, 20)
+    assert (ran.exit_code, ran.timed_out, ran.stdout) == (0, False, "done\n")
+    assert time.monotonic() - began < 10
+    for name in ("one", "two", "three"):
+        assert gone(int((tmp_path / name).read_text())), name
+
+
+async def test_another_command_at_the_same_time_is_left_alone(tmp_path: Path) -> None:
+    async with anyio.create_task_group() as tasks:
+
+        async def longer() -> None:
+            ran = await SHELL.run("echo $$ > pid; while [ ! -e go ]; do :; done; echo alive", tmp_path, 20)
+            assert ran.stdout == "alive\n"
+
+        tasks.start_soon(longer)
+        await pid_in(tmp_path / "pid")
+        assert (await SHELL.run("echo short", tmp_path, 10)).exit_code == 0
+        (tmp_path / "go").touch()
+
+
+async def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
+    async with anyio.create_task_group() as tasks:
+        line = f"bash -c 'echo $$ > child; sleep {LONG_SECONDS}' & setsid bash -c 'echo $$ > own; sleep {LONG_SECONDS}'"
+        tasks.start_soon(SHELL.run, line, tmp_path, LONG_SECONDS)
+        pids = [await pid_in(tmp_path / name) for name in ("child", "own")]
+        tasks.cancel_scope.cancel()
+    assert all(gone(pid) for pid in pids)
+
+
+async def test_a_command_may_clean_up_before_it_is_ended(tmp_path: Path) -> None:
+    line = f"trap 'echo bye > told; exit 1' TERM; echo > ready; sleep {LONG_SECONDS} & wait"
+    ran = await SHELL.run(line, tmp_path, 0.5)
+    assert ran.timed_out
+    assert (tmp_path / "told").read_text() == "bye\n"
+
+
+async def test_output_is_bounded_and_the_middle_left_out(tmp_path: Path) -> None:
+    ran = await SHELL.run("echo first; seq 1 200000; echo last; seq 1 100000 >&2", tmp_path, 30)
+    for text in (ran.stdout, ran.stderr):
+        assert len(text) < 3_100
+        assert " bytes left out]" in text
+    assert ran.stdout.startswith("first\n1\n2\n")
+    assert ran.stdout.endswith("200000\nlast\n")
+
+
+async def test_output_that_is_no_text_is_read_all_the_same(tmp_path: Path) -> None:
+    ran = await SHELL.run(r"printf 'a\xff\xfeb\x00c'", tmp_path, 10)
+    assert ran.stdout == "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b\0c"
+
+
+async def test_a_signal_that_ends_a_command_is_told(tmp_path: Path) -> None:
+    assert (await SHELL.run("kill -KILL $$", tmp_path, 10)).exit_code == -signal.SIGKILL
+
+
+async def test_a_missing_shell_folder_or_a_broken_command_is_a_result_and_no_crash(tmp_path: Path) -> None:
+    missing = await Shell(("/no/such/shell", "-c")).run("ls", tmp_path, 10)
+    assert missing.exit_code == CANNOT_START
+    assert "/no/such/shell cannot be started" in missing.stderr
+    nowhere = await SHELL.run("ls", tmp_path / "none", 10)
+    assert nowhere.exit_code == CANNOT_START
+    assert "none" in nowhere.stderr
+    for line in ("echo a\0b", "echo \ud800"):
+        assert (await SHELL.run(line, tmp_path, 10)).exit_code == CANNOT_START
+    assert (await SHELL.run("x" * 3_000_000, tmp_path, 10)).exit_code == CANNOT_START
+
+
+async def test_commands_see_the_environment_without_secrets(tmp_path: Path) -> None:
+    environment = {
+        "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "k1", "my_token": "k2", "DB_PASSWORD": "k3", "PGPASSWORD": "k4",
+        "MYSQL_PWD": "k5", "SSHPASS": "k6", "GITHUB_PAT": "k7", "OWN_NAME": "k8", "AWS_SECRET_ACCESS_KEY": "k9",
+        "EDITOR": "vi", "PWD": "/x", "TOKENIZERS_PARALLELISM": "false",
+    }  # fmt: skip
+    settings = AgentSettings.model_validate({"model": {"providers": {"gemini": {"api_key_env": "OWN_NAME"}}}})
+    shell = Shell(("/bin/bash", "-c"), 9_000, without_secrets(settings, environment))
+    seen = (await shell.run("env", tmp_path, 10)).stdout
+    assert not [value for value in environment.values() if value.startswith("k") and f"={value}\n" in seen]
+    assert "EDITOR=vi" in seen
+    assert "TOKENIZERS_PARALLELISM=false" in seen
