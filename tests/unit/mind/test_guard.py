@@ -1,4 +1,4 @@
-"""read_only and demo_safe are enforced at the command: what only looks may run, and nothing gets past by its spelling."""
+"""read_only and demo_safe, enforced at the command: what only looks may run, and nothing passes by its spelling."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ READING = [
 
 WRITING = [
     # programs that write, or that nobody knows
-    "rm a", "touch a", "tee a", "python x.py", "sh x.sh", "./ls", "/tmp/ls a", "xargs rm", "awk 'BEGIN{}'", "sed -i s/a/b/ x",
+    "rm a", "touch a", "tee a", "python x.py", "sh x.sh", "./ls", "/tmp/ls a", "xargs rm", "awk 'BEGIN{}'",
+    "sed -i s/a/b/ x",
     "curl x", "eval ls", "exec ls", "command rm a", "env rm a", "nohup rm a", "time rm a", "! rm a", "",  "   ",
     # more commands on the line
     "ls; rm a", "ls && rm a", "ls || rm a", "ls | tee a", "ls & rm a", "ls |& tee a", "ls\nrm a", "ls\rrm a",
@@ -35,12 +36,14 @@ WRITING = [
     "echo $(rm a)", "echo `rm a`", 'echo "$(rm a)"', "cat <(rm a)", "ls >(rm a)", "echo ${x:=$(rm a)}", "echo $[1]",
     "printf -v 'a[$(rm b)]' 1", r"test -v a[\$\(rm b\)]", "test -v 'a[$''(rm b)]'", "test -R x",
     # quotes that others read differently
-    r"echo $'\'' ; rm a #'", r"test -v $'a[\x24(rm b)]'", 'echo $"x"', "echo 'x", 'echo "x', "echo x\\", "ls #'\nrm a #'",
+    r"echo $'\'' ; rm a #'", r"test -v $'a[\x24(rm b)]'", 'echo $"x"', "echo 'x", 'echo "x', "echo x\\",
+    "ls #'\nrm a #'",
     # redirections and jobs
     "ls > a", "ls >> a", "ls 2> a", "ls &> a", "ls >| a", "cat < a > b", "ls >& a", "ls >/dev/null2", "ls &", "(ls)",
     "{ ls; }", "cat <<x",
     # assignments and variables
-    "PATH=. ls", "X=1", "ls $X", "sort $_ a", "echo -oa; sort $_ b", "echo ${X:=-oa}; sort $X b", "printf -v PATH .; ls",
+    "PATH=. ls", "X=1", "ls $X", "sort $_ a", "echo -oa; sort $_ b", "echo ${X:=-oa}; sort $X b",
+    "printf -v PATH .; ls",
     'sort "$X" a', "$X", "cat ~ $1",
     # braces and patterns that become options
     "uniq {a,b}", "sort {-oa,b}", "sort {-,}-output=x", "sort *", "sort ?oa b", "find * -name x", "find [-]delete",
@@ -48,11 +51,14 @@ WRITING = [
     # options that write or run something
     "sort -o a b", "sort -uo a b", "sort --output=a b", "sort --outp a b", "sort --compress-program=x a", "sort -T x a",
     "sort '-oa' b", r"sort \-oa b", 'sort -"o"a b',
-    "find . -delete", "find . -exec rm {} +", "find . -execdir rm x", "find . -fprintf a x", "find . -ok rm x", "find . -fls a",
-    "uniq a b", "uniq - b", "uniq -- a -b", "uniq -c a b", "date -s 2020-01-01", "date 01010000", "tree -o a", "tree -ao a",
+    "find . -delete", "find . -exec rm {} +", "find . -execdir rm x", "find . -fprintf a x", "find . -ok rm x",
+    "find . -fls a",
+    "uniq a b", "uniq - b", "uniq -- a -b", "uniq -c a b", "date -s 2020-01-01", "date 01010000", "tree -o a",
+    "tree -ao a",
     "tree -R -L 1 -H .", "file -C -m a", "file -bC", "file --comp", "rg --pre x y", "rg --pre=x y",
     "diff --output=a b c",
-    "git", "git commit -m x", "git -c core.pager=x log", "git --exec-path=. log", "git -C x status", "git diff --output=a",
+    "git", "git commit -m x", "git -c core.pager=x log", "git --exec-path=. log", "git -C x status",
+    "git diff --output=a",
     "git diff --outp=a", "git log --ext-diff", "git show --textconv", "git grep -O x", "git grep -iOsh x",
     "git grep --open-files-in-pager=sh x", "git grep --open=sh x", "git branch -D x", "git branch x", "git stash",
     "git checkout .", "git 'checkout' .",
@@ -100,7 +106,8 @@ PROGRAMS = [
 WRAPPED = st.sampled_from(
     ["{}", " {}", "ls; {}", "ls && {}", "ls | {}", "ls || {}", "ls & {}", "ls\n{}", "echo $({})", "echo `{}`",
      'echo "$({})"', "({})", "{{ {}; }}", "A=1 {}", "cat <({})", "if true; then {}; fi", "! {}", "eval '{}'",
-     "ls 2>&1 | {}", "true;{}", "true&&{}", "ls >/dev/null; {}", "\\{}", "'{}'", "echo x; {} # y", "time {}", "ls -la\t;\t{}"]
+     "ls 2>&1 | {}", "true;{}", "true&&{}", "ls >/dev/null; {}", "\\{}", "'{}'", "echo x; {} # y", "time {}",
+     "ls -la\t;\t{}"]
 )  # fmt: skip
 
 
@@ -111,7 +118,8 @@ def test_no_command_with_a_writing_program_passes(wrapped: str, program: str, re
 
 
 PIECES = st.sampled_from(
-    ["cat", "sort", "uniq", "printf", "test", "a", "b", "-o", "-oa", "--output=a", "'", '"', "\\", "$'", "$", "x", ";", "&&",
+    ["cat", "sort", "uniq", "printf", "test", "a", "b", "-o", "-oa", "--output=a", "'", '"', "\\", "$'", "$", "x",
+     ";", "&&",
      "|", "#", ">", "<", "*", "{a,b}", "touch p", "=", "/dev/null", "2>&1", "-", "--", "$_", "-v", "-d", "~"]
 )  # fmt: skip
 

@@ -31,9 +31,13 @@ def gone(pid: int) -> bool:
 
 async def pid_in(path: Path) -> int:
     with anyio.fail_after(10):
-        while not (path.exists() and path.read_text().strip()):
+        while not (told := read(path)):
             await anyio.lowlevel.checkpoint()
-    return int(path.read_text())
+    return int(told)
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 async def test_a_command_gives_its_output_and_its_exit_code(tmp_path: Path) -> None:
@@ -97,10 +101,11 @@ async def test_another_command_at_the_same_time_is_left_alone(tmp_path: Path) ->
 
 
 async def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
+    pids: list[int] = []
     async with anyio.create_task_group() as tasks:
         line = f"bash -c 'echo $$ > child; sleep {LONG_SECONDS}' & setsid bash -c 'echo $$ > own; sleep {LONG_SECONDS}'"
         tasks.start_soon(SHELL.run, line, tmp_path, LONG_SECONDS)
-        pids = [await pid_in(tmp_path / name) for name in ("child", "own")]
+        pids += [await pid_in(tmp_path / name) for name in ("child", "own")]
         tasks.cancel_scope.cancel()
     assert all(gone(pid) for pid in pids)
 
@@ -144,7 +149,8 @@ async def test_a_missing_shell_folder_or_a_broken_command_is_a_result_and_no_cra
 
 async def test_commands_see_the_environment_without_secrets(tmp_path: Path) -> None:
     environment = {
-        "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "k1", "my_token": "k2", "DB_PASSWORD": "k3", "PGPASSWORD": "k4",
+        "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "k1", "my_token": "k2", "DB_PASSWORD": "k3",
+        "PGPASSWORD": "k4",
         "MYSQL_PWD": "k5", "SSHPASS": "k6", "GITHUB_PAT": "k7", "OWN_NAME": "k8", "AWS_SECRET_ACCESS_KEY": "k9",
         "EDITOR": "vi", "PWD": "/x", "TOKENIZERS_PARALLELISM": "false",
     }  # fmt: skip
