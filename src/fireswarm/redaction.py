@@ -7,8 +7,10 @@ credentials (or that the configuration names), and strings of a shape that only 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, cast
 
 REDACTED = "[redacted]"
@@ -16,15 +18,16 @@ REDACTED = "[redacted]"
 MIN_SECRET_CHARS = 8
 """Shorter values are not treated as secret: blanking out every ``1`` or ``true`` would destroy the text."""
 
-SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKENS?|SECRETS?|PASSW(?:OR)?D|PASSPHRASE|CREDENTIALS?|PAT)(?:_|$)")
-"""Names of environment variables whose values are secret."""
-
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
+    r"|APIKEY|API_KEY|PASSW(?:OR)?D|SECRET(?:_|$)|_PWD(?:_|$)|SSHPASS"
+)
 _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK|GPG_KEY)$")
 
 _SHAPES = re.compile(
     r"""
-      sk-ant-[A-Za-z0-9_-]{16,}                      # Anthropic
-    | sk-(?:proj-)?[A-Za-z0-9_-]{20,}                # other model providers
+      (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}      # Anthropic
+    | (?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,}     # other model providers
     | AIza[0-9A-Za-z_-]{30,}                         # Google API keys
     | ya29\.[0-9A-Za-z_-]{20,}                       # Google OAuth access tokens
     | gh[pousr]_[A-Za-z0-9]{30,}                     # GitHub
@@ -43,11 +46,18 @@ _HINTS = (
 )  # fmt: skip
 """Each shape holds one of these: looking for them first is a hundred times faster than the pattern."""
 
-_BEARER = re.compile(r"(?i)\b(authorization\s*[:=]\s*(?:bearer|basic)\s+|x-(?:goog-)?api-key\s*[:=]\s*)[^\s\"',;]{8,}")
+_HINT_BYTES = tuple(hint.encode() for hint in _HINTS)
+
+_IS = r"\\*[\"']?\s*[:=]\s*\\*[\"']?"
+_BEARER = re.compile(rf"(?i)\b(authorization{_IS}(?:bearer|basic|token)\s+|x-(?:goog-)?api-key{_IS})[^\s\"',;\\]{{8,}}")
+_OPEN = re.compile(r"(?i)\b(?:authorization|x-(?:goog-)?api-key)[\\\"'\s:=]*(?:bearer|basic|token)?\s*[^\s\"',;]*$")
+"""The name of a header at the end of a text: the next piece may hold its value."""
+
 _IN_URL = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]{3,}(?=@)")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Also half characters, which no file takes."""
 
 
 def sanitize(text: str) -> str:
@@ -57,14 +67,18 @@ def sanitize(text: str) -> str:
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
+def secret_name(name: str) -> bool:
+    """True for the name of an environment variable whose value is secret."""
+    return bool(_SECRET_NAME.search(name.upper()) and not _NOT_SECRET.search(name.upper()))
+
+
 def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
     """The values in *environment* that must not be shown: of variables named so, or listed in *names*."""
     listed = set(names)
     found = {
         value
         for name, value in environment.items()
-        if len(value) >= MIN_SECRET_CHARS
-        and (name in listed or (SECRET_NAME.search(name.upper()) and not _NOT_SECRET.search(name.upper())))
+        if len(value) >= MIN_SECRET_CHARS and (name in listed or secret_name(name))
     }
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -84,7 +98,11 @@ class Redactor:
         # A line break or a quote inside a secret is written differently in JSON: look for that spelling too.
         spelled = {form for value in values for form in (value, _json_spelling(value))}
         ordered = sorted((form for form in spelled if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        pattern = "|".join(map(re.escape, ordered))
+        self._known = re.compile(pattern) if ordered else None
+        self._known_bytes = re.compile(pattern.encode()) if ordered else None
+        self._spaced = tuple(form for form in ordered if any(char.isspace() for char in form))
+        self.longest = max(map(len, ordered), default=0)
 
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
@@ -99,9 +117,26 @@ class Redactor:
             text = _BEARER.sub(rf"\g<1>{REDACTED}", text)
         return text
 
+    def safe_end(self, text: str, end: int) -> int:
+        """Where at most *end* a text that goes on may be cut without cutting what must be removed."""
+        if found := _OPEN.search(text, 0, end):
+            end = found.start()
+        for form in self._spaced:
+            for length in range(min(len(form) - 1, end), 0, -1):
+                if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):
+                    end -= length
+                    break
+        return end
+
     def clean(self, text: str) -> str:
         """Return *text* without control characters and without secrets."""
         return self.text(sanitize(text))
+
+    def suspects(self, data: bytes) -> bool:
+        """True when serialized *data* may hold a secret; looks at bytes, for whoever has them at hand."""
+        if self._known_bytes is not None and self._known_bytes.search(data):
+            return True
+        return any(hint in data for hint in _HINT_BYTES) and _SHAPES.search(data.decode("utf-8", "replace")) is not None
 
     def value(self, value: Any) -> Any:
         """Return a JSON-like value with every string in it cleaned; other objects pass.
@@ -127,6 +162,12 @@ class Redactor:
         return value
 
 
+@cache
+def environment_redactor() -> Redactor:
+    """Knows what this process's environment held when it was first asked for."""
+    return Redactor(secret_values(os.environ))
+
+
 class StreamRedactor:
     """Cleans a text that comes in pieces: a secret may lie across two of them.
 
@@ -134,6 +175,8 @@ class StreamRedactor:
     """
 
     LONGEST_HELD = 4_096
+    LONGEST_KEY = 65_536
+    """Characters of a private key that are waited for."""
 
     def __init__(self, redactor: Redactor) -> None:
         """Clean with *redactor*."""
@@ -143,13 +186,19 @@ class StreamRedactor:
     def feed(self, piece: str) -> str:
         """Return what can be shown by now."""
         self._held += piece
-        if "-----BEGIN" in self._held and "-----END" not in self._held and len(self._held) < self.LONGEST_HELD:
+        if "-----BEGIN" in self._held and "-----END" not in self._held and len(self._held) < self.LONGEST_KEY:
             return ""
-        end = max(self._held.rfind(" "), self._held.rfind("\n")) + 1
-        if end == 0 and len(self._held) < self.LONGEST_HELD:
+        end = self._redactor.safe_end(self._held, max(self._held.rfind(" "), self._held.rfind("\n")) + 1)
+        if end:
+            ready, self._held = self._held[:end], self._held[end:]
+            return self._redactor.clean(ready)
+        if len(self._held) < self.LONGEST_HELD:
             return ""
-        ready, self._held = (self._held[:end], self._held[end:]) if end else (self._held, "")
-        return self._redactor.clean(ready)
+        # No place to cut: what is complete is removed, and as much is held as may be the beginning of a secret.
+        cleaned = self._redactor.clean(self._held)
+        end = max(0, len(cleaned) - max(self._redactor.longest, self.LONGEST_HELD // 2))
+        ready, self._held = cleaned[:end], cleaned[end:]
+        return ready
 
     def rest(self) -> str:
         """Return what was held; the text is over."""

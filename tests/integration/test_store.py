@@ -11,10 +11,12 @@ from google.api_core import exceptions as google
 
 from fireswarm import app, queries
 from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, StoreRejected, StoreUnavailable
+from fireswarm.firelite.inprocess import connect
 from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
+from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
 from fireswarm.stores.errors import translate
-from fireswarm.stores.firestore import COMMIT_ATTEMPTS
+from fireswarm.stores.firestore import COMMIT_ATTEMPTS, FirestoreStore
 from tests.support.swarm import Swarm
 from tests.support.unreliable import time_flows, unreliable
 
@@ -34,6 +36,7 @@ EVERY_QUERY: dict[str, Query] = {
     "chain": queries.chain("c1"),
     "id_prefix": queries.id_prefix("ab"),
     "journal": queries.journal("agent_runs/r1"),
+    "runs_of": queries.runs_of("c1"),
     "spend of a session": queries.spend(session_hash="s1"),
     "spend of a day": queries.spend(day="2026-11-22"),
     "strays": queries.strays(["scout"], 5),
@@ -156,3 +159,22 @@ async def test_the_composition_root_opens_and_closes_a_store_in_memory() -> None
     async with app.open_kit(Settings.model_validate({"store": {"uri": "memory"}})) as kit:
         await kit.store.commit([Create("c/a", {"n": 1})])
         assert (await kit.store.get("c/a")).data == {"n": 1}
+
+
+async def test_no_secret_gets_into_a_document(swarm: Swarm) -> None:
+    """Whoever forgot to clean it: the store is the one way in."""
+    store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
+    shaped = "sk-ant-api03-abcdefghijklmnop0123456789"
+    fields = {
+        "task_id": "hunter2-is-my-password",
+        "objective": f"log in with hunter2-is-my-password or {shaped}",
+        "context": {"deep": [{"key": shaped}], "harmless": 1},
+    }
+    await store.commit([Create("agent_tasks/t1", fields), Merge("agent_tasks/t2", {"error": f"401 for {shaped}"})])
+    first, second = await swarm.store.get_many(["agent_tasks/t1", "agent_tasks/t2"])
+    assert first.data == {
+        "task_id": "hunter2-is-my-password",
+        "objective": "log in with [redacted] or [redacted]",
+        "context": {"deep": [{"key": "[redacted]"}], "harmless": 1},
+    }
+    assert second.data == {"error": "401 for [redacted]"}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fireswarm.app.data import packaged
-from fireswarm.app.minds import PROTOCOL_FILE, make_mind, prompt_file
+from fireswarm.app.minds import PROTOCOL_FILE, make_mind, prompt_file, redactor_for
 from fireswarm.board import Board, BoardRules
 from fireswarm.clocks import ServerClock
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
@@ -151,7 +151,7 @@ async def open_kit(settings: Settings) -> AsyncGenerator[Kit]:
 
     clock = ServerClock()
     async with open_client(settings) as client:
-        yield make_kit(settings, FirestoreStore(client, clock), clock)
+        yield make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock)
 
 
 @contextlib.asynccontextmanager

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 
 from fireswarm.errors import FireswarmError
+from fireswarm.redaction import environment_redactor
 
 
 @contextlib.contextmanager
@@ -19,5 +20,7 @@ def reported(*more: type[Exception]) -> Generator[None]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
-        sys.stderr.write(f"{red}error ({getattr(error, 'code', 'error')}): {error}{plain}\n")
+        sys.stderr.write(
+            f"{red}error ({getattr(error, 'code', 'error')}): {environment_redactor().clean(str(error))}{plain}\n"
+        )
         sys.exit(1)

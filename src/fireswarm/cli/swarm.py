@@ -11,6 +11,7 @@ from fireswarm import __version__
 from fireswarm.cli import doctor, fleet, look, skills, store, work
 from fireswarm.cli.failing import reported
 from fireswarm.firelite.errors import FireliteError
+from fireswarm.redaction import environment_redactor
 
 app = typer.Typer(
     name="swarm",
@@ -54,9 +55,16 @@ def options(
     verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens inside to standard error.")] = False,
 ) -> None:
     """Options before any command."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    shown = logging.StreamHandler()
+    shown.setFormatter(_CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[shown])
+
+
+class _CleanFormatter(logging.Formatter):
+    """Takes secrets out of a whole entry, its traceback included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return environment_redactor().text(super().format(record))
 
 
 def main() -> None:

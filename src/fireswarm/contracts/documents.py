@@ -31,6 +31,13 @@ MAILBOX = "agent_mailbox"
 MEMORY = "mcp_memory"
 
 
+FREE_FIELDS = frozenset({
+    "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
+    "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
+})  # fmt: skip
+"""Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
+
+
 def task_path(task_id: str) -> str:
     """Path of a task's document."""
     return f"{TASKS}/{task_id}"

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 from google.api_core import exceptions as google
@@ -22,8 +23,10 @@ from google.cloud.firestore_v1.types import (
     RunQueryResponse,
 )
 
+from fireswarm.contracts.documents import FREE_FIELDS
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
+from fireswarm.redaction import Redactor
 from fireswarm.stores import codec
 from fireswarm.stores.channel import channel_of
 from fireswarm.stores.errors import TRANSIENT, translate, translated
@@ -58,12 +61,14 @@ class FirestoreStore:
     """Documents in Firestore, with billed operations counted and every error translated.
 
     One instance belongs to one event loop, as the client does. *clock* learns the server's time from
-    every commit.
+    every commit. With *redact*, no secret that it knows or recognises is ever sent: this is the one way into
+    documents, so what a caller forgot to clean is cleaned here.
     """
 
-    def __init__(self, client: AsyncClient, clock: Clock) -> None:
+    def __init__(self, client: AsyncClient, clock: Clock, redact: Redactor | None = None) -> None:
         self._channel = channel_of(client)
         self._clock = clock
+        self._redact = redact
         self.usage = Usage()
 
     async def get(self, path: str) -> Snapshot:
@@ -130,10 +135,9 @@ class FirestoreStore:
 
         A conflict after an attempt that may have been applied unseen is marked ``ambiguous``.
         """
-        request = _CommitRequest(database=self._channel.database)
-        root, messages = self._channel.root, request.writes
-        for write in writes:
-            codec.write_message(write, root, messages.add())
+        request = self._request(writes)
+        if self._redact is not None and self._redact.suspects(request.SerializeToString()):
+            request = self._request([_without_secrets(write, self._redact) for write in writes])
         wrapped = CommitRequest.wrap(request)
         maybe_applied = False
         for attempt in range(COMMIT_ATTEMPTS):
@@ -151,6 +155,13 @@ class FirestoreStore:
             return self._applied(type(response).pb(response), writes)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
+    def _request(self, writes: Sequence[Write]) -> Any:
+        request = _CommitRequest(database=self._channel.database)
+        root, messages = self._channel.root, request.writes
+        for write in writes:
+            codec.write_message(write, root, messages.add())
+        return request
+
     def _applied(self, response: Any, writes: Sequence[Write]) -> Committed:
         deletes = sum(isinstance(write, Delete) for write in writes)
         self.usage.deletes += deletes
@@ -158,6 +169,14 @@ class FirestoreStore:
         moment = codec.moment(response.commit_time)
         self._clock.observe(moment)
         return Committed(moment, tuple(result.update_time for result in response.write_results))
+
+
+def _without_secrets(write: Write, redact: Redactor) -> Write:
+    """The write with what people, skills and models wrote cleaned; ids and states of ours stay as they are."""
+    if isinstance(write, Delete):
+        return write
+    cleaned = {name: redact.value(value) if name in FREE_FIELDS else value for name, value in write.data.items()}
+    return replace(write, data=cleaned)
 
 
 _CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
