@@ -1,0 +1,108 @@
+"""The five roles with a model behind them: each by its own prompt, with its skills as steps, to a whole result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fireswarm import app, queries
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
+from fireswarm.journal import read_events
+from fireswarm.kit import Kit
+from fireswarm.settings import Settings
+from fireswarm.worker import Worker
+
+pytestmark = pytest.mark.anyio
+
+MODEL = '''
+import json
+
+def decide(kind, why, **params):
+    action = {"type": kind, "params": params, "expected_output": ""}
+    return {"selected_skill": params.get("skill", ""), "reasoning_summary": why,
+            "required_disclosure_paths": [], "planned_actions": [action]}
+
+def answer(request):
+    """Call the first skill that is shown, then conclude from what it gave."""
+    opening, last = request.messages[0].text, request.messages[-1].text
+    assert request.system.count("# How you answer") == 1, "every role is told the protocol"
+    if not last.startswith("# Results"):
+        shown = opening.split("# Skills you may choose from", 1)[1]
+        return decide("call_skill", "the skill fits", skill=shown.split("- ", 1)[1].split(":", 1)[0], input="{}")
+    result = json.loads(last.split("\\n")[1])
+    assert result["status"] == "ok", result
+    found = json.loads(result["stdout_summary"])
+    role = request.system.split("# ", 1)[1].split("\\n", 1)[0]
+    return decide("finish", "it is done", answer=f"{role} concludes: {found['summary'][:200]}",
+                  result=json.dumps({"insights": [f"{role} thought"]} if role == "Predictor" else {}))
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "README.md").write_text("# A project\n\nTODO: say more.\n")
+    (folder / "tool.py").write_text("def double(number):\n    return 2 * number\n")
+    (tmp_path / "model.py").write_text(MODEL)
+    return folder
+
+
+async def ended(kit: Kit, task_id: str) -> list[Task]:
+    """All tasks of an objective, once its first has ended."""
+    async with kit.store.listen(queries.chain(task_id)) as snapshots:
+        async for found in snapshots:
+            tasks = [parse_task(snapshot.data, snapshot.path) for snapshot in found]
+            root = next(task for task in tasks if task.task_id == task_id)
+            stuck = [
+                task
+                for task in tasks
+                if task.status_reason and task.status_reason.value in ("dead_letter", "escalated")
+            ]
+            assert not stuck, [task.error for task in stuck]
+            if root.status.terminal:
+                return tasks
+    raise AssertionError("the listener ended")
+
+
+async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
+    settings = Settings.model_validate(
+        {
+            "root": workspace.parent,
+            "session": "s",
+            "store": {"uri": "memory"},
+            "model": {"provider": "scripted", "script": "model.py:answer"},
+        }
+    )
+    async with app.open_kit(settings) as kit:
+        workers = [Worker(kit, role, f"{role}-1") for role in kit.roles]
+        spec = TaskSpec(
+            objective="Report on this codebase: what is in it, and which files are most likely to cause trouble next",
+            assigned_to="architect",
+            session_hash="s",
+            context={"path": str(workspace)},
+        )
+        tasks: list[Task] = []
+        async with anyio.create_task_group() as group:
+            for worker in workers:
+                group.start_soon(worker.run)
+            task = (await kit.board.submit(spec)).task
+            with anyio.fail_after(120):
+                tasks = await ended(kit, task.task_id)
+            for worker in workers:
+                worker.stop()
+        by_role = {task.assigned_to: task for task in tasks}
+        assert set(by_role) == {"architect", "executor", "memory", "predictor", "scout"}
+        for role, done in by_role.items():
+            assert done.status is TaskStatus.DONE, (role, done.status_reason, done.error)
+            assert done.result is not None and done.result.summary.startswith(f"{role.capitalize()} concludes")
+            run = await kit.store.get(f"agent_runs/{done.run_id(done.epoch)}")
+            kinds = [event["type"] for event in await read_events(kit.store, run)]
+            assert "llm_decision_decoded" in kinds and "run_finished" in kinds, role
+        scored = by_role["predictor"].result
+        assert scored is not None and "Predictor thought" in scored.insights
+        report = by_role["architect"].result
+        assert report is not None and {"report", "answer"} <= {artifact.type for artifact in report.artifacts}
