@@ -116,10 +116,11 @@ class RunLog:
 def run_folder(runs: Path, run_id: str) -> Path:
     """The folder of a run; ``latest`` is the newest. NotFound and InvalidInput say what to do."""
     if run_id == "latest":
-        known = sorted(path for path in runs.glob("*-*-*") if (path / EVENTS_FILE).is_file())
+        known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
         if not known:
             raise NotFound(f"there are no runs in {runs}")
-        return known[-1]
+        # The id tells the second; within one, what was written last counts.
+        return max(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns))
     if not RUN_ID.match(run_id):
         raise InvalidInput(f"{run_id!r} is no run id: they look like 20261122-081500-0a1b2c3d; `latest` is the newest")
     folder = runs / run_id
@@ -131,7 +132,7 @@ def run_folder(runs: Path, run_id: str) -> Path:
 def read_events(folder: Path) -> Iterator[EventRecord]:
     """The events of a run in order. A last line that a crash cut off is left out; any other is InvalidInput."""
     path = folder / EVENTS_FILE
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line:
             continue

@@ -17,7 +17,7 @@ from fireswarm.mind.loop import Mind
 from fireswarm.mind.shell import Shell
 from fireswarm.ports import ChatModel, Clock, Store
 from fireswarm.quick import without_collector
-from fireswarm.redaction import SECRET_NAME, Redactor, secret_values
+from fireswarm.redaction import Redactor, secret_name, secret_values
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.cache import default_cache
 from fireswarm.skills.catalog import Catalog, load_catalog
@@ -131,7 +131,7 @@ def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> 
     """The environment of commands: without API keys and whatever else is named like a credential."""
     providers = settings.model.providers
     named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
-    return {name: value for name, value in environment.items() if name not in named and not SECRET_NAME.search(name)}
+    return {name: value for name, value in environment.items() if name not in named and not secret_name(name)}
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:

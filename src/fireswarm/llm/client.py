@@ -76,12 +76,12 @@ class Asking:
     native: bool | None = None
     _received: dict[str, Any] = field(default_factory=dict)
 
-    async def compose(self, turn: int) -> None:
-        """Fit the prompt into its budget and say how it is shared out."""
+    async def compose(self, turn: int) -> tuple[str, ...]:
+        """Fit the prompt into its budget and say how it is shared out; returns what was taken out of it."""
         client, talk = self.client, self.conversation
         if talk.tokens > prompt_limit(client.settings) * COUNT_FROM and talk.counted_by == "estimate":
             await self._count()
-        announce(talk, client.settings, self.recorder, turn)
+        return announce(talk, client.settings, self.recorder, turn)
 
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Ask for this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
@@ -255,12 +255,13 @@ def prompt_limit(settings: ModelSettings) -> int:
     return settings.max_context_tokens - settings.response_headroom_tokens
 
 
-def announce(talk: Conversation, settings: ModelSettings, recorder: Recorder, turn: int) -> None:
+def announce(talk: Conversation, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
     """Trim the prompt to its budget, and say how it is shared out. BudgetExceeded when it cannot be made to fit."""
     trimmed = talk.fit(prompt_limit(settings))
     budget = talk.budget(settings.max_context_tokens, settings.response_headroom_tokens, trimmed)
     recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
     recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})
+    return trimmed
 
 
 def _with_reason(fault: str, stop: StopReason) -> str:

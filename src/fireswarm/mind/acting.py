@@ -13,7 +13,7 @@ from typing import Any
 
 from fireswarm.contracts.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.errors import FireswarmError, SkillFailed
+from fireswarm.errors import FireswarmError, LeaseLost, SkillFailed
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.guard import profile_of, refuse_command, refuse_tool
@@ -120,7 +120,9 @@ class Actor:
         async def run() -> dict[str, Any]:
             try:
                 value = await tool.run(given)
-            except (FireswarmError, ValueError, OSError, KeyError, TypeError) as error:
+            except LeaseLost:
+                raise
+            except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
                 return self._result(step, 1, "", _told(error), retry, StepStatus.FAILED)
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             return self._result(step, 0, text, "", retry, StepStatus.OK)
@@ -162,11 +164,11 @@ class Actor:
         asked = str(action.params["question"])
         name = _identifier(str(action.params.get("name") or "answer"))
         answer = self.assignment.answers.get(name)
-        question = Question(name=name, description=asked[:1_000])
+        question = Question(name=name, description=self.redact.clean(asked)[:1_000])
         if answer is None and self.assignment.ask is not None:
             answer = await self.assignment.ask(question)
         if answer is None:
-            raise NeedsAnswer(asked, (question,))
+            raise NeedsAnswer(question.description, (question,))
         return StepExecutionResult(step_id=step, stdout_summary=self.redact.clean(str(answer)))
 
     async def _step(self, name: str, run: Any, *, idempotent: bool) -> StepExecutionResult:

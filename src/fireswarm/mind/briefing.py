@@ -6,7 +6,7 @@ Every disclosure is an event with the exact files, their bytes and tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,12 +132,20 @@ class Briefing:
         self._say(found)
         return self._part(found, f"scripts of {name}")
 
-    def fallback(self, skill: str) -> str:
+    def fallback(self, led: Collection[str]) -> str:
         """The next candidate that has not led yet; empty when there is none."""
-        for candidate in self.candidates:
-            if candidate.skill_name != skill and candidate.skill_name not in self._overviews:
-                return candidate.skill_name
-        return ""
+        return next((found.skill_name for found in self.candidates if found.skill_name not in led), "")
+
+    def forget(self, trimmed: Iterable[str]) -> None:
+        """What was taken out of the prompt may be shown again, when it is asked for."""
+        for name in trimmed:
+            what, _, skill = name.partition(" of ")
+            if what == "references":
+                self._asked = {asked for asked in self._asked if not asked.startswith(f"{skill}\n")}
+            elif what == "overview":
+                self._overviews.discard(skill)
+            elif what == "scripts":
+                self._scripts.discard(skill)
 
     @property
     def _block_outside(self) -> bool:

@@ -14,12 +14,13 @@ SAME_TWICE = 2
 
 @dataclass(slots=True)
 class Progress:
-    """What was done, with what result, how often. ``failed_now``: a step of this decision failed."""
+    """What was done, with what result, how often. ``failed_now``: a step of this decision failed or was refused."""
 
     seen: dict[str, int] = field(default_factory=dict)
     idle: int = 0
     handoffs_to_self: int = 0
     failed_now: bool = False
+    _handoffs: set[tuple[str, str]] = field(default_factory=set)
     _repeated: str = ""
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
@@ -28,7 +29,8 @@ class Progress:
         key = canonical_json([action.type.value, action.params, told])
         self.seen[key] = self.seen.get(key, 0) + 1
         self.idle = 0
-        self.failed_now = result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
+        self._handoffs.clear()
+        self.failed_now = self.failed_now or result.status is not StepStatus.OK
         if self.seen[key] >= SAME_TWICE:
             what = action.params.get("command") or action.params.get("tool") or action.params.get("skill") or ""
             self._repeated = f"{action.type.value} {str(what)[:120]!r} gave the same result twice"
@@ -43,6 +45,12 @@ class Progress:
         self.idle += 1
         if self.idle >= SAME_TWICE:
             raise NoProgress("two decisions in a row planned nothing: the run was ended")
+
+    def handed(self, skill: str, other: str) -> None:
+        """One skill handed over to another; the same two again, with no step in between, is NoProgress."""
+        if (skill, other) in self._handoffs:
+            raise NoProgress(f"{skill or 'the run'} handed over to {other} twice, and nothing was done in between")
+        self._handoffs.add((skill, other))
 
     def self_handoff(self, skill: str) -> None:
         """A skill handed over to itself; the second time is NoProgress."""
