@@ -14,6 +14,7 @@ from typing import Any
 from fireswarm.app.minds import make_mind, make_model, redactor_for
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.event import EventRecord, EventType
+from fireswarm.contracts.llm import ChatRequest
 from fireswarm.llm.meter import Ledger
 from fireswarm.llm.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think
@@ -155,6 +156,23 @@ class Bench:
         finally:
             log.close()
         return Ran(conclusion, list(read_events(folder)), folder)
+
+
+class Heard:
+    """A script that remembers what it was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = answers
+        self.requests: list[ChatRequest] = []
+
+    def __call__(self, request: ChatRequest) -> Any:
+        self.requests.append(request)
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
+    @property
+    def told(self) -> str:
+        """The last thing the model was told."""
+        return self.requests[-1].messages[-1].text
 
 
 @dataclass(slots=True)

@@ -1,0 +1,313 @@
+"""Whole runs with a scripted model: turns, handoffs, failures, questions, and how each kind of run ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm import ChatRequest
+from fireswarm.contracts.skill import Question
+from fireswarm.contracts.task import Constraints
+from fireswarm.llm.prompt import TRIMMED
+from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.mind import Ending
+from fireswarm.mind.loop import MAX_RESULT_FAULTS
+from fireswarm.mind.states import ALLOWED, Machine, State
+from tests.support.minds import Bench, Heard, ask, call, command, decided, finish
+
+pytestmark = pytest.mark.anyio
+
+GOOD = decided(finish("hello Ada", result='{"greeted": "Ada"}'), skill="greeter")
+FAILING = command("echo oops >&2; echo x >> tried; exit 7")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path).set(skills__prefilter_min_score=1)
+
+
+async def test_a_run_of_one_turn(bench: Bench) -> None:
+    ran = await bench.run([GOOD])
+    assert ran.conclusion.ending is Ending.FINISHED
+    assert (ran.conclusion.answer, ran.conclusion.result) == ("hello Ada", {"greeted": "Ada"})
+    assert (ran.conclusion.skill, ran.conclusion.turns) == ("greeter", 1)
+
+
+async def test_what_a_step_gave_is_told_with_the_next_turn(bench: Bench) -> None:
+    script = Heard(decided(command("echo one; echo two >&2; exit 0")), GOOD)
+    ran = await bench.run(script)
+    assert ran.conclusion.ending is Ending.FINISHED
+    told = json.loads(script.told.splitlines()[-1])
+    assert (told["stdout_summary"], told["stderr_summary"], told["exit_code"]) == ("one\n", "two\n", 0)
+
+
+async def test_the_first_prompt_holds_the_task_its_context_and_the_candidates(bench: Bench) -> None:
+    script = Heard(GOOD)
+    await bench.run(
+        script,
+        context={"who": "Ada"},
+        material="# Brought\nnothing",
+        answers={"name": "Ada"},
+        result_form="a JSON map",
+        constraints=Constraints(read_only=True),
+    )
+    first = script.requests[0].messages[0].text
+    parts = ["# Task", "## Context", '"who": "Ada"', '"read_only": true', "a JSON map", "## Answers", "# Brought"]
+    places = [first.index(part) for part in [*parts, "# Skills you may choose from", "- greeter: Greets", "# Overview"]]
+    assert places == sorted(places)
+
+
+# ── limits ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def counting(request: ChatRequest) -> str:
+    return decided(command(f"echo {len(request.messages)}"))
+
+
+async def test_max_turns_ends_a_run_that_finds_no_end(bench: Bench) -> None:
+    bench.set(runtime__max_turns=3)
+    ran = await bench.run(counting)
+    assert ran.conclusion.reason == "max_turns_exceeded"
+    assert (ran.conclusion.turns, ran.kinds.count("llm_request_sent")) == (3, 3)
+    assert ran.kinds[-1] == "run_failed"
+
+
+async def test_a_repair_is_no_turn_of_its_own(bench: Bench) -> None:
+    bench.set(runtime__max_turns=1)
+    script = Heard("nonsense", GOOD)
+    ran = await bench.run(script)
+    assert (ran.conclusion.ending, ran.conclusion.turns) == (Ending.FINISHED, 1)
+    assert "holds no JSON object" in script.told
+    assert "planned_actions" in script.told
+
+
+async def test_there_is_exactly_one_repair_and_it_fails_the_same_way_every_time(bench: Bench) -> None:
+    answers = [(await bench.run(Heard("nonsense", '{"thoughts": 1}', GOOD))).conclusion for _ in range(2)]
+    assert [answer.reason for answer in answers] == ["decision_invalid"] * 2
+    assert answers[0].answer == answers[1].answer
+    assert "thoughts: Extra inputs are not permitted" in answers[0].answer
+
+
+async def test_each_turn_has_its_own_repair(bench: Bench) -> None:
+    ran = await bench.run(Heard("?", decided(command("echo 1")), "?", decided(command("echo 2")), GOOD))
+    assert ran.conclusion.ending is Ending.FINISHED
+
+
+async def test_without_a_key_no_call_is_made_and_the_variable_is_named(bench: Bench) -> None:
+    bench.environment = {}
+    ran = await bench.run(None)
+    assert ran.conclusion.reason == "missing_provider_api_key"
+    assert "ANTHROPIC_API_KEY is not set" in ran.conclusion.answer
+    assert "llm_request_sent" not in ran.kinds
+    assert ran.of(EventType.RUN_FAILED)[0]["reason"] == "missing_provider_api_key"
+
+
+async def test_a_dry_run_plans_and_calls_nothing(bench: Bench) -> None:
+    model = ScriptedModel([GOOD])
+    ran = await bench.run(model, dry_run=True)
+    assert (ran.conclusion.ending, model.calls) == (Ending.DRY_RUN, 0)
+    assert ran.kinds == [
+        "run_started", "skill_catalog_loaded", "skill_prefilter_completed", "skill_disclosure_loaded",
+        "skill_disclosure_loaded", "prompt_budget_computed", "prompt_composed", "run_finished",
+    ]  # fmt: skip
+    assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "dry_run"
+
+
+async def test_no_candidate_fails_fast_or_shows_all_skills_as_configured(bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=100, skills__prefilter_zero_candidate_strategy="fail_fast")
+    ran = await bench.run([GOOD], task="xyzzy plugh")
+    assert ran.conclusion.reason == "no_skill_candidates"
+    assert ran.kinds[-2:] == ["skill_prefilter_completed", "run_failed"]
+    bench.set(skills__prefilter_min_score=100)
+    ran = await bench.run([GOOD], task="xyzzy plugh")
+    assert ran.conclusion.ending is Ending.FINISHED
+    [found] = ran.of(EventType.SKILL_PREFILTER_COMPLETED)
+    assert found["strategy"] == "fallback_all_skills"
+    assert {each["skill_name"] for each in found["candidates"]} == {"greeter", "farewell"}
+
+
+async def test_a_skill_that_the_task_names_must_exist(bench: Bench) -> None:
+    assert (await bench.run([GOOD], named="greeter")).conclusion.ending is Ending.FINISHED
+    ran = await bench.run([GOOD], named="nobody")
+    assert (ran.conclusion.reason, "nobody" in ran.conclusion.answer) == ("not_found", True)
+
+
+# ── handoff, repetition, idleness ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_handoff_discloses_the_next_skill_and_says_why(bench: Bench) -> None:
+    script = Heard(decided(call("farewell"), skill="greeter", why="greeted, now part"), GOOD)
+    ran = await bench.run(script)
+    started = ran.of(EventType.SKILL_INVOCATION_STARTED)
+    assert [(each["from"], each["skill"]) for each in started][:2] == [("", "greeter"), ("greeter", "farewell")]
+    assert started[1]["reason"] == "greeted, now part"
+    assert ran.of(EventType.SKILL_INVOCATION_FINISHED)[0]["reason"] == "handoff: greeted, now part"
+    assert "# Overview of farewell" in script.told
+
+
+async def test_a_handoff_after_steps_is_carried_out_as_well(bench: Bench) -> None:
+    script = Heard(decided(command("echo hi"), call("farewell"), skill="greeter", why="done here"), GOOD)
+    ran = await bench.run(script)
+    assert [e["skill"] for e in ran.of(EventType.SKILL_INVOCATION_STARTED) if e["from"] == "greeter"] == ["farewell"]
+    assert "# Overview of farewell" in script.told
+    assert "hi" in script.told
+
+
+async def test_a_skill_that_hands_over_to_itself_is_told_once_and_then_ended(bench: Bench) -> None:
+    script = Heard(decided(call("greeter"), skill="greeter"))
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == "no_progress"
+    assert "greeter handed over to itself twice" in ran.conclusion.answer
+    assert len(script.requests) == 2
+    assert "You already work by greeter" in script.told
+
+
+async def test_two_skills_that_hand_to_each_other_are_ended(bench: Bench) -> None:
+    script = Heard(*[decided(call("farewell" if n % 2 else "greeter"), why="you do it") for n in range(8)])
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == "no_progress"
+    assert "handed over to" in ran.conclusion.answer
+    assert len(script.requests) < 6
+
+
+async def test_a_handoff_to_a_skill_that_was_not_shown_is_told_and_not_followed(bench: Bench) -> None:
+    bench.set(skills__prefilter_top_k=1)
+    script = Heard(decided(call("farewell"), skill="greeter"), GOOD)
+    ran = await bench.run(script)
+    assert ran.conclusion.ending is Ending.FINISHED
+    assert "There is no skill 'farewell' among those you were shown" in script.told
+
+
+async def test_the_same_action_with_the_same_result_twice_ends_the_run_with_the_reason(bench: Bench) -> None:
+    script = Heard(decided(command("echo same"), skill="greeter"))
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == "no_progress"
+    assert "run_command 'echo same' gave the same result twice" in ran.conclusion.answer
+    assert len(script.requests) == 2
+
+
+async def test_the_same_action_with_another_result_goes_on(bench: Bench) -> None:
+    line = command("echo x >> log; wc -l < log")
+    ran = await bench.run(Heard(decided(line), decided(line), decided(line), GOOD))
+    assert ran.conclusion.ending is Ending.FINISHED
+
+
+async def test_a_model_that_plans_nothing_is_told_once_and_then_ended(bench: Bench) -> None:
+    script = Heard(decided(skill="greeter"), decided(skill="greeter"))
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == "no_progress"
+    assert "You planned no action" in script.told
+    ran = await bench.run(Heard(decided(), decided(command("echo 1")), decided(), GOOD))
+    assert ran.conclusion.ending is Ending.FINISHED
+
+
+async def test_what_was_shown_already_is_not_asked_for_again_and_again(bench: Bench) -> None:
+    script = Heard(decided(skill="greeter", paths=["references/manners.md"]))
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == "no_progress"
+    assert len(script.requests) == 3
+    assert "You were shown before" in script.told
+
+
+async def test_a_reference_is_disclosed_when_it_is_asked_for_and_one_outside_is_refused(bench: Bench) -> None:
+    script = Heard(decided(skill="greeter", paths=["references/manners.md", "../farewell/SKILL.md"]), GOOD)
+    ran = await bench.run(script)
+    assert "Be kind." in script.told
+    assert "Refused: ../farewell/SKILL.md: it leads out of the skill's folder" in script.told
+    stages = [each["stage"] for each in ran.of(EventType.SKILL_DISCLOSURE_LOADED)]
+    assert stages == [0, 1, 2]
+
+
+async def test_a_reference_that_was_trimmed_can_be_asked_for_again(bench: Bench) -> None:
+    bench.skill(
+        "greeter", (bench.skills / "greeter" / "SKILL.md").read_text(), {"references/long.md": "manners\n" * 300}
+    )
+    bench.set(
+        model__max_context_tokens=2_600, model__response_headroom_tokens=300, runtime__max_turns=12,
+        skills__prefilter_min_score=1,
+    )  # fmt: skip
+    asks = decided(skill="greeter", paths=["references/long.md"])
+    fill = [decided(command(f"seq {number} {number + 900}"), skill="greeter") for number in range(2)]
+    script = Heard(asks, *fill, asks, GOOD)
+    ran = await bench.run(script)
+    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    trimmed = [name for each in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in each["trimmed"]]
+    assert "references of greeter" in trimmed
+    assert TRIMMED in str([message.text for message in script.requests[-1].messages])
+    assert "manners" in script.told
+
+
+# ── questions and results ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_question_waits_is_answered_at_once_or_was_answered_before(bench: Bench) -> None:
+    plan = decided(ask("Who is it?", "the name!"), skill="greeter")
+    ran = await bench.run([plan])
+    assert (ran.conclusion.ending, ran.conclusion.answer) == (Ending.WAITING, "Who is it?")
+    assert [(each.name, each.description) for each in ran.conclusion.questions] == [("the_name_", "Who is it?")]
+
+    async def somebody(question: Question) -> str:
+        return f"Ada, asked for {question.name}"
+
+    script = Heard(plan, GOOD)
+    assert (await bench.run(script, ask=somebody)).conclusion.ending is Ending.FINISHED
+    assert "Ada, asked for the_name_" in script.told
+
+    async def nobody(_question: Question) -> None: ...
+
+    assert (await bench.run([plan], ask=nobody)).conclusion.ending is Ending.WAITING
+    script = Heard(plan, GOOD)
+    assert (await bench.run(script, answers={"the_name_": "Grace"})).conclusion.ending is Ending.FINISHED
+    assert "Grace" in script.told
+
+
+def wants_a_number(result: Mapping[str, Any]) -> str:
+    return "" if isinstance(result.get("n"), int) else "n must be a number"
+
+
+async def test_a_result_that_does_not_hold_is_sent_back_and_mended(bench: Bench) -> None:
+    script = Heard(
+        decided(finish(result="{broken")), decided(finish(result='{"n": "x"}')), decided(finish(result='{"n": 5}'))
+    )
+    ran = await bench.run(script, check_result=wants_a_number)
+    assert ran.conclusion.result == {"n": 5}
+    told = [request.messages[-1].text for request in script.requests[1:]]
+    assert "The result was not taken: params.result: not JSON" in told[0]
+    assert "The result was not taken: n must be a number" in told[1]
+
+
+async def test_a_result_that_never_holds_ends_the_run(bench: Bench) -> None:
+    script = Heard(decided(finish(result="{}")))
+    ran = await bench.run(script, check_result=wants_a_number)
+    assert ran.conclusion.reason == "result_invalid"
+    assert len(script.requests) == MAX_RESULT_FAULTS + 1
+
+
+# ── the machine ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_every_transition_of_the_table_is_taken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    moves: set[tuple[State, State]] = set()
+    move = Machine.move
+
+    def noted(self: Machine, target: State) -> None:
+        moves.add((self.state, target))
+        move(self, target)
+
+    monkeypatch.setattr(Machine, "move", noted)
+    await bench.run([GOOD], dry_run=True)
+    await bench.run(Heard("?", decided(FAILING, skill="greeter"), decided(call("farewell")), GOOD))
+    await bench.run(Heard(decided(command("echo 1"), skill="greeter", paths=["references/manners.md"]), GOOD))
+    await bench.run(Heard(decided(command("echo 2"), finish())))
+    await bench.run(
+        Heard(decided(finish(result="{}")), decided(finish(result='{"n": 1}'))), check_result=wants_a_number
+    )
+    await bench.run([decided(ask("Who?"))])
+    await bench.run(Heard(decided(command("echo 3")), {"error": 401}))
+    # a repeated call stays in CALL_LLM: its retries are the model client's
+    assert moves - {pair for pair in moves if pair[1] is State.ERROR} == ALLOWED - {(State.CALL_LLM, State.CALL_LLM)}

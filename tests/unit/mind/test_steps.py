@@ -1,0 +1,217 @@
+"""Steps of a run: commands, skills with code and tools, and what follows when one of them fails or is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.contracts.task import Constraints
+from fireswarm.errors import LeaseLost, SkillFailed
+from fireswarm.mind import Ending, Tool
+from fireswarm.skills.catalog import Skill
+from tests.support.minds import Bench, Heard, call, command, decided, finish
+
+pytestmark = pytest.mark.anyio
+
+CODED = """---
+name: counter
+description: Counts the letters of a name that was greeted.
+metadata:
+  entry: scripts/count.py
+---
+# Counter
+"""
+GOOD = decided(finish("hello Ada", result='{"greeted": "Ada"}'), skill="greeter")
+FAILING = command("echo oops >&2; echo x >> tried; exit 7")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path).set(skills__prefilter_min_score=1)
+
+
+# ── steps that fail ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("policy", "tries", "led", "reason"),
+    [
+        ("retry_once_then_fallback_then_abort", 4, ["greeter", "farewell"], "step_failed"),
+        ("fallback_then_abort", 2, ["greeter", "farewell"], "step_failed"),
+        ("retry_once_then_report", 2, ["greeter"], "finished"),
+        ("report", 1, ["greeter"], "finished"),
+        ("abort", 1, ["greeter"], "step_failed"),
+    ],
+)
+async def test_a_failed_step_is_followed_by_what_the_policy_says(
+    policy: str, tries: int, led: list[str], reason: str, bench: Bench
+) -> None:
+    bench.set(runtime__on_step_failure=policy, skills__prefilter_min_score=1)
+    reports = policy.endswith("report")
+    script = Heard(decided(FAILING, skill="greeter"), GOOD if reports else decided(FAILING))
+    ran = await bench.run(script)
+    assert ran.conclusion.reason == reason
+    assert (bench.cwd / "tried").read_text().count("x") == tries
+    assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == led
+    assert ran.kinds.count("step_retry_scheduled") == (tries // 2 if policy.startswith("retry") else 0)
+    if not reports:
+        assert "exit code 7" in ran.conclusion.answer or "oops" in ran.conclusion.answer
+    else:
+        assert ran.conclusion.turns == 2  # the model was told, and could finish at once
+        assert '"exit_code": 7' in script.told
+
+
+async def test_a_retry_that_succeeds_is_no_failure(bench: Bench) -> None:
+    line = command("if [ -e again ]; then echo fine; else touch again; exit 1; fi")
+    ran = await bench.run(Heard(decided(line), GOOD))
+    assert ran.conclusion.ending is Ending.FINISHED
+    steps = ran.of(EventType.SKILL_STEP_EXECUTED)
+    assert [(step["step_id"], step["status"], step["retry_count"]) for step in steps] == [
+        ("1.1", "failed", 0),
+        ("1.1.r1", "ok", 1),
+    ]
+
+
+async def test_the_fallback_is_the_best_candidate_that_has_not_led(bench: Bench) -> None:
+    script = Heard(decided(FAILING, skill="farewell"), GOOD)
+    ran = await bench.run(script)
+    assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == ["farewell", "greeter"]
+    assert ran.conclusion.ending is Ending.FINISHED
+
+
+async def test_a_plan_ends_with_its_failed_step(bench: Bench) -> None:
+    bench.set(runtime__on_step_failure="report")
+    ran = await bench.run(Heard(decided(FAILING, command("touch second"), finish("all done")), GOOD))
+    assert not (bench.cwd / "second").exists()
+    assert ran.conclusion.answer == "hello Ada"  # not the finish of the plan that failed
+
+
+async def test_a_command_that_runs_too_long_is_a_timeout(bench: Bench) -> None:
+    bench.set(runtime__on_step_failure="report", runtime__timeout_seconds=0.2)
+    ran = await bench.run(Heard(decided(command("sleep 60")), GOOD))
+    [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
+    assert (step["status"], step["exit_code"]) == ("timeout", 124)
+    assert "killed after 0.2 s" in step["stderr_summary"]
+
+
+async def test_a_refused_command_is_a_result_and_a_finish_beside_it_does_not_count(bench: Bench) -> None:
+    script = Heard(decided(command("touch x"), finish("I touched it"), skill="greeter"), GOOD)
+    ran = await bench.run(script, constraints=Constraints(read_only=True))
+    assert not (bench.cwd / "x").exists()
+    [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
+    assert (step["status"], step["exit_code"]) == ("refused", 126)
+    assert "the task is read_only" in script.told
+    assert ran.conclusion.answer == "hello Ada"
+
+
+async def test_a_skills_allowed_tools_hold_while_it_leads(bench: Bench) -> None:
+    text = (bench.skills / "greeter" / "SKILL.md").read_text().replace("---\n#", "allowed-tools: Bash(echo:*)\n---\n#")
+    bench.skill("greeter", text)
+    plan = decided(command("echo fine"), command("touch x"), skill="greeter")
+    ran = await bench.run(Heard(plan, GOOD))
+    assert [step["status"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)] == ["ok", "refused"]
+
+
+# ── skills with code, and tools ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_skill_with_code_is_run_and_its_result_shown(bench: Bench) -> None:
+    bench.skill("counter", CODED, {"scripts/count.py": ""})
+    given_to: list[Mapping[str, Any]] = []
+
+    async def run_skill(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+        given_to.append(given)
+        return SkillResult(summary=f"{skill.name}: 3 letters", insights=("short",))
+
+    script = Heard(decided(call("counter", name="Ada")), GOOD)
+    ran = await bench.run(script, run_skill=run_skill)
+    assert given_to == [{"name": "Ada"}]
+    assert "3 letters" in script.told
+    assert ran.conclusion.outputs[0].insights == ("short",)
+    assert "count.py" in script.told  # its scripts, disclosed once execution was asked for
+
+
+async def test_a_skill_that_fails_raises_or_is_unknown_is_a_result(bench: Bench) -> None:
+    bench.set(runtime__on_step_failure="report")
+    bench.skill("counter", CODED, {"scripts/count.py": ""})
+
+    async def raises(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+        raise SkillFailed("skill 'counter' raised ValueError: no name")
+
+    async def fails(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+        return SkillResult(state=SkillState.FAILED, summary="no name given")
+
+    for run_skill, told in ((raises, "raised ValueError"), (fails, "no name given")):
+        script = Heard(decided(call("counter")), GOOD)
+        ran = await bench.run(script, run_skill=run_skill)
+        assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == "failed"
+        assert told in script.told
+    bad = json.loads(decided(call("counter")))
+    bad["planned_actions"][0]["params"]["input"] = "{not json"
+    for plan, told in ((decided(call("nobody")), "there is no skill 'nobody'"), (json.dumps(bad), "params.input of")):
+        script = Heard(plan, GOOD)
+        ran = await bench.run(script)
+        assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == "refused"
+        assert told in script.told
+
+
+async def test_a_skill_may_ask_or_delegate_and_the_run_waits(bench: Bench) -> None:
+    bench.skill("counter", CODED, {"scripts/count.py": ""})
+
+    async def asks(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+        questions = (Question(name="who", description="Who?"),)
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="who?", questions=questions)
+
+    ran = await bench.run([decided(call("counter"))], run_skill=asks)
+    assert (ran.conclusion.ending, ran.conclusion.questions[0].name) == (Ending.WAITING, "who")
+    assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "input_required"
+
+    async def delegates(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+        tasks = (PlannedTask(key="a", assigned_to="scout", objective="look"),)
+        return SkillResult(state=SkillState.DELEGATING, summary="handed out", tasks=tasks)
+
+    ran = await bench.run([decided(call("counter"))], run_skill=delegates)
+    assert (ran.conclusion.ending, ran.conclusion.tasks[0].key) == (Ending.DELEGATING, "a")
+
+
+class Odd(Exception):
+    """Nothing that anybody expects."""
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), Odd("odd"), RecursionError("deep"), AttributeError("none")])
+async def test_whatever_a_tool_raises_is_a_result(error: Exception, bench: Bench) -> None:
+    async def broken(_given: Mapping[str, Any]) -> Any:
+        raise error
+
+    script = Heard(decided({"type": "call_tool", "tool": "broken", "input": "{}"}), GOOD)
+    ran = await bench.run(script, tools={"broken": Tool("broken", "", {}, broken)})
+    assert ran.conclusion.ending is Ending.FINISHED
+    assert f"{type(error).__name__}: {error}" in script.told
+
+
+async def test_a_lost_lease_passes_through_a_tool(bench: Bench) -> None:
+    async def lost(_given: Mapping[str, Any]) -> Any:
+        raise LeaseLost("another one has it")
+
+    with pytest.raises(LeaseLost):
+        await bench.run([decided({"type": "call_tool", "tool": "lost"})], tools={"lost": Tool("lost", "", {}, lost)})
+
+
+async def test_an_unknown_tool_and_a_broken_input_are_refused(bench: Bench) -> None:
+    async def fine(_given: Mapping[str, Any]) -> str:
+        return "fine"
+
+    tools = {"fine": Tool("fine", "", {}, fine)}
+    for action, told in (
+        ({"type": "call_tool", "tool": "none"}, "there is no tool 'none'; there are: fine"),
+        ({"type": "call_tool", "tool": "fine", "input": "[1]"}, "params.input of fine: it must be a JSON object"),
+    ):
+        script = Heard(decided(action), GOOD)
+        await bench.run(script, tools=tools)
+        assert told in script.told
