@@ -22,6 +22,7 @@ from fireswarm.settings import AgentSettings
 from fireswarm.skills.cache import default_cache
 from fireswarm.skills.catalog import Catalog, load_catalog
 from fireswarm.skills.discovery import DiscoveryLimits, places
+from fireswarm.skills.rerank import Reranker
 from fireswarm.skills.router import Router
 
 PROTOCOL_FILE = "PROTOCOL.md"
@@ -100,7 +101,19 @@ def make_mind(
     shell = Shell.of(
         runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, without_secrets(settings, env)
     )
-    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model)
+    reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
+    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
+
+
+def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Reranker:
+    """The re-ranker by meaning; ConfigError when Gemini's key is not set."""
+    gemini = settings.model.providers.gemini
+    key = environment.get(gemini.api_key_env, "").strip()
+    if not key:
+        raise ConfigError(f"skills.reranker is gemini, and {gemini.api_key_env} is not set: set it, or choose none")
+    with without_collector():
+        from fireswarm.llm.embeddings import GeminiReranker
+    return GeminiReranker(key, settings.skills.reranker_model, gemini.base_url)
 
 
 def _client(

@@ -8,7 +8,8 @@ from typing import Any
 
 from fireswarm.app.agent import AgentTask
 from fireswarm.contracts.event import EventType
-from fireswarm.llm.client import SCHEMA
+from fireswarm.errors import NotFound
+from fireswarm.llm.client import announce, request_of
 from fireswarm.llm.prompt import Conversation
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
@@ -32,16 +33,19 @@ class _Unheard:
         raise AssertionError("a preview has no steps")
 
 
-def first_request(
+async def first_request(
     settings: AgentSettings, catalog: Catalog, task: AgentTask, system: str, cwd: Path, model: ChatModel
 ) -> dict[str, Any]:
     """The first request of a run as its provider's adapter would send it."""
     assignment = Assignment(
         task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
     )
-    briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, _Unheard())
-    briefing.prefilter()
+    recorder = _Unheard()
+    briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
+    if not await briefing.prefilter():
+        raise NotFound("no skill fits the task, so there would be no request: add one, or lower prefilter_min_score")
     talk = Conversation(system)
     talk.say(*briefing.opening())
-    native = settings.model.structured_output_mode != "json_only"
-    return model.preview(talk.request(settings.model.max_tokens, SCHEMA, native=native))
+    announce(talk, settings.model, recorder, 1)
+    native = model.knows_schema and settings.model.structured_output_mode != "json_only"
+    return model.preview(request_of(talk, settings.model, native=native))

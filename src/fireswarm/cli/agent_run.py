@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from fireswarm.app.agent import INTERRUPTED, AgentTask, Watching, agent_system, run_agent
 from fireswarm.app.chats import Chat
-from fireswarm.app.minds import agent_catalog, make_model
+from fireswarm.app.minds import agent_catalog, make_model, redactor_for
 from fireswarm.app.previews import first_request
 from fireswarm.contracts.event import EventRecord
 from fireswarm.contracts.skill import Question
@@ -55,7 +55,9 @@ def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path
 
     conclusion, log = anyio.run(call)
     if as_json:
-        sys.stdout.write(json.dumps(_as_json(conclusion, log), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(
+            json.dumps(redactor_for(settings).value(_as_json(conclusion, log)), indent=2, ensure_ascii=False) + "\n"
+        )
     else:
         _say(conclusion, log)
     return _exit_code(conclusion)
@@ -67,7 +69,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
     name = settings.model.chosen.api_key_env
     model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
-    request = first_request(settings, catalog, task, agent_system(cwd, cwd), cwd, model)
+    request = anyio.run(first_request, settings, catalog, task, agent_system(cwd, cwd), cwd, model)
     sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
     return 0
 
@@ -78,7 +80,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
 
     cwd = Path.cwd()
     console = Console(highlight=False)
-    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session)
+    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
     told = f"{len(conversation.turns)} earlier tasks remembered" if conversation.turns else "a new conversation"
     console.print(f"session {session}: {told}. An empty line or Ctrl+D ends it.", style="dim")

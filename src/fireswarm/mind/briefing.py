@@ -20,6 +20,7 @@ from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills import disclosure
 from fireswarm.skills.catalog import Catalog, Skill
 from fireswarm.skills.disclosure import Disclosed, DisclosureLimits, Spent
+from fireswarm.skills.rerank import Reranker, route_with
 from fireswarm.skills.router import Router
 
 MAX_LEFT_OUT_SHOWN = 20
@@ -41,6 +42,7 @@ class Briefing:
     router: Router
     assignment: Assignment
     recorder: Recorder
+    reranker: Reranker | None = None
     candidates: list[SkillCandidate] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
     _overviews: set[str] = field(default_factory=set)
@@ -65,7 +67,7 @@ class Briefing:
             },
         )
 
-    def prefilter(self) -> list[SkillCandidate]:
+    async def prefilter(self) -> list[SkillCandidate]:
         """Choose the candidates: the skill the task names, the best by their score, or all when none scores."""
         settings, assignment = self.settings, self.assignment
         strategy = "scored"
@@ -74,8 +76,10 @@ class Briefing:
             self.candidates = [SkillCandidate(skill_name=skill.name, score=100.0, reason="the task names it")]
             strategy = "named"
         else:
-            self.candidates = self.router.route(
+            self.candidates = await route_with(
+                self.router,
                 assignment.task,
+                self.reranker,
                 top_k=settings.prefilter_top_k,
                 min_score=settings.prefilter_min_score,
                 among=assignment.skills,

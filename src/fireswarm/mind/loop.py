@@ -27,6 +27,7 @@ from fireswarm.ports import Recorder
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.skills.catalog import Catalog
+from fireswarm.skills.rerank import Reranker
 from fireswarm.skills.router import Router
 
 MAX_RESULT_FAULTS = 3
@@ -44,6 +45,7 @@ class Mind:
     redact: Redactor
     client: ModelClient | None = None
     no_model: str = ""
+    reranker: Reranker | None = None
 
 
 class Failed(Exception):
@@ -86,7 +88,9 @@ class Run:
     def __post_init__(self) -> None:
         """Put the parts of the run together."""
         mind, assignment = self.mind, self.assignment
-        self.briefing = Briefing(mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder)
+        self.briefing = Briefing(
+            mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder, mind.reranker
+        )
         self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
 
     async def conclude(self) -> Conclusion:
@@ -140,7 +144,7 @@ class Run:
         return State.PREFILTER_SKILLS
 
     async def _prefilter(self) -> State:
-        candidates = self.briefing.prefilter()
+        candidates = await self.briefing.prefilter()
         if not candidates:
             raise Failed(
                 "no_skill_candidates",

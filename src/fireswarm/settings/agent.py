@@ -118,6 +118,10 @@ class SkillSettings(Section):
     prefilter_zero_candidate_strategy: Literal["fallback_all_skills", "fail_fast"] = Field(
         default="fallback_all_skills", description="when no skill scores high enough"
     )
+    reranker: Literal["none", "gemini"] = Field(
+        default="none", description="a second opinion on the candidates' order: embeddings of their descriptions"
+    )
+    reranker_model: str = Field(default="gemini-embedding-2", description="embedding model of the re-ranker")
     disclosure_max_reference_bytes: int = Field(default=120_000, ge=0, description="bytes of references a run may read")
     disclosure_max_reference_tokens: int = Field(default=4_000, ge=0, description="tokens of references a run may read")
     outside_scripts: Literal["block", "warn"] = Field(
