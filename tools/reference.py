@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import commands
+import events
 
+from fireswarm.contracts.event import EventType
 from fireswarm.llm.meter import PRICES
 from fireswarm.mind.states import TRANSITIONS
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
@@ -78,6 +80,14 @@ def _transitions() -> str:
     )
 
 
+def _events() -> str:
+    rows = (
+        (f"`{kind}`", events.EVENTS[kind].when, ", ".join(f"`{key}`" for key in events.EVENTS[kind].payload))
+        for kind in EventType
+    )
+    return _table(("event", "when", "payload"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "agent.yaml": _agent_keys,
     "swarm.yaml": _swarm_keys,
@@ -85,5 +95,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "prices": _prices,
     "models": _models,
     "transitions": _transitions,
+    "events": _events,
     "commands": commands.reference,
 }

@@ -11,12 +11,16 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 from pydantic import BaseModel
+from tools.events import EVENTS
 from typer.main import get_command
 
 from fireswarm.cli.agent import app as agent_app
 from fireswarm.cli.swarm import app as swarm_app
+from fireswarm.contracts.event import EventType
 from fireswarm.contracts.task import StatusReason
 from fireswarm.errors import FireswarmError
+from fireswarm.journal import STEP_FAILED, STEP_FINISHED, STEP_REPLAYED, STEP_STARTED
+from fireswarm.llm.scripted import load_script
 from fireswarm.mailbox import HandoffPolicy
 from fireswarm.rolecards import RoleCard, load_roles
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
@@ -26,6 +30,7 @@ from fireswarm.skills.catalog import load_catalog
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "fireswarm"
 PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -243,6 +248,16 @@ def test_every_error_code_has_a_remedy() -> None:
     assert documented == error_codes()
 
 
+def test_every_event_type_is_described_and_what_runs_write_beside_them() -> None:
+    text = read(DOCS / "observability.md")
+    assert set(EVENTS) == set(EventType)
+    assert all(about.when and about.payload for about in EVENTS.values())
+    assert [bare(row[0]) for row in rows(DOCS / "observability.md", "## Events")] == list(EventType)
+    noted = set(re.findall(r"""note\(\s*"(\w+)""", "".join(read(path) for path in SOURCE.glob("*.py"))))
+    for kind in {STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, *noted}:
+        assert f"| `{kind}` |" in text, kind
+
+
 # ── links ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -324,3 +339,29 @@ def test_the_example_runs_through_a_worker_as_the_testing_page_shows(example: Pa
     note.write_text("one two three four five\n")
     work = python_block(DOCS / "testing.md", "async def work")["work"]
     assert anyio.run(work, example, note) == "note.txt has 5 words"
+
+
+# ── the scripted model of the testing page, the agent of the first steps ──────────────────────────────
+
+
+def named_file(page: Path, name: str, folder: Path) -> Path:
+    """Write the file that a page shows under its name."""
+    [content] = re.findall(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```$", read(page), re.M | re.S)
+    (folder / name).write_text(content)
+    return folder / name
+
+
+def test_a_role_thinks_with_the_script_of_the_testing_page(example: Path) -> None:
+    note = example / "note.txt"
+    note.write_text("one two three\n")
+    named_file(DOCS / "testing.md", "answers.py", example)
+    work = python_block(DOCS / "testing.md", "async def think_and_work")["think_and_work"]
+    assert anyio.run(work, example, note) == "Counted: note.txt has 3 words"
+
+
+def test_a_skill_is_run_by_the_agent_as_the_testing_page_shows(example: Path) -> None:
+    note = example / "note.txt"
+    note.write_text("one two\n")
+    script = load_script(f"{named_file(DOCS / 'testing.md', 'answers.py', example).name}:answer", example)
+    run = python_block(DOCS / "testing.md", "async def run_the_skill")["run_the_skill"]
+    assert anyio.run(run, example, note, script) == ("Counted: note.txt has 2 words", ["ok"])
