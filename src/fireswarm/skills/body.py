@@ -103,13 +103,16 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
+@lru_cache(maxsize=8)
 def mentions(body: str) -> tuple[Mention, ...]:
     """Local files that links and code spans name, each once, in the order of the text."""
     found: dict[str, Mention] = {}
+    line, seen = 1, 0
     for place, path, linked in sorted(_named(body)):
         clean = unquote(path).split("#")[0].split("?")[0].removeprefix("./") if linked else path.removeprefix("./")
         if clean and clean not in found:
-            found[clean] = Mention(clean, body.count("\n", 0, place) + 1, linked)
+            line, seen = line + body.count("\n", seen, place), place
+            found[clean] = Mention(clean, line, linked)
     return tuple(found.values())
 
 
@@ -120,9 +123,10 @@ def _named(body: str) -> Iterator[tuple[int, str, bool]]:
         if not _SCHEME.match(match[1]) and not match[1].startswith(("#", "//")):
             yield match.start(), match[1], True
     for match in _SPAN.finditer(body):
-        if "." not in match[2] or len(match[1]) > 1 or len(match[3]) > 1 or len(match[2]) > 300:
+        opened, text, closed = match.groups()
+        if "." not in text or opened != "`" or closed != "`" or len(text) > 300:
             continue
-        for word in match[2].split():
+        for word in text.split():
             word = word.strip("\"'(),;")
             if "." in word and _PATH.fullmatch(word) and not _SCHEME.match(word):
                 yield match.start(), word, False
