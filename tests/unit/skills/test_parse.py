@@ -60,7 +60,9 @@ def test_any_mixture_of_frontmatter_is_parsed_loaded_and_judged(
         assert all(isinstance(value, str) for value in skill.metadata.values())
 
 
-plain = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=40)
+plain = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=40).filter(
+    lambda text: not text.lstrip().startswith("!")  # a tag: YAML reads an empty text there, we what is written
+)
 
 
 @given(st.dictionaries(st.sampled_from(["name", "description", "license"]), plain))
