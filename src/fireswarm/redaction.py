@@ -85,7 +85,7 @@ def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
 
 _SUSPECT = re.compile(
     "|".join(map(re.escape, _HINTS))
-    + r"|://|(?i:authorization|api-key)|\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    + r"|://|(?i:authorization|api-key)|\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What the JSON of a value holds where there may be something to clean; it spells control characters by backslash."""
 

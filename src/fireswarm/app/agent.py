@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import signal
 import sys
 import threading
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
+import psutil
 
 from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, make_mind, prompt_file, redactor_for
 from fireswarm.clocks import ServerClock
@@ -23,12 +27,16 @@ from fireswarm.llm.ledger import FileLedger
 from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
 from fireswarm.mind.tools import described, reading_tools
 from fireswarm.ports import ChatModel
+from fireswarm.redaction import Redactor
 from fireswarm.runlog import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.catalog import Catalog, Skill
 from fireswarm.skills.execute import run_skill
 
 WORKDIR_URI = "workdir:"
+MAX_CLEANED_BYTES = 20_000_000
+"""Larger files of a skill are not looked through for secrets."""
+
 INTERRUPTED = 130
 """Exit code after SIGINT or SIGTERM, as shells count it."""
 
@@ -95,7 +103,7 @@ async def run_agent(
 
 def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching) -> Assignment:
     cwd = Path.cwd()
-    skills = SkillRunner(given, log, cwd, mind.settings.runtime.timeout_seconds)
+    skills = SkillRunner(given, log, cwd, mind.settings.runtime.timeout_seconds, mind.redact)
     return Assignment(
         task=given.task,
         system=agent_system(root, cwd),
@@ -118,6 +126,7 @@ class SkillRunner:
     log: RunLog
     cwd: Path
     timeout_seconds: float
+    redact: Redactor
     made: list[Artifact] = field(default_factory=list)
 
     async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
@@ -139,6 +148,7 @@ class SkillRunner:
                 result = await run_skill(skill, request)
         except TimeoutError as error:
             raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+        await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
         result = result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
         self.made += result.artifacts
         return result
@@ -148,7 +158,21 @@ def _placed(artifact: Artifact, workdir: Path) -> Artifact:
     if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
         return artifact
     path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
-    return artifact.model_copy(update={"uri": path.as_uri()})
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if artifact.sha256 and path.is_file() else artifact.sha256
+    return artifact.model_copy(update={"uri": path.as_uri(), "sha256": content})
+
+
+def clean_files(folder: Path, redact: Redactor) -> None:
+    """Take secrets out of the text files that a skill left: the folder of a run holds none."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_CLEANED_BYTES:
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if (cleaned := redact.text(text)) != text:
+            path.write_bytes(cleaned.encode("utf-8"))
 
 
 async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grace_seconds: float) -> Conclusion:
@@ -163,7 +187,8 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
                 stop.conclusion = await think(mind, assignment, log)
             tasks.cancel_scope.cancel()
     except BaseException as error:
-        log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": type(error).__name__})
+        reason = "internal_error" if isinstance(error, Exception) else "interrupted"
+        log.event(EventType.RUN_FAILED, {"reason": reason, "error": f"{type(error).__name__}: {error}"[:2_000]})
         raise
     finally:
         stop.over()
@@ -189,14 +214,23 @@ class _Stop:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for number in signals:
                 if self.signal_name:
-                    leave_at_once(INTERRUPTED)
+                    self.leave()
                 self.signal_name = signal.Signals(number).name
                 self.log.event(EventType.SIGNAL_RECEIVED, {"signal": self.signal_name})
                 self.log.event(EventType.GRACEFUL_SHUTDOWN_STARTED, {"grace_seconds": self.grace_seconds})
-                self._watchdog = threading.Timer(self.grace_seconds, leave_at_once, (INTERRUPTED,))
+                self._watchdog = threading.Timer(self.grace_seconds, self.leave)
                 self._watchdog.daemon = True
                 self._watchdog.start()
                 self.scope.cancel()
+
+    def leave(self) -> None:
+        """There is no time left: end what was started, say how the run ended, and go."""
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        with contextlib.suppress(ValueError):  # the log is closed already
+            self.log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": "ended before it had stopped"})
+        leave_at_once(INTERRUPTED)
 
     def over(self) -> None:
         """The run has ended in time."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion
+from fireswarm.redaction import Redactor
 
 REMEMBERED_TURNS = 20
 REMEMBERED_CHARS = 8_000
@@ -23,30 +24,34 @@ class Chat:
     """One conversation, a line a task in ``<folder>/<name>.jsonl``."""
 
     path: Path
+    redact: Redactor = field(default_factory=Redactor)
     turns: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> Chat:
-        """Take up a conversation, or begin one."""
+    def open(cls, folder: Path, name: str, redact: Redactor | None = None) -> Chat:
+        """Take up a conversation, or begin one; *redact* keeps secrets out of its file."""
         if not NAME.match(name):
             raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
         path = folder / f"{name}.jsonl"
         turns: list[dict[str, Any]] = []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        for line in path.read_bytes().split(b"\n") if path.exists() else ():
             try:
                 turns.append(json.loads(line))
             except ValueError:
                 continue  # a line cut off by a crash
-        return cls(path, turns)
+        return cls(path, redact or Redactor(), [turn for turn in turns if isinstance(turn, dict)])
 
     def add(self, task: str, conclusion: Conclusion) -> None:
         """Remember a task and how it ended."""
         artifacts = [item.uri for output in conclusion.outputs for item in output.artifacts if item.uri]
-        turn = {"task": task, "ending": conclusion.ending.value, "answer": conclusion.answer, "artifacts": artifacts}
+        told = {"task": task, "ending": conclusion.ending.value, "answer": conclusion.answer, "artifacts": artifacts}
+        turn = self.redact.value(told)
         self.turns.append(turn)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(turn, ensure_ascii=False) + "\n")
+        with self.path.open("ab+") as file:
+            file.seek(max(0, file.tell() - 1))
+            cut = b"\n" if file.read(1) not in (b"\n", b"") else b""  # a crash cut the last line off
+            file.write(cut + json.dumps(turn, ensure_ascii=False).encode() + b"\n")
 
     def material(self) -> str:
         """What the agent is told of earlier tasks: the newest whole, older ones as far as there is room."""
@@ -54,8 +59,10 @@ class Chat:
         room = REMEMBERED_CHARS
         for turn in reversed(self.turns[-REMEMBERED_TURNS:]):
             text = json.dumps(turn, ensure_ascii=False)
-            if len(text) > room:
+            if len(text) > room and told:
                 break
+            if len(text) > room:
+                text = f"{text[:room]} [cut]"
             room -= len(text)
             told.insert(0, text)
         return "\n".join(["# Earlier in this conversation", *told]) if told else ""

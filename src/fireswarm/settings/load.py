@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fireswarm.errors import ConfigError
+from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
 
@@ -92,27 +93,32 @@ def read_source(path: Path) -> Source:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     source = Source(path)
-    if node is None:
+    if node is None or node.tag == "tag:yaml.org,2002:null":
         return source
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError(f"{path}:{node.start_mark.line + 1} must be a map of settings")
-    _lines(node, (), source)
+    _lines(node, (), source, set())
     loader = yaml.SafeLoader("")
     try:
         source.values = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{path} is not YAML that settings can hold: {error.problem}") from error
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{path}{line} is not YAML that settings can hold: {error.problem}") from error
+    except (ValueError, RecursionError) as error:  # such as the date 2026-13-45
+        raise ConfigError(f"{path} is not YAML that settings can hold: {error}") from error
     return source
 
 
-def _lines(node: yaml.MappingNode, above: Keys, source: Source) -> None:
+def _lines(node: yaml.MappingNode, above: Keys, source: Source, seen: set[int]) -> None:
+    """Note the line of each key; a section that is named twice by an alias is gone through once."""
+    seen.add(id(node))
     for key, value in node.value:
         keys = (*above, str(key.value))
         if keys in source.lines:
             raise ConfigError(f"{source.path}:{key.start_mark.line + 1}: {'.'.join(keys)} is given twice")
         source.lines[keys] = key.start_mark.line + 1
-        if isinstance(value, yaml.MappingNode):
-            _lines(value, keys, source)
+        if isinstance(value, yaml.MappingNode) and id(value) not in seen:
+            _lines(value, keys, source, seen)
 
 
 def validated[T: BaseModel](kind: type[T], source: Source) -> T:
@@ -136,7 +142,7 @@ def _told(kind: type[BaseModel], source: Source, item: ErrorDetails) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "a map" if isinstance(value, dict) else repr(value)[:80]
+    return "a map" if isinstance(value, dict) else Redactor().text(repr(value))[:80]
 
 
 def _known_keys(kind: type[BaseModel], keys: Keys) -> list[str]:

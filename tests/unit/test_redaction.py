@@ -1,0 +1,143 @@
+"""Secrets and control characters leave this program nowhere, also when they come in pieces."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values
+
+SHAPES = [
+    "sk-" + "ant-" + "aB3_" * 9, "sk-" + "proj-" + "a1" * 14, "AI" + "za" + "B" * 35, "ya" + "29." + "c" * 30,
+    "gh" + "p_" + "d" * 36, "github" + "_pat_" + "e" * 40, "glp" + "at-" + "f" * 20, "xo" + "xb-" + "1234567890-abc",
+    "AK" + "IA" + "G" * 16, "ey" + "JhbGciOiJI." + "ey" + "JzdWIiOiIx." + "c2lnbmF0dXJl",
+]  # fmt: skip
+KNOWN = "correct horse battery staple"
+QUOTED = 'pass"word\\with\nlines'
+
+
+@pytest.mark.parametrize("secret", SHAPES)
+def test_what_has_the_shape_of_a_credential_is_removed(secret: str) -> None:
+    assert Redactor().text(f"key={secret}, and more") == f"key={REDACTED}, and more"
+
+
+def test_a_private_key_is_removed_also_when_its_end_is_missing() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----"
+    assert Redactor().text(f"a {key} b") == f"a {REDACTED} b"
+    assert Redactor().text(f"a {key[:50]}") == f"a {REDACTED}"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Authorization: Bearer abcdefgh12345", "Authorization: Bearer "),
+        ("authorization=Basic YWxhZGRpbjpvcGVu", "authorization=Basic "),
+        ('{"Authorization": "Bearer abcdefgh12345"}', '{"Authorization": "Bearer '),
+        (r"{\"x-api-key\": \"abcdefgh12345\"}", r"{\"x-api-key\": \""),
+        ("{'x-goog-api-key': 'abcdefgh12345'}", "{'x-goog-api-key': '"),
+        ("postgres://me:hunter22@db/x", "postgres://me:"),
+    ],
+)
+def test_headers_and_addresses_lose_what_is_secret_in_them(text: str, left: str) -> None:
+    cleaned = Redactor().text(text)
+    assert cleaned.startswith(f"{left}{REDACTED}")
+    assert "12345" not in cleaned
+    assert "hunter22" not in cleaned
+
+
+def test_values_of_the_environment_are_removed_in_every_spelling() -> None:
+    redactor = Redactor(secret_values({"MY_TOKEN": KNOWN, "DB_PASSWORD": QUOTED, "OTHER": "visible-value"}, ["LISTED"]))
+    assert redactor.text(f"a {KNOWN} b") == f"a {REDACTED} b"
+    assert redactor.text(f"a {QUOTED} b") == f"a {REDACTED} b"
+    assert json.loads(redactor.text(json.dumps({"x": f"a {QUOTED}"}))) == {"x": f"a {REDACTED}"}
+    assert redactor.text("visible-value") == "visible-value"
+    assert redactor.value({KNOWN: [KNOWN, {"k": (KNOWN, 5, None)}]}) == {
+        REDACTED: [REDACTED, {"k": [REDACTED, 5, None]}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("ANTHROPIC_API_KEY", True), ("my_api_key", True), ("APIKEY", True), ("GITHUB_TOKEN", True), ("TOKEN", True),
+        ("DB_PASS", True), ("PGPASSWORD", True), ("MYSQL_PWD", True), ("SSHPASS", True), ("CLIENT_SECRET", True),
+        ("AWS_SECRET_ACCESS_KEY", True), ("REDISCLI_AUTH", True), ("GITHUB_PAT", True), ("KEY_PASSPHRASE", True),
+        ("PATH", False), ("PWD", False), ("OLDPWD", False), ("SSH_AUTH_SOCK", False), ("GIT_AUTHOR_NAME", False),
+        ("XAUTHORITY", False), ("TOKENIZERS_PARALLELISM", False), ("KEYBOARD", False), ("SSL_KEY_FILE", False),
+        ("COMPASS", False), ("MONKEY", False),
+    ],
+)  # fmt: skip
+def test_names_tell_which_variables_are_secret(name: str, secret: bool) -> None:
+    assert secret_name(name) is secret
+    assert secret_values({name: "long-enough"}) == (("long-enough",) if secret else ())
+
+
+def test_short_values_are_left_so_that_the_text_is_not_destroyed() -> None:
+    assert secret_values({"API_KEY": "1", "MY_TOKEN": "true"}) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"), ("\x1b]0;title\x07text", "text"), ("a\x08b\x00c\x7f", "abc"), ("a\r\nb\rc",
+        "a\nbc"),
+        ("tab\tline\n", "tab\tline\n"), ("\u202eevil\u202c", "evil"), ("\x1b(Bx", "x"), ("a\ud83db", "ab"),
+        ("\x9b31mx", "31mx"),
+    ],
+)  # fmt: skip
+def test_control_characters_are_removed(text: str, left: str) -> None:
+    assert sanitize(text) == left
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_what_is_cleaned_can_be_written_and_moves_no_cursor(text: str) -> None:
+    cleaned = Redactor([KNOWN]).clean(text)
+    cleaned.encode()
+    assert not any(ord(char) < 32 and char not in "\t\n" for char in cleaned)
+    assert Redactor([KNOWN]).clean(cleaned) == cleaned or KNOWN in text
+
+
+SECRETS = [*SHAPES, KNOWN, QUOTED, "-----BEGIN PRIVATE KEY-----\nMIIE abcd\n-----END PRIVATE KEY-----"]
+HEADERS = ["Authorization: Bearer abcdefgh12345", '"x-api-key": "abcdefgh12345"']
+
+
+@given(
+    st.lists(st.sampled_from([*SECRETS, *HEADERS, " ", "\n", "word", "correct horse", "sk-", '{"a": "b"}',
+    "x" * 300]), max_size=12),
+    st.lists(st.integers(1, 40), min_size=1, max_size=20),
+)  # fmt: skip
+def test_a_secret_that_comes_in_pieces_is_removed_too(parts: list[str], sizes: list[int]) -> None:
+    text = "".join(f"{part} " for part in parts)
+    stream = StreamRedactor(Redactor([KNOWN, QUOTED]))
+    shown, place, turn = "", 0, 0
+    while place < len(text):
+        size = sizes[turn % len(sizes)]
+        shown += stream.feed(text[place : place + size])
+        place, turn = place + size, turn + 1
+    shown += stream.rest()
+    for secret in SECRETS:
+        assert secret not in shown
+    assert "abcdefgh12345" not in shown
+    assert "MIIE" not in shown
+    if not any(part in text for part in (*SECRETS, *HEADERS)):
+        assert shown == text
+
+
+@given(st.integers(1, 9_000), st.sampled_from(SHAPES), st.integers(16, 700))
+def test_a_secret_in_a_long_line_without_a_blank_is_removed_too(before: int, secret: str, size: int) -> None:
+    text = "." * before + secret + "." * 5_000
+    stream = StreamRedactor(Redactor())
+    shown = "".join(stream.feed(text[place : place + size]) for place in range(0, len(text), size)) + stream.rest()
+    assert secret[:24] not in shown
+    assert secret[-8:] not in shown
+
+
+def test_words_are_shown_as_soon_as_they_are_complete() -> None:
+    stream = StreamRedactor(Redactor([KNOWN]))
+    assert stream.feed("hello wor") == "hello "
+    assert stream.feed("ld, correct hor") == "world, "
+    assert stream.feed("se and more ") == "correct horse and more "
+    assert stream.rest() == ""
