@@ -1,0 +1,112 @@
+"""What goes into a document store and comes out of it: writes, queries, snapshots, and what they are billed as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, Literal
+
+
+class Sentinel(Enum):
+    """Values that only the store can fill in."""
+
+    SERVER_TIME = "server_time"
+    """The commit's own time."""
+    DELETE_FIELD = "delete_field"
+    """Remove the field."""
+
+
+SERVER_TIME = Sentinel.SERVER_TIME
+DELETE_FIELD = Sentinel.DELETE_FIELD
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One document as the store had it; ``data`` is None where there is no document."""
+
+    path: str
+    data: Mapping[str, Any] | None
+    update_time: Any = None
+    create_time: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """The last segment of the path."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Write a document that must not exist yet."""
+
+    path: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Replace the named top-level fields of an existing document and leave all others alone.
+
+    A map given as a value is replaced whole. ``if_update_time`` is the version it must still have.
+    """
+
+    path: str
+    data: Mapping[str, Any]
+    if_update_time: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Like Update, but creates the document when it is missing."""
+
+    path: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a document; a missing one is fine."""
+
+    path: str
+
+
+Write = Create | Update | Merge | Delete
+Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not-in", "array_contains", "array_contains_any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query over one collection; every one that the code makes is listed in ``queries.py``."""
+
+    collection: str
+    where: tuple[tuple[str, Operator, Any], ...] = ()
+    order_by: tuple[tuple[str, Literal["asc", "desc"]], ...] = ()
+    limit: int | None = None
+    start_after: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Usage:
+    """Operations as Firestore bills them, counted where they are made."""
+
+    reads: int = 0
+    writes: int = 0
+    deletes: int = 0
+
+    def minus(self, earlier: Usage) -> Usage:
+        """Return what was used since *earlier*."""
+        return Usage(self.reads - earlier.reads, self.writes - earlier.writes, self.deletes - earlier.deletes)
+
+    def copy(self) -> Usage:
+        """Return the counts as they stand."""
+        return Usage(self.reads, self.writes, self.deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An applied commit: its time, and each write's resulting version in order."""
+
+    commit_time: datetime
+    update_times: tuple[Any, ...] = field(default=())
