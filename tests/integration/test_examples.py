@@ -1,0 +1,273 @@
+"""Every example of docs/commands.md runs, in one folder; those that last are started, heard of, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import anyio
+import pytest
+from tools.commands import EXAMPLES, LONG
+from tools.events import EVENTS
+
+from fireswarm import app
+from fireswarm.cli import agent_command, swarm_command
+from fireswarm.contracts.event import EventType
+from fireswarm.contracts.outcome import Failed, Outcome, Waiting
+from fireswarm.contracts.skill import Question
+from fireswarm.contracts.task import StatusReason, TaskSpec
+from fireswarm.runlog import read_events
+from fireswarm.settings import load_settings
+from fireswarm.turn import open_journal
+from tests.support.fleet import environment
+
+ROOT = Path(__file__).parents[2]
+MAIN: dict[str, Callable[[], None]] = {"swarm": swarm_command, "agent": agent_command}
+START = "import sys; from fireswarm.cli import {0}_command; sys.argv[0] = '{0}'; {0}_command()"
+
+DECISION = {"selected_skill": "", "reasoning_summary": "said", "required_disclosure_paths": []}
+ANSWERS = [DECISION | {"planned_actions": [{"type": "finish", "params": {"answer": "hello"}, "expected_output": ""}]}]
+
+EXPECTED = {
+    "swarm demo": "report: ",
+    "swarm init": "my-swarm/roles",
+    "swarm submit": "submitted ",
+    "swarm tasks": "count the words",
+    "swarm show": "waits for a scout agent",
+    "swarm cancel": "canceled ",
+    "swarm retry": "queued again ",
+    "swarm answer": "answered ",
+    "swarm runs": "scout",
+    "swarm agents": "[]",
+    "swarm mail": "no message yet",
+    "swarm memory": "nothing remembered yet",
+    "swarm cost": "no model was asked in 2 runs",
+    "swarm doctor": "skills",
+    "swarm store stats": "documents",
+    "swarm store export": "backup.jsonl",
+    "swarm store import": "documents",
+    "swarm store reset": "",
+    "swarm skills list": "workspace-inventory",
+    "swarm skills inspect": "workspace-inventory",
+    "swarm skills check": "",
+    "swarm skills bench": "recall",
+    "agent run": "the prompt was composed",
+    "agent replay": "run_finished",
+    "agent config init": "wrote agent.yaml",
+    "agent config validate": "valid",
+    "agent skills list": "workspace-inventory",
+    "agent skills inspect": "name: workspace-inventory",
+    "agent skills check": "",
+    "agent skills bench": "recall",
+}
+INTERRUPTED = 130
+PATIENCE_SECONDS = 90.0
+
+LASTING = {
+    "swarm up": (" role processes", (0, INTERRUPTED)),
+    "swarm role": ("works for role scout", (0, INTERRUPTED)),
+    "swarm watch": ("turn_failed", (INTERRUPTED,)),
+    "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
+    "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
+}
+"""What is heard first, and the exit codes; 130 where the signal comes before the process listens for it."""
+
+DEMO = "swarm demo"
+"""Starts five processes and takes its time: it runs beside the others, in a folder of its own."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+def variables(folder: Path) -> dict[str, str]:
+    return environment() | {"COLUMNS": "200", "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+
+
+def run(folder: Path, line: str) -> Ended:
+    """Run a command line in this process: the same entry point, without its start-up time."""
+    program, *arguments = shlex.split(line)
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, variables(folder), clear=True),
+        mock.patch.object(sys, "argv", [program, *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            MAIN[program]()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def started(folder: Path, line: str) -> Generator[subprocess.Popen[str]]:
+    """Start a command line as a process; a watchdog ends it when nobody else does."""
+    program, *arguments = shlex.split(line)
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", START.format(program), *arguments],
+        cwd=folder,
+        env=variables(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    watchdog = threading.Timer(PATIENCE_SECONDS, process.kill)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield process
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate()
+
+
+def filled(line: str, names: dict[str, str]) -> str:
+    return re.sub(r"\$([A-Z]+)", lambda found: names[found[1]], line)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the examples need to be there."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "garden.md").write_text("# Garden\n\n- [ ] water the basil\n- [x] buy soil\n")
+    prompts = [{"skill": "workspace-inventory", "query": "what is in this folder"}]
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts))
+    (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
+    return tmp_path
+
+
+async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
+    """A task that one agent worked on, and how it ended; returns its id."""
+    settings = load_settings(folder, environment={})
+    async with app.open_kit(settings) as kit:
+        spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="default", skill="noop")
+        task = (await kit.board.submit(spec)).task
+        [held] = await kit.board.claimer("scout", "scout-1").claim(1)
+        journal = await open_journal(held, kit)
+        journal.note("turn_failed", error="as the test says")
+        await journal.flush()
+        await kit.board.settle(held, outcome)
+    return task.task_id
+
+
+def blocked(folder: Path) -> dict[str, str]:
+    """The names that the examples use for tasks which wait for somebody."""
+    question = Question(name="path", description="Which folder?")
+    waiting = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (question,))
+    return {
+        "BLOCKED": anyio.run(settled, folder, "fails", Failed("no")),
+        "ASKING": anyio.run(settled, folder, "asks", waiting),
+    }
+
+
+def test_every_example_that_ends_by_itself_runs(folder: Path) -> None:
+    (folder / "demo" / "notes").mkdir(parents=True)
+    (folder / "demo" / "notes" / "garden.md").write_text("# Garden\n")
+    with started(folder / "demo", EXAMPLES[DEMO]) as demo:
+        run_the_others(folder)
+        shown, _ = demo.communicate()
+        assert demo.returncode == 0, shown
+        assert EXPECTED[DEMO] in shown
+    assert set(EXPECTED) | set(LASTING) == set(EXAMPLES)
+
+
+def run_the_others(folder: Path) -> None:
+    names = blocked(folder)
+    for name, line in EXAMPLES.items():
+        if LONG in line or name == DEMO:
+            continue
+        ended = run(folder, filled(line, names))
+        assert ended.code == 0, f"{line}: {ended.err or ended.out}"
+        assert EXPECTED[name] in ended.out + ended.err, f"{line}: {ended.out}"
+        if name == "swarm submit":
+            names["TASK"] = ended.out.split()[-1]
+
+
+@pytest.mark.parametrize("name", list(LASTING))
+def test_every_example_that_lasts_says_that_it_began_and_ends_when_told(folder: Path, name: str) -> None:
+    names = blocked(folder) if "$" in EXAMPLES[name] else {}
+    if names:
+        assert run(folder, f"swarm retry {names['BLOCKED']}").code == 0
+        names["TASK"] = names["BLOCKED"]
+    line = filled(EXAMPLES[name].removesuffix(LONG), names).replace("--port 8080", "--port 0")
+    words, codes = LASTING[name]
+    with started(folder, line) as process:
+        assert process.stdout is not None
+        heard = next((said for said in process.stdout if words in said), None)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate()
+        assert heard is not None, f"{line}: {rest}"
+        assert process.returncode in codes, rest
+
+
+# ── the agent's first run, and what its events say ────────────────────────────────────────────────────
+
+
+def shown_run() -> tuple[str, list[str]]:
+    """The script of docs/getting-started.md, and the events of the run that the page shows."""
+    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    [script] = re.findall(r"^`answers\.json`:\n\n```json\n(.*?)^```$", page, re.M | re.S)
+    shown = page.split("$ agent run ", 1)[1].split("```", 1)[0]
+    return script, re.findall(r"^\d\d:\d\d:\d\d [0-9a-f]{8} .{2} \S+ +(\w+)", shown, re.M)
+
+
+def events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    [log] = (folder / "runs").glob("*/events.jsonl")
+    return [(event.event_type.value, dict(event.payload)) for event in read_events(log.parent)]
+
+
+def test_the_first_run_of_the_agent_is_as_the_page_shows_it(folder: Path) -> None:
+    script, kinds = shown_run()
+    (folder / "answers.json").write_text(script)
+    ended = run(folder, "agent run 'what is still to be done in notes?' --script answers.json")
+    assert ended.code == 0, ended.err
+    assert "One thing is open: water the basil." in ended.out
+    told = re.findall(r"^\d\d:\d\d:\d\d [0-9a-f]{8} .{2} \S+ +(\w+)", ended.err, re.M)
+    assert told == kinds
+    [checklist] = (folder / "runs").glob("*/artifacts/*/checklist.md")
+    assert "- [ ] water the basil (garden.md:3)" in checklist.read_text()
+
+
+def act(kind: str, **params: str) -> dict[str, Any]:
+    return DECISION | {"planned_actions": [{"type": kind, "params": params, "expected_output": ""}]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "last"),
+    [
+        ([act("run_command", command="false"), act("finish", answer="it failed")], EventType.RUN_FINISHED),
+        ([{"error": 529, "message": "busy"}], EventType.RUN_FAILED),
+        (["no decision", "none either"], EventType.RUN_FAILED),
+        ([act("finish", answer="at once")], EventType.RUN_FINISHED),
+    ],
+)
+def test_an_event_says_no_more_than_its_description(folder: Path, answers: list[Any], last: EventType) -> None:
+    (folder / "answers.json").write_text(json.dumps(answers))
+    settings = "runtime: {retry_base_delay_seconds: 0, on_step_failure: retry_once_then_report}\n"
+    (folder / "agent.yaml").write_text(settings)
+    run(folder, "agent run 'what is in this folder?' --script answers.json")
+    found = events(folder)
+    assert found[-1][0] == last
+    for kind, payload in found:
+        assert set(payload) <= set(EVENTS[EventType(kind)].payload), kind
