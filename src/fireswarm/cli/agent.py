@@ -49,7 +49,7 @@ Script = Annotated[
     str | None, typer.Option("--script", help="Answers of provider scripted: FILE.json or FILE.py:FUNCTION.")
 ]
 DebugLlm = Annotated[
-    str, typer.Option("--debug-llm", metavar="true|false", help="Keep requests and answers in the run's folder.")
+    str | None, typer.Option("--debug-llm", metavar="true|false", help="Keep requests and answers in the run's folder.")
 ]
 Stream = Annotated[
     str | None, typer.Option("--stream", metavar="true|false", help="Show the model's words while they come.")
@@ -78,7 +78,7 @@ def run(
     provider: ProviderName = None,
     model: ModelName = None,
     script: Script = None,
-    debug_llm: DebugLlm = "false",
+    debug_llm: DebugLlm = None,
     dry_run: Annotated[
         str, typer.Option("--dry-run", metavar="true|false", help="Compose the prompt, call nothing.")
     ] = "false",
@@ -99,7 +99,7 @@ def run(
         script,
         stream,
         max_turns,
-        **{"logging.debug_llm_bodies": _yes("--debug-llm", debug_llm)},
+        debug_llm,
     )
     task_given = agent_run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run))
     if show_prompt:
@@ -186,7 +186,7 @@ def _settings(
     script: str | None,
     stream: str | None,
     max_turns: int | None,
-    **more: Any,
+    debug_llm: str | None = None,
 ) -> AgentSettings:
     from fireswarm.settings import find_agent_file, load_agent_settings
 
@@ -197,7 +197,7 @@ def _settings(
         "model.script": script,
         "model.stream": None if stream is None else _yes("--stream", stream),
         "runtime.max_turns": max_turns,
-        **{key: value or None for key, value in more.items()},
+        "logging.debug_llm_bodies": None if debug_llm is None else _yes("--debug-llm", debug_llm),
     }
     return load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()), given)
 

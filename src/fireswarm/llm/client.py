@@ -60,7 +60,7 @@ class ModelClient:
     @property
     def max_tokens(self) -> int:
         """Tokens an answer may have."""
-        return min(self.settings.max_tokens, max(self.settings.response_headroom_tokens, 256))
+        return longest_answer(self.settings)
 
 
 @dataclass(slots=True)
@@ -219,11 +219,7 @@ class Asking:
         return native and about_it and mode == "native_with_json_fallback"
 
     def _request(self, native: bool) -> ChatRequest:
-        request = self.conversation.request(self.client.max_tokens, SCHEMA, native=native)
-        if native:
-            return request
-        system = f"{request.system}\n\nThe JSON Schema of a decision:\n{SCHEMA_TEXT}"
-        return ChatRequest(system, request.messages, request.max_tokens, SCHEMA, native=False)
+        return request_of(self.conversation, self.client.settings, native=native)
 
     def _decoded(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
         found: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
@@ -248,6 +244,20 @@ class Asking:
         if counted is not None:
             self.conversation.counted(counted, 0)
             self.conversation.counted_by = "provider"
+
+
+def longest_answer(settings: ModelSettings) -> int:
+    """Tokens an answer may have: what is asked for, as far as the context leaves room."""
+    return min(settings.max_tokens, max(settings.response_headroom_tokens, 256))
+
+
+def request_of(talk: Conversation, settings: ModelSettings, *, native: bool) -> ChatRequest:
+    """The call as it stands; where the provider does not hold an answer to the schema, the system text says it."""
+    request = talk.request(longest_answer(settings), SCHEMA, native=native)
+    if native:
+        return request
+    system = f"{request.system}\n\nThe JSON Schema of a decision:\n{SCHEMA_TEXT}"
+    return ChatRequest(system, request.messages, request.max_tokens, SCHEMA, native=False)
 
 
 def prompt_limit(settings: ModelSettings) -> int:

@@ -62,10 +62,19 @@ class GeminiModel:
         )
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
-        """The arguments of the SDK's call, as JSON."""
-        contents = [_wire(message).model_dump(mode="json", exclude_none=True) for message in request.messages]
-        config = self._config(request).model_dump(mode="json", exclude_none=True)
-        return {"model": self.name, "contents": contents, "config": config}
+        """The body of the request as the SDK writes it: it is given to a transport that sends nothing."""
+        bodies: list[dict[str, Any]] = [{"model": self.name}]
+
+        def take(asked: httpx2.Request) -> httpx2.Response:
+            bodies[0] |= json.loads(asked.content)
+            return httpx2.Response(200, json={"candidates": [{"finishReason": "STOP"}]})
+
+        with httpx2.Client(transport=httpx2.MockTransport(take)) as http:
+            options = types.HttpOptions(api_version=API_VERSION, httpx_client=http)
+            client = genai.Client(api_key="not sent", http_options=options)
+            contents, config = [_wire(message) for message in request.messages], self._config(request)
+            client.models.generate_content(model=self.name, contents=contents, config=config)
+        return bodies[0]
 
     async def aclose(self) -> None:
         """Close the connections."""
