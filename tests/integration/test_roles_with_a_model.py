@@ -77,7 +77,7 @@ async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with app.open_kit(settings) as kit:
+    async with app.open_kit(settings, thinks=True) as kit:
         workers = [Worker(kit, role, f"{role}-1") for role in kit.roles]
         spec = TaskSpec(
             objective="Report on this codebase: what is in it, and which files are most likely to cause trouble next",

@@ -90,7 +90,7 @@ def make_mind(
     """
     env = os.environ if environment is None else environment
     redact = redactor_for(settings, env)
-    client, no_model = None, "no model was asked for"
+    client, no_model = None, "worker.think is never"
     if asks:
         try:
             model = model or make_model(settings, root, env)

@@ -30,7 +30,7 @@ from fireswarm.kit import Kit
 from fireswarm.llm.ledger import StoreLedger
 from fireswarm.mailbox import HandoffPolicy, Mailbox
 from fireswarm.memory import Memory
-from fireswarm.ports import ChatModel, Clock, Store
+from fireswarm.ports import Clock, Store
 from fireswarm.rolecards import RoleCard, load_roles
 from fireswarm.settings import Settings
 from fireswarm.skills.cache import default_cache
@@ -68,10 +68,8 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
     return roles, catalog, policy
 
 
-def make_kit(
-    settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, model: ChatModel | None = None
-) -> Kit:
-    """Put the kit together over an open store. *model* stands in for the one the settings name."""
+def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False) -> Kit:
+    """Put the kit together over an open store. With *thinks* it has a mind, as role processes need."""
     from fireswarm.stores.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -84,7 +82,7 @@ def make_kit(
     root = settings.store.blobs
     ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
     asks = settings.worker.think == "auto"
-    mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, model=model, asks=asks)
+    mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, asks=asks) if thinks else None
     return Kit(
         settings=settings,
         store=store,
@@ -145,13 +143,13 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
 
 
 @contextlib.asynccontextmanager
-async def open_kit(settings: Settings) -> AsyncGenerator[Kit]:
-    """Open the store that the settings ask for and yield the kit over it."""
+async def open_kit(settings: Settings, *, thinks: bool = False) -> AsyncGenerator[Kit]:
+    """Open the store that the settings ask for and yield the kit over it; with *thinks*, for a role's turns."""
     from fireswarm.stores.firestore import FirestoreStore
 
     clock = ServerClock()
     async with open_client(settings) as client:
-        yield make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock)
+        yield make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
 
 
 @contextlib.asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS, TASKS
 from fireswarm.errors import FireswarmError
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.kit import Kit
+from fireswarm.llm.meter import Meter
 from fireswarm.ports import Query
 from fireswarm.settings import Settings
 
@@ -38,6 +40,7 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
     settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
     if settings is not None:
         findings += _data(settings)
+        findings.append(_model(settings))
         findings += run_async(lambda: _store(settings))
     findings += _extras()
     if as_json:
@@ -90,6 +93,25 @@ def _data(settings: Settings) -> list[Finding]:
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
             findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is no role of this swarm"))
     return findings
+
+
+def _model(settings: Settings) -> Finding:
+    model = settings.model
+    if settings.worker.think == "never":
+        return Finding("model", None, "worker.think is never: roles work by code alone")
+    if model.provider == "scripted":
+        known = bool(model.script)
+        return Finding(
+            "model", known, f"scripted: {model.script}" if known else "scripted, but model.script is not set"
+        )
+    name = f"{model.provider} {model.model_name}"
+    if not os.environ.get(model.chosen.api_key_env):
+        return Finding(
+            "model", None, f"{model.chosen.api_key_env} is not set: roles work by code alone, not with {name}"
+        )
+    priced = Meter(settings.budget, model.model_name).price is not None
+    note = "" if priced else f"; no price is known, set budget.prices.{model.model_name}"
+    return Finding("model", True, f"{name}, key in {model.chosen.api_key_env}{note}")
 
 
 async def _store(settings: Settings) -> list[Finding]:

@@ -25,6 +25,7 @@ from fireswarm.cli.common import Project, Root, Session, StoreUri, console, erro
 from fireswarm.cli.progress import follow, report
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.kit import Kit
 from fireswarm.settings import Settings
 from fireswarm.supervisor import Supervisor
 from fireswarm.worker import Worker
@@ -183,11 +184,10 @@ def role(
     agent = agent_id or app.new_agent_id(name)
 
     async def main() -> None:
-        async with app.open_kit(settings) as kit, anyio.create_task_group() as group:
+        async with app.open_kit(settings, thinks=True) as kit, anyio.create_task_group() as group:
             worker = Worker(kit, name, agent)
-            errors.print(
-                f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}", style="dim", soft_wrap=True
-            )
+            told = f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(kit)}"
+            errors.print(told, style="dim", soft_wrap=True)
             group.start_soon(_stop_on_signal, worker)
             if with_parent:
                 _stop_with_parent(worker, os.getppid())
@@ -196,6 +196,13 @@ def role(
             group.cancel_scope.cancel()
 
     run_async(main)
+
+
+def _how(kit: Kit) -> str:
+    mind = kit.mind
+    if mind is None or mind.client is None:
+        return f"by code alone: {mind.no_model if mind else 'no model'}"
+    return f"thinking with {mind.client.model.provider} {mind.client.model.name}"
 
 
 async def _stop_on_signal(worker: Worker) -> None:
