@@ -49,7 +49,10 @@ class EventPrinter:
         line.append(f"{clip(self._skill, 24):<24} ", "magenta")
         line.append(f"{kind.value:<27} ", STYLES[severity] or "bold")
         line.append(_told(kind, payload), STYLES[severity])
-        self._console.print(line, soft_wrap=True)
+        if self._console.is_terminal:  # one line an event, however wide; a file gets all of it
+            self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        else:
+            self._console.print(line, soft_wrap=True)
 
     def words(self, text: str) -> None:
         """Print a piece of the model's answer."""
