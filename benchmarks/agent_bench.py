@@ -48,8 +48,8 @@ from fireswarm.turn import open_journal
 ROUNDS = 15
 MODEL = "claude-sonnet-5-5"
 KEY = "no-key-for-a-local-server"
-PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
-TOOL: ToolParam = {"name": "add", "description": "Adds two numbers.", "input_schema": PARAMETERS}
+PARAMETERS: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+TOOL: ToolParam = {"name": "add", "description": "Adds two numbers.", "input_schema": {"type": "object", **PARAMETERS}}
 SYSTEM = "You add numbers. Answer as the protocol says."
 
 

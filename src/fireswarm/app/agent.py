@@ -17,14 +17,15 @@ import anyio
 import anyio.to_thread
 import psutil
 
-from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, make_mind, prompt_file, redactor_for
+from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.event import EventRecord, EventType
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult
+from fireswarm.contracts.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
 from fireswarm.llm.ledger import FileLedger
 from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
+from fireswarm.mind.shell import kill_running
 from fireswarm.mind.tools import described, reading_tools
 from fireswarm.ports import ChatModel
 from fireswarm.redaction import Redactor
@@ -96,14 +97,18 @@ async def run_agent(
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
         assignment = _assignment(given, mind, log, root, watching)
-        return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+        try:
+            return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+        finally:
+            if model is None:
+                await close_model(mind)
     finally:
         log.close()
 
 
 def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching) -> Assignment:
     cwd = Path.cwd()
-    skills = SkillRunner(given, log, cwd, mind.settings.runtime.timeout_seconds, mind.redact)
+    skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
     return Assignment(
         task=given.task,
         system=agent_system(root, cwd),
@@ -120,18 +125,50 @@ def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching:
 
 @dataclass(slots=True)
 class SkillRunner:
-    """Runs skills that have code; what one leaves is given to the next."""
+    """Runs skills that have code; what one leaves is given to the next.
+
+    Work that a skill hands out is done here, one part after another, where a swarm would share it.
+    """
 
     given: AgentTask
     log: RunLog
     cwd: Path
+    catalog: Catalog
     timeout_seconds: float
     redact: Redactor
     made: list[Artifact] = field(default_factory=list)
 
     async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
         """Run *skill* on *given*; without a ``path`` it works on the current folder."""
-        workdir = self.log.folder / "artifacts" / skill.name
+        result = await self._once(skill, skill.name, given)
+        if result.state is SkillState.DELEGATING:
+            parts = [await self._part(skill, part) for part in result.tasks]
+            result = await self._once(skill, skill.name, given, tuple(parts))
+        self.made += result.artifacts
+        return result
+
+    async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
+        """One part of a skill's own work, as the board would return it."""
+        if part.skill is None:
+            raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
+        done = await self._once(self.catalog.get(part.skill), f"{skill.name}/{part.key}", part.context)
+        return ChildResult(
+            task_id=f"{self.log.run_id}/{part.key}",
+            key=part.key,
+            assigned_to=part.assigned_to,
+            objective=part.objective,
+            status="done" if done.state is SkillState.COMPLETED else "blocked",
+            summary=done.summary,
+            artifacts=done.artifacts,
+            signals=done.signals,
+            insights=done.insights,
+            confidence=done.confidence,
+        )
+
+    async def _once(
+        self, skill: Skill, folder: str, given: Mapping[str, Any], children: tuple[ChildResult, ...] = ()
+    ) -> SkillResult:
+        workdir = self.log.folder / "artifacts" / folder
         workdir.mkdir(parents=True, exist_ok=True)
         request = SkillRequest(
             task_id=self.log.run_id,
@@ -140,6 +177,8 @@ class SkillRunner:
             role="agent",
             context={"path": str(self.cwd), **self.given.context, **given},
             artifacts=tuple(self.made),
+            children=children,
+            roles=("agent",),
             workdir=workdir.resolve(),
             now=ServerClock().now(),
         )
@@ -149,9 +188,7 @@ class SkillRunner:
         except TimeoutError as error:
             raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
         await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
-        result = result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
-        self.made += result.artifacts
-        return result
+        return result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
 
 
 def _placed(artifact: Artifact, workdir: Path) -> Artifact:
@@ -225,6 +262,7 @@ class _Stop:
 
     def leave(self) -> None:
         """There is no time left: end what was started, say how the run ended, and go."""
+        kill_running()
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 child.kill()

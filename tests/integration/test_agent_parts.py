@@ -1,0 +1,44 @@
+"""The stand-alone agent does by itself what a skill would share out among a swarm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fireswarm.app import packaged
+from fireswarm.app.agent import AgentTask, run_agent
+from fireswarm.llm.scripted import Answer, ScriptedModel
+from fireswarm.mind import Ending
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.catalog import load_catalog
+
+pytestmark = pytest.mark.anyio
+
+
+def decision(kind: str, **params: str) -> Answer:
+    action = {"type": kind, "params": params, "expected_output": ""}
+    return {"selected_skill": "", "reasoning_summary": "as told", "planned_actions": [action]}
+
+
+async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(12):
+        (notes / f"note-{number}.md").write_text(f"# Note {number}\n")
+    monkeypatch.chdir(tmp_path)
+    answers = [
+        decision("call_skill", skill="workspace-inventory", input=json.dumps({"shard_files": 4})),
+        decision("call_skill", skill="markdown-report-drafter", input="{}"),
+        decision("finish", answer="reported"),
+    ]
+    catalog = load_catalog([packaged("skills")])
+    task = AgentTask("inventory this folder and draft a report", context={"path": str(notes)})
+    conclusion, log = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(answers))
+    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "reported")
+    inventory, report = conclusion.outputs
+    assert "12 files" in inventory.summary
+    assert len(list((log.folder / "artifacts" / "workspace-inventory").glob("shard-*"))) == 3
+    written = {artifact.type: artifact.uri for artifact in report.artifacts}
+    assert Path(str(written["report"]).removeprefix("file://")).read_text().startswith("#")
