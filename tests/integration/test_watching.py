@@ -17,7 +17,7 @@ from rich.console import Console
 from fireswarm.app.minds import make_mind
 from fireswarm.board.lease import HeldLease
 from fireswarm.cli import explain, progress, spending
-from fireswarm.cli.telling import Follower, Reader
+from fireswarm.cli.telling import Follower, Reader, tail
 from fireswarm.contracts.documents import run_path
 from fireswarm.contracts.llm import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.task import Task, TaskStatus
@@ -217,6 +217,23 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
     assert [f"`echo did {turn}`: ok (0) did {turn}" in line for turn, line in enumerate(lines)] == [True] * TURNS
     assert task.task_id[:8] in lines[0]
     assert shown.count("run_finished") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("plain words", "plain words"),
+        ('{"selected_skill": "", "reasoning_summary": "I look at', "I look at"),
+        (
+            '{"reasoning_summary": "so", "planned_actions": [{"type": "finish", "params": {"answer": "A \\"b\\"\\nc',
+            'A "b" c',
+        ),
+        ('ing", "planned_actions": [', 'ing", "planned_actions": ['),
+        ("x" * 500, "…" + "x" * 160),
+    ],
+)
+async def test_of_an_unfinished_decision_the_sentence_is_shown(words: str, shown: str) -> None:
+    assert tail(words) == shown
 
 
 async def test_show_tells_the_last_events_of_a_long_run(

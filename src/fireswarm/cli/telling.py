@@ -6,6 +6,7 @@ known by how many of its events were told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,9 @@ OURS = frozenset(kind.value for kind in EventType)
 FAILED = frozenset({"turn_failed", "step_failed", *(kind.value for kind in FAULTS)})
 QUIET = frozenset({"step_started", "step_finished", "step_replayed"})
 """Bookkeeping of the journal: shown at level debug only, unless it is the end of a whole skill."""
+
+_SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_ESCAPED = re.compile(r"\\(.)")
 
 Event = Mapping[str, Any]
 
@@ -219,6 +223,8 @@ def _grows(run: Snapshot) -> bool:
 
 
 def tail(words: str) -> str:
-    """The end of what a model said, on one line."""
-    line = " ".join(words.split())
+    """The end of what a model said, on one line: of an unfinished decision, the sentence it is writing."""
+    sentences = _SAID.findall(words)
+    said = _ESCAPED.sub(lambda found: " " if found[1] in "nrt" else found[1], sentences[-1]) if sentences else words
+    line = " ".join(said.split())
     return line if len(line) <= LIVE_CHARS else "…" + line[-LIVE_CHARS:]
