@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import anyio
+
 from fireswarm.app.data import packaged
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.client import ModelClient
@@ -138,6 +140,14 @@ def _client(
         ledger,
         settings.logging.debug_llm_bodies,
     )
+
+
+async def close_model(mind: Mind) -> None:
+    """Close the connections of the model that ``make_mind`` made."""
+    close = getattr(mind.client.model, "aclose", None) if mind.client is not None else None
+    if close is not None:
+        with anyio.CancelScope(shield=True):
+            await close()
 
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:

@@ -95,6 +95,7 @@ class Shell:
             return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started in {cwd}: {why}")
         out, err = _Kept(self.max_output_bytes), _Kept(self.max_output_bytes)
         timed_out = False
+        _running.add(own)
         try:
             with anyio.move_on_after(timeout_seconds) as scope:
                 async with anyio.create_task_group() as tasks:
@@ -108,6 +109,7 @@ class Shell:
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process, own)
+            _running.discard(own)
         code = TIMED_OUT if timed_out else (process.returncode or 0)
         return Ran(code, out.text(), err.text(), timed_out)
 
@@ -144,6 +146,16 @@ class _Own:
             return process if process.environ().get(MARK) == self.mark else None
         except (psutil.Error, OSError):
             return None
+
+
+_running: set[_Own] = set()
+"""Commands under way in this process, for whoever has to leave at once."""
+
+
+def kill_running() -> None:
+    """Kill every command under way with all that it started; for a process that does not end in order."""
+    for own in tuple(_running):
+        own.kill_all()
 
 
 async def _end(process: anyio.abc.Process, own: _Own) -> None:

@@ -1,0 +1,249 @@
+"""The agent command as a person uses it: runs, replays, prompts, chats and configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.event import EventRecord
+from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, lay_out, script, serving
+from tests.support.minds import KEY, PROVIDERS, ask, call, command, decided
+from tests.support.providers import Reply
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return lay_out(tmp_path)
+
+
+# ── run and replay ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_dry_run_needs_no_key_and_calls_nothing(root: Path) -> None:
+    done = agent(root, "run", "list the Markdown files here and draft a report", "--dry-run", "true")
+    assert done.code == 0, done.stderr
+    assert events(root)[-1].payload["mode"] == "dry_run"
+    assert "llm_request_sent" not in done.stderr
+
+
+def test_a_run_of_several_turns_with_a_script_is_shown_live_and_again_by_replay(root: Path) -> None:
+    (root / "agent.yaml").write_text("logging:\n  level: debug\n")
+    done = agent(root, "run", TASK, *script(root, *TURNS))
+    assert done.code == 0, done.stderr
+    assert "Hello, Ada." in done.stdout
+    steps = [event.payload for event in events(root) if event.event_type == "skill_step_executed"]
+    assert [(step["stdout_summary"], step["status"]) for step in steps] == [
+        ("Hello, Ada.\n", "ok"),
+        ("greeter\n", "ok"),
+    ]
+    live = done.stderr.splitlines()
+    assert len(live) == len(events(root))
+    replayed = agent(root, "replay", "latest", "--event-stream")
+    assert replayed.stdout.splitlines()[: len(live)] == live
+    assert replayed.stdout.rstrip().endswith("Hello, Ada.")
+    as_json = agent(root, "replay", "latest", "--json").json
+    assert [EventRecord.model_validate(event) for event in as_json] == events(root)
+
+
+def test_a_packaged_skill_with_code_works_on_the_folder(root: Path) -> None:
+    (root / "notes.md").write_text("# Notes\n")
+    plan = decided(call("workspace-inventory"), skill="workspace-inventory")
+    done = agent(root, "run", "list the files here", *script(root, plan, GOOD), "--json")
+    assert done.code == 0, done.stderr
+    [step] = [event.payload for event in events(root) if event.event_type == "skill_step_executed"]
+    assert step["status"] == "ok"
+    assert "notes.md" in step["stdout_summary"] or done.json["artifacts"]
+
+
+def test_a_log_that_a_crash_cut_is_replayed(root: Path) -> None:
+    agent(root, "run", TASK, *script(root, GOOD))
+    [path] = (root / "runs").glob("*/events.jsonl")
+    path.write_bytes(path.read_bytes()[:-40])
+    replayed = agent(root, "replay", path.parent.name, "--event-stream")
+    assert replayed.code == 0
+    assert "run_started" in replayed.stdout
+    assert "run_finished" not in replayed.stdout
+    assert agent(root, "replay", "nonsense").code == 1
+
+
+def test_the_conclusion_as_json_comes_alone(root: Path) -> None:
+    done = agent(root, "run", TASK, *script(root, *TURNS), "--json")
+    assert done.stderr == ""
+    told = done.json
+    assert (told["ending"], told["answer"], told["skill"], told["turns"]) == ("finished", "Hello, Ada.", "greeter", 3)
+    assert (root / "runs" / told["run_id"]).is_dir()
+    assert told["calls"] == 3
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "told"),
+    [
+        ((GOOD,), 0, "Hello, Ada."),
+        ((decided(ask("Who is it?")),), 3, "needs name: Who is it?"),
+        ((decided(command("exit 1"), skill="greeter"),), 1, "error (step_failed)"),
+        (({"error": 401},), 1, "error (model_rejected)"),
+        (({"text": "?"}, {"text": "?"}), 1, "error (decision_invalid)"),
+    ],
+)
+def test_the_exit_code_tells_how_a_run_ended(answers: tuple[Any, ...], code: int, told: str, root: Path) -> None:
+    done = agent(root, "run", TASK, *script(root, *answers), "--skill", "greeter")
+    assert done.code == code
+    assert told in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_missing_key_is_told_before_any_call(provider: str, root: Path) -> None:
+    with serving((Reply(GOOD),)) as served:
+        at(served, root)
+        done = agent(root, "run", TASK, "--provider", provider)
+        assert not served.received
+    assert done.code == 1
+    assert "error (missing_provider_api_key)" in done.stderr
+    assert f"{provider.upper()}_API_KEY is not set" in done.stderr
+    assert events(root)[-1].payload["reason"] == "missing_provider_api_key"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_run_with_a_provider_goes_through_its_own_sdk(provider: str, root: Path) -> None:
+    with serving([Reply(answer) for answer in TURNS]) as served:
+        done = agent(root, "run", TASK, "--provider", provider, **at(served, root))
+        assert len(served.calls) == 3
+        assert {call.provider for call in served.calls} == {provider}
+    assert done.code == 0, done.stderr
+    assert KEY not in done.stderr
+
+
+# ── the prompt ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("mode", ["native_with_json_fallback", "json_only"])
+def test_the_prompt_that_is_shown_is_the_one_that_is_sent(provider: str, mode: str, root: Path) -> None:
+    options = ("--provider", provider, "--context", "who=Ada", "--context", "n=5")
+    with serving((Reply(GOOD),)) as served:
+        keys = at(served, root, structured_output_mode=mode)
+        shown = agent(root, "run", TASK, *options, "--show-prompt")
+        assert shown.code == 0, shown.stderr
+        assert not served.received  # and no key was needed
+        assert not (root / "runs").exists()
+        assert agent(root, "run", TASK, *options, **keys).code == 0
+        [sent] = served.calls
+    body = {key: value for key, value in sent.body.items() if key != "stream"}
+    assert shown.json == {"model": sent.model, **body}
+
+
+def test_a_prompt_without_a_candidate_says_so(root: Path) -> None:
+    (root / "agent.yaml").write_text(
+        "skills:\n  prefilter_zero_candidate_strategy: fail_fast\n  prefilter_min_score: 100\n"
+    )
+    done = agent(root, "run", "xyzzy plugh", "--show-prompt")
+    assert (done.code, "no skill fits the task" in done.stderr) == (1, True)
+
+
+# ── chat ────────────────────────────────────────────────────────────────────────────────────────────────
+
+REMEMBERING = """
+import json
+
+def answer(request):
+    first = request.messages[0].text
+    told = first.partition("# Earlier in this conversation")[2].partition("# Skills")[0]
+    text = f"I remember {told.count('input')} before: {'Ada' in told}"
+    plan = [{"type": "finish", "params": {"answer": text + ', input'}, "expected_output": ""}]
+    return {"selected_skill": "greeter", "reasoning_summary": "", "required_disclosure_paths": [],
+    "planned_actions": plan}
+"""
+
+
+def test_a_chat_remembers_across_tasks_and_across_starts(root: Path) -> None:
+    (root / "model.py").write_text(REMEMBERING)
+    first = agent(root, "chat", "--script", "model.py:answer", typed="greet Ada\ngreet her again\n\n")
+    assert first.code == 0, first.stderr
+    assert "I remember 0 before: False" in first.stdout
+    assert "I remember 1 before: True" in first.stdout
+    with (root / "runs" / "chats" / "default.jsonl").open("ab") as file:
+        file.write('{"task": "cut by a crash \N{GRINNING FACE}'.encode()[:-1])
+    second = agent(root, "chat", "--script", "model.py:answer", typed="and once more")
+    assert "2 earlier tasks remembered" in second.stdout
+    assert "I remember 2 before: True" in second.stdout
+    assert "3 earlier tasks" in agent(root, "chat", "--script", "model.py:answer").stdout
+    other = agent(root, "chat", "--session", "other", "--script", "model.py:answer", typed="greet me\n")
+    assert "I remember 0 before" in other.stdout
+    assert agent(root, "chat", "--session", "../x").code == 1
+
+
+def test_a_chat_remembers_the_newest_also_when_it_is_long(root: Path) -> None:
+    (root / "model.py").write_text(REMEMBERING)
+    done = agent(root, "chat", "--script", "model.py:answer", typed=f"greet Ada {'x' * 20_000}\nagain\n")
+    assert "before: True" in done.stdout
+
+
+# ── configuration ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_configuration_is_valid_and_not_replaced(root: Path) -> None:
+    assert agent(root, "config", "init").code == 0
+    done = agent(root, "config", "validate")
+    assert done.stdout == f"{root / 'agent.yaml'}: valid (anthropic, claude-sonnet-5-5)\n"
+    again = agent(root, "config", "init")
+    assert (again.code, "--force to replace it" in again.stderr) == (1, True)
+    assert agent(root, "config", "init", "--force").code == 0
+    assert agent(root, "config", "init", "--file", "deep/er/x.yaml").code == 0
+    assert agent(root, "config", "validate", "--file", "deep/er/x.yaml").code == 0
+
+
+def test_the_configuration_is_found_in_the_documented_order(root: Path) -> None:
+    def turns(*arguments: str) -> int:
+        return agent(root, "config", "validate", "--json", *arguments).json["runtime"]["max_turns"]
+
+    assert turns() == 8
+    home = root / "home" / ".config" / "agent"
+    home.mkdir(parents=True)
+    (home / "agent.yaml").write_text("runtime: {max_turns: 2}")
+    assert turns() == 2
+    (root / "agent.yaml").write_text("runtime: {max_turns: 3}")
+    assert turns() == 3
+    (root / "x.yaml").write_text("runtime: {max_turns: 1}")
+    assert turns("--file", "x.yaml") == 1
+    looping = script(root, *[decided(command(f"echo {number}")) for number in range(9)])
+    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--json")
+    assert (done.json["reason"], done.json["turns"]) == ("max_turns_exceeded", 1)
+    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--max-turns", "4", "--json")
+    assert done.json["turns"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("runtime:\n  max_turn: 5\n", "agent.yaml:2: runtime.max_turn: there is no such key; did you mean max_turns?"),
+        ("model:\n  provider: gpt\n", "agent.yaml:2: model.provider: Input should be"),
+        ("model: [", "agent.yaml:1 is not YAML"),
+    ],
+)
+def test_a_fault_of_the_configuration_stops_every_command_with_its_place(text: str, told: str, root: Path) -> None:
+    (root / "agent.yaml").write_text(text)
+    for arguments in (("run", TASK), ("chat",), ("replay", "latest"), ("config", "validate")):
+        done = agent(root, *arguments)
+        assert done.code == 1
+        assert "error (config_error)" in done.stderr
+        assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--dry-run", "maybe"), "Got unexpected extra argument"),
+        (("--profile", "wild"), "runtime.profile"),
+        (("--provider", "gpt"), "model.provider"),
+        (("--script", "none.json"), "none.json does not exist"),
+        (("--config", "none.yaml"), "none.yaml does not exist"),
+        (("--max-turns", "0"), "--max-turns"),
+        (("--context", "novalue"), "is not key=value"),
+    ],
+)
+def test_a_wrong_option_is_told(arguments: tuple[str, ...], told: str, root: Path) -> None:
+    done = agent(root, "run", TASK, *arguments)
+    assert done.code != 0
+    assert told in done.stderr

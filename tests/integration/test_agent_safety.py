@@ -1,0 +1,142 @@
+"""What the agent command leaks (nothing), and what it leaves behind when it is stopped (nothing)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, lay_out, script, serving
+from tests.support.minds import KEY, PROVIDERS, call, command, decided, finish
+from tests.support.providers import Reply, in_order
+
+SECRET = "hunter2-and-a-half"
+SPACED = "open sesame 4711 please"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return lay_out(tmp_path)
+
+
+# ── secrets ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def leaks(root: Path, done: Done) -> list[str]:
+    """Where a planted secret can be seen."""
+    texts = {"stdout": done.stdout, "stderr": done.stderr}
+    texts |= {str(path): path.read_text("utf-8", "replace") for path in (root / "runs").rglob("*") if path.is_file()}
+    return [where for where, text in texts.items() for secret in (SECRET, SPACED, KEY) if secret in text]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_planted_secrets_are_in_no_file_and_on_no_line(provider: str, as_json: bool, root: Path) -> None:
+    (root / "secret.txt").write_text(f"{SECRET}\n{SPACED}\n{KEY}\n")
+    spelled = "".join(f"\\u{ord(char):04x}" for char in SECRET)
+    answers = [
+        Reply(status=500, message=f"failed for {KEY} and {SECRET}"),
+        Reply(f"no JSON, but {SECRET} and {SPACED}"),
+        Reply(decided(command("cat secret.txt; cat secret.txt >&2; env"), skill="greeter", why=f"to see {SECRET}")),
+        Reply(decided(finish(f"It is {SPACED}, {KEY} and SPELLED"), skill="greeter").replace("SPELLED", spelled)),
+    ]
+    with serving(in_order(*answers)) as served:
+        keys = at(served, root, stream=True)
+        shown = ["--json"] if as_json else []
+        arguments = ("run", f"{TASK}, whose word is {SECRET} or {SPACED}", "--provider", provider, "--debug-llm")
+        done = agent(root, *arguments, *shown, FORCE_COLOR="1", MY_PASSWORD=SECRET, PHRASE_TOKEN=SPACED, **keys)
+        assert len(served.calls) == 4
+    assert done.code == 0, done.stderr
+    assert "[redacted]" in done.stdout
+    assert leaks(root, done) == []
+    bodies = {path.name for path in (root / "runs").glob("*/bodies/*")}
+    assert {"llm_1.0.1.request.json", "llm_1.0.2.response.json"} <= bodies
+    replayed = agent(root, "replay", "latest", "--event-stream")
+    assert leaks(root, replayed) == []
+
+
+def test_a_chat_and_a_skills_files_hold_no_secret(root: Path) -> None:
+    (root / "notes.md").write_text(f"# Notes\n\nThe password is {SECRET}, and nobody may know it. It is important.\n")
+    plan = decided(call("content-summarizer", path=str(root)), skill="content-summarizer")
+    typed = f"summarize the notes, {SECRET} included\n\n"
+    done = agent(root, "chat", *script(root, plan, GOOD), typed=typed, MY_PASSWORD=SECRET)
+    assert done.code == 0, done.stderr
+    assert any((root / "runs").glob("*/artifacts/*/*"))
+    assert leaks(root, done) == []
+
+
+def test_bodies_are_kept_only_when_asked_for(root: Path) -> None:
+    (root / "agent.yaml").write_text("logging:\n  debug_llm_bodies: true\n")
+    agent(root, "run", TASK, *script(root, GOOD), "--debug-llm", "false")
+    assert not list((root / "runs").rglob("bodies"))
+    agent(root, "run", TASK, *script(root, GOOD))
+    assert len(list((root / "runs").rglob("bodies/*"))) == 2
+
+
+# ── signals ─────────────────────────────────────────────────────────────────────────────────────────────
+
+STUBBORN = "trap '' TERM; "
+LONG = "(sleep 60 & echo $! > child; setsid sleep 60 & echo $! > own); echo $$ > ready; sleep 60; sleep 60"
+
+
+@contextlib.contextmanager
+def running(root: Path, line: str) -> Generator[subprocess.Popen[str]]:
+    """The command as a process, at work on *line*; the FIFO ``ready`` tells when."""
+    os.mkfifo(root / "ready")
+    code = "from fireswarm.cli import agent_command; agent_command()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "run", TASK, *script(root, decided(command(line)), GOOD)],
+        cwd=root, env=environment(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        (root / "ready").read_text()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def gone(path: Path) -> bool:
+    try:
+        return psutil.Process(int(path.read_text())).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_in_order(number: signal.Signals, root: Path) -> None:
+    with running(root, LONG) as process:
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    last = events(root)[-3:]
+    assert [event.event_type.value for event in last] == ["signal_received", "graceful_shutdown_started", "run_failed"]
+    assert last[0].payload["signal"] == number.name
+    assert last[2].payload["reason"] == "interrupted"
+    assert f"error (interrupted): stopped by {number.name}" in stderr
+    assert "Traceback" not in stderr
+    assert gone(root / "child")
+    assert gone(root / "own")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_second_signal_ends_a_run_that_does_not_stop_and_leaves_no_child(root: Path) -> None:
+    with running(root, STUBBORN + LONG) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        while "graceful_shutdown_started" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert gone(root / "child")
+    assert gone(root / "own")
+    assert events(root)[-1].payload["reason"] == "interrupted"
