@@ -41,4 +41,4 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
     assert "12 files" in inventory.summary
     assert len(list((log.folder / "artifacts" / "workspace-inventory").glob("shard-*"))) == 3
     written = {artifact.type: artifact.uri for artifact in report.artifacts}
-    assert Path(str(written["report"]).removeprefix("file://")).read_text().startswith("#")
+    assert str(written["report"]).endswith("/artifacts/markdown-report-drafter/report.md")

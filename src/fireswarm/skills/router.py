@@ -13,6 +13,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from rapidfuzz import fuzz, process, utils
+
 from fireswarm.contracts.catalog import SkillCandidate
 from fireswarm.skills.catalog import Catalog, Skill
 from fireswarm.skills.index import SATURATION, Index, build, fields_of
@@ -40,6 +42,9 @@ NEGATIVE_SHARE = 0.8
 MAX_POSTINGS = 60_000
 """Postings added up before the commonest words only judge between the best skills so far: the bound on a request's time
 at 20,000 skills."""
+
+SPELLED_AMONG = 2_000
+"""Skills among which spelling alone is compared: it looks at every one of them."""
 
 STILL_JUDGED = 400
 """Skills that remain in the running then."""
@@ -87,7 +92,28 @@ class Router:
             skill = self.skills[-place]
             reason = explain(self._words_of(-place), -place, asked, self.index, named=-place in named)
             found.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
+        if len(found) < top_k and min_score <= 0 and self.index.count <= SPELLED_AMONG:
+            found += self._spelled_like(
+                query, top_k - len(found), {self._numbers[c.skill_name] for c in found}, allowed
+            )
         return found
+
+    def _spelled_like(
+        self, query: str, wanted: int, taken: Collection[int], allowed: Collection[int] | None
+    ) -> list[SkillCandidate]:
+        """For whoever asks for the best whatever their score: skills that no word speaks for, by their spelling."""
+        left = {
+            number: f"{skill.name} {skill.description}"
+            for number, skill in enumerate(self.skills)
+            if number not in taken and (allowed is None or number in allowed)
+        }
+        nearest = process.extract(
+            query, left, scorer=fuzz.token_sort_ratio, processor=utils.default_process, limit=wanted
+        )
+        reason = "no word speaks for it; nearest in spelling"
+        return [
+            SkillCandidate(skill_name=self.skills[number].name, score=0.0, reason=reason) for _, _, number in nearest
+        ]
 
     def _evidence(self, asked: Sequence[Concept], named: Iterable[int]) -> dict[int, float]:
         """Evidence by number of the skill; a skill that no word speaks for is missing."""

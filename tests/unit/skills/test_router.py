@@ -211,3 +211,12 @@ async def test_a_reranker_judges_a_wider_pool_and_its_failure_is_said() -> None:
     assert [c.skill_name for c in kept] == [c.skill_name for c in router.route(query)]
     assert "not reranked: no network" in kept[0].reason
     assert all(c.score >= MIN_SCORE for c in kept)
+
+
+def test_whoever_asks_for_all_gets_the_nearest_in_spelling_where_no_word_speaks() -> None:
+    skills = [skill(name, f"Does {name} work.") for name in ("gardening", "plumbing", "painting")]
+    found = Router(skills).route("something about gardens", min_score=0)
+    assert found[0].skill_name == "gardening"
+    assert len(found) == 3
+    assert {candidate.score for candidate in found[1:]} == {0.0}
+    assert Router(skills).route("zzz", min_score=55) == []
