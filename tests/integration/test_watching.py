@@ -17,9 +17,11 @@ from rich.console import Console
 from fireswarm.app.minds import make_mind
 from fireswarm.board.lease import HeldLease
 from fireswarm.cli import explain, progress, spending
-from fireswarm.cli.telling import Follower, Reader, tail
+from fireswarm.cli.telling import EARLIER_RUNS, Follower, Reader, tail
 from fireswarm.contracts.documents import run_path
 from fireswarm.contracts.llm import ChatRequest, ChatResponse, TokenUsage
+from fireswarm.contracts.outcome import Retry
+from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import Task, TaskStatus
 from fireswarm.journal import read_events
 from fireswarm.kit import Kit
@@ -217,6 +219,24 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
     assert [f"`echo did {turn}`: ok (0) did {turn}" in line for turn, line in enumerate(lines)] == [True] * TURNS
     assert task.task_id[:8] in lines[0]
     assert shown.count("run_finished") == 1
+
+
+async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swarm) -> None:
+    screen = Console(width=200, record=True, file=io.StringIO())
+    task = await swarm.submit("x", skill="noop", max_attempts=20)
+    for number in range(EARLIER_RUNS + 3):
+        held = await swarm.claim_one()
+        journal = await swarm.journal(held)
+        journal.note("turn_failed", error=f"failure {number}")
+        also = journal.closing(RunStatus.ERROR, "no", None, "no")
+        await swarm.board.settle(held, Retry("no"), also)
+        await swarm.clock.advance(400)
+        await swarm.board.sweep("scout")
+    follower = Follower(swarm.kit, task.task_id, screen)
+    for _ in range(2):
+        await follower.finish()
+    told = [line.rpartition(" ")[2] for line in screen.export_text().splitlines()]
+    assert told == [str(number) for number in range(3, EARLIER_RUNS + 3)]
 
 
 @pytest.mark.parametrize(

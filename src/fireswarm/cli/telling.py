@@ -27,7 +27,8 @@ TICK_SECONDS = 2.0
 """How often the pages of a working run are looked at: a page grows without a word from the run's document."""
 
 EARLIER_SHOWN = 10
-"""Of what happened before somebody watched, each run's last events."""
+EARLIER_RUNS = 5
+"""What is told of the time before somebody watched: so many last events of each open run and of these ended last."""
 
 LIVE_CHARS = 160
 OURS = frozenset(kind.value for kind in EventType)
@@ -129,7 +130,10 @@ class Teller:
         line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
         line.append(f"{kind:<27} ", style or "bold")
         line.append(f"{told}{': ' if told and said else ''}{clip(str(said), 160)}", style)
-        self._console.print(line, soft_wrap=True)
+        if self._console.is_terminal:  # one line an event, as those of the table
+            self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        else:
+            self._console.print(line, soft_wrap=True)
 
 
 class Follower:
@@ -150,6 +154,7 @@ class Follower:
         self.on_change = on_change
         self._runs: dict[str, tuple[Reader, Teller]] = {}
         self._known: dict[str, Snapshot] = {}
+        self._over: set[str] = set()
         self._begun = False
         self._busy = anyio.Lock()
 
@@ -190,12 +195,19 @@ class Follower:
     async def _tell(self, runs: Sequence[Snapshot]) -> None:
         async with self._busy:  # the tick and the listener must not tell one event twice
             last = None if self._begun else EARLIER_SHOWN
+            in_order = sorted(runs, key=lambda item: str((item.data or {}).get("started_at")))
+            if not self._begun:
+                self._over = {run.path for run in [run for run in in_order if _ended(run)][:-EARLIER_RUNS]}
             self._begun = True
-            for run in sorted(runs, key=lambda item: str((item.data or {}).get("started_at"))):
+            for run in in_order:
+                if run.path in self._over:
+                    continue
                 if run.path not in self._runs:
                     self._runs[run.path] = (Reader(self._kit), Teller(self._console, self._level))
                 reader, teller = self._runs[run.path]
                 teller.tell(run.data or {}, await reader.news(run), last=last)
+                if _ended(run):
+                    self._over.add(run.path)
         if self.on_change is not None:
             self.on_change()
 
@@ -215,6 +227,10 @@ def severity(event: Event) -> int:
 def _step_of(payload: Mapping[str, Any]) -> str:
     """The name of a step without the hash of its input."""
     return str(payload.get("step", "")).rpartition(":")[0]
+
+
+def _ended(run: Snapshot) -> bool:
+    return (run.data or {}).get("ended_at") is not None
 
 
 def _grows(run: Snapshot) -> bool:
