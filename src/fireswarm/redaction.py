@@ -40,6 +40,7 @@ _SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
+_KEY_END = re.compile(r"-----END[^-\n]*-----")
 _HINTS = (
     "sk-", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA",
     "eyJ", "PRIVATE KEY",
@@ -186,13 +187,14 @@ class StreamRedactor:
     def feed(self, piece: str) -> str:
         """Return what can be shown by now."""
         self._held += piece
-        if "-----BEGIN" in self._held and "-----END" not in self._held and len(self._held) < self.LONGEST_KEY:
-            return ""
-        end = self._redactor.safe_end(self._held, max(self._held.rfind(" "), self._held.rfind("\n")) + 1)
+        end = max(self._held.rfind(" "), self._held.rfind("\n")) + 1
+        key = self._held.rfind("-----BEGIN")
+        open_key = 0 <= key > len(self._held) - self.LONGEST_KEY and not _KEY_END.search(self._held, key)
+        end = self._redactor.safe_end(self._held, min(end, key) if open_key else end)
         if end:
             ready, self._held = self._held[:end], self._held[end:]
             return self._redactor.clean(ready)
-        if len(self._held) < self.LONGEST_HELD:
+        if open_key or len(self._held) < self.LONGEST_HELD:
             return ""
         # No place to cut: what is complete is removed, and as much is held as may be the beginning of a secret.
         cleaned = self._redactor.clean(self._held)

@@ -1,0 +1,92 @@
+"""Golden event logs of known scenarios, whole: every event with its payload; only what differs by nature is blanked.
+
+After a wanted change: ``pytest tests/integration/test_event_snapshots.py --snapshot-update``, and read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.support.minds import Bench, Heard, Ran, call, command, decided, finish
+
+pytestmark = pytest.mark.anyio
+
+VOLATILE = frozenset(
+    ("latency_ms", "pause_seconds", "bytes", "tokens", "input_tokens")
+    + ("allocated_prompt_tokens", "allocated_disclosure_tokens")
+)
+"""Times, and sizes: the folder of a test, which may be long or short, is part of what a skill discloses."""
+GOOD = decided(finish("Hello, Ada."), skill="greeter", why="a greeting is asked for")
+
+
+def golden(ran: Ran, root: Path) -> list[str]:
+    """A line an event, without what differs from run to run."""
+
+    def blank(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: "*" if name in VOLATILE else blank(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [blank(item) for item in value]
+        return value.replace(str(root), "ROOT") if isinstance(value, str) else value
+
+    found: list[str] = []
+    for event in ran.events:
+        payload = blank(event.payload)
+        if event.event_type == "skill_prefilter_completed":
+            payload["candidates"] = [found["skill_name"] for found in payload["candidates"]]
+        if "components" in payload:
+            payload["components"] = list(payload["components"])
+        found.append(f"{event.span_id} {event.event_type.value} {json.dumps(payload, ensure_ascii=False)}")
+    return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path).set(skills__prefilter_min_score=1)
+    made.skill(
+        "greeter", (made.skills / "greeter" / "SKILL.md").read_text(), {"scripts/greet.sh": 'echo "Hello, $1."\n'}
+    )
+    return made
+
+
+async def test_one_turn(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    assert golden(await bench.run([GOOD]), bench.root) == snapshot
+
+
+async def test_several_turns_with_a_script(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    script = Heard(
+        decided(skill="greeter", why="its manners first", paths=["references/manners.md"]),
+        decided(command("bash ../skills/greeter/scripts/greet.sh Ada"), skill="greeter"),
+        GOOD,
+    )
+    assert golden(await bench.run(script), bench.root) == snapshot
+
+
+async def test_a_handoff(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    script = Heard(
+        decided(command("echo hello"), skill="greeter", why="greet first"),
+        decided(call("farewell"), skill="greeter", why="greeted, and now part"),
+        decided(finish("Goodbye."), skill="farewell"),
+    )
+    assert golden(await bench.run(script), bench.root) == snapshot
+
+
+async def test_a_dry_run(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    assert golden(await bench.run([GOOD], dry_run=True), bench.root) == snapshot
+
+
+async def test_a_retry_and_then_success(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    script = Heard({"error": 529, "message": "overloaded"}, {"error": 429, "retry_after": 2}, GOOD)
+    assert golden(await bench.run(script), bench.root) == snapshot
+
+
+async def test_a_step_that_fails_and_the_fallback(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    script = Heard(
+        decided(command("echo no >&2; exit 3"), skill="greeter"), decided(finish("Goodbye."), skill="farewell")
+    )
+    assert golden(await bench.run(script), bench.root) == snapshot
