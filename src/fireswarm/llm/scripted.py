@@ -81,7 +81,10 @@ def _function(path: Path, name: str) -> Script:
     spec = importlib.util.spec_from_file_location(f"fireswarm_script_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # the boundary of foreign code
+        raise ConfigError(f"model.script: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise ConfigError(f"model.script: {path} has no function {name!r}")

@@ -104,10 +104,23 @@ def _read(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     count = min(MAX_LINES, max(1, int(given.get("lines") or MAX_LINES)))
     with path.open("rb") as file:
         content = file.read(MAX_SEARCHED_BYTES)
+        whole = not file.read(1)
     if b"\0" in content[:8_192]:
         raise InvalidInput(f"{given.get('path')} is not text")
     lines = content.decode("utf-8", "replace").splitlines()
-    return {"lines": lines[start - 1 : start - 1 + count], "from": start, "total_lines": len(lines)}
+    found = {"lines": lines[start - 1 : start - 1 + count], "from": start, "total_lines": len(lines)}
+    return found if whole else found | {"cut": f"only the first {MAX_SEARCHED_BYTES:,} bytes were read"}
+
+
+def _text_in(path: Path) -> bytes:
+    """What a file holds; nothing where it is no text, too large, a pipe, or cannot be read."""
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_SEARCHED_BYTES:
+            return b""
+        content = path.read_bytes()
+    except OSError:
+        return b""
+    return b"" if b"\0" in content[:8_192] else content
 
 
 def _search(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,11 +131,7 @@ def _search(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     matches: list[dict[str, Any]] = []
     total = 0
     for path in _files(folder) if folder.is_dir() else iter((folder,)):
-        if path.is_symlink() or not fnmatch.fnmatch(path.name, pattern) or path.stat().st_size > MAX_SEARCHED_BYTES:
-            continue
-        content = path.read_bytes()
-        if b"\0" in content[:8_192]:
-            continue
+        content = _text_in(path) if fnmatch.fnmatch(path.name, pattern) else b""
         for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
             if wanted in line.lower():
                 total += 1
