@@ -247,3 +247,18 @@ def test_a_wrong_option_is_told(arguments: tuple[str, ...], told: str, root: Pat
     done = agent(root, "run", TASK, *arguments)
     assert done.code != 0
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_task_with_broken_bytes_and_escapes_in_it_is_cleaned(provider: str, root: Path) -> None:
+    with serving((Reply(GOOD),)) as served:
+        done = agent(root, "run", "caf\udce9 \x1b[31mgreet Ada\x07", "--provider", provider, **at(served, root))
+        assert b"caf greet Ada" in served.calls[0].raw
+    assert done.code == 0, done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_an_empty_task_is_told(root: Path) -> None:
+    done = agent(root, "run", " \n", *script(root, GOOD))
+    assert (done.code, "the task is empty" in done.stderr) == (1, True)
+    assert not (root / "runs").exists()

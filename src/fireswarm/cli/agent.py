@@ -88,6 +88,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON, and no events.")] = False,
 ) -> None:
     """Carry out one task."""
+    if not task.strip():
+        raise InvalidInput("the task is empty: say what is to be done")
     with without_collector():
         from fireswarm.cli import agent_run
 

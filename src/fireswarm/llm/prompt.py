@@ -16,6 +16,7 @@ from fireswarm.contracts.decision import TokenBudget
 from fireswarm.contracts.llm import ChatRequest, Message
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.tokens import estimate_tokens, with_safety
+from fireswarm.redaction import sanitize
 
 TRIM_TO = 0.7
 """A prompt over its budget is cut to this part of it: cutting breaks the provider's cache, so it happens rarely."""
@@ -52,7 +53,8 @@ class Part:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        """Estimate the tokens."""
+        """Take out control and half characters, which a request cannot carry, and estimate the tokens."""
+        self.text = sanitize(self.text)
         self.tokens = estimate_tokens(self.text)
 
     def replace(self, text: str) -> None:
