@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from fireswarm.contracts.base import Contract, RoleName
+from fireswarm.contracts.capability import DEFAULT_CAPABILITIES, CapabilityUse
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.frontmatter import split_frontmatter
 from fireswarm.errors import ConfigError
@@ -20,11 +21,12 @@ class RoleLimits(Contract):
 
 
 class RoleCard(Contract):
-    """One role: its skills (the first is the default) and the prompt below the frontmatter."""
+    """One role: its skills (the first is the default), its capabilities in order, and the prompt below."""
 
     name: RoleName
     description: str = Field(min_length=1)
     skills: tuple[str, ...] = Field(min_length=1)
+    capabilities: tuple[CapabilityUse, ...] = DEFAULT_CAPABILITIES
     limits: RoleLimits = RoleLimits()
     prompt: str = ""
 

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 from pydantic import Field, ValidationError
 
+from fireswarm.capabilities import CapabilityContext, registry
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.envelope import Artifact, Confidence, Signal
@@ -26,7 +27,7 @@ from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
 from fireswarm.mind import Assignment, Conclusion, Ending, think
-from fireswarm.mind.tools import described, reading_tools
+from fireswarm.mind.tools import described
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.rolecards import RoleCard
 from fireswarm.skills.catalog import Skill
@@ -72,10 +73,12 @@ async def think_about(
     phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
     recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
     cwd = _workspace(request, kit)
-    tools = reading_tools(cwd)
+    context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store)
+    given = registry().resolve(card.capabilities, context)
+    texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
     assignment = Assignment(
         task=task.objective,
-        system="\n\n".join(text for text in (card.prompt.strip(), kit.protocol, described(tools)) if text),
+        system="\n\n".join(text for text in texts if text),
         cwd=cwd,
         context=task.context,
         constraints=task.constraints,
@@ -85,7 +88,7 @@ async def think_about(
         answers=task.answers,
         check_result=lambda result: _fault(result, kit, phase),
         run_skill=_SkillRunner(kit, request, exchange).run,
-        tools=tools,
+        tools=given.tools,
     )
     conclusion = await think(mind, assignment, recorder)
     if conclusion.ending is Ending.FAILED:
@@ -161,6 +164,7 @@ class JournalRecorder:
     async def _shown(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Run, and store the model's words every now and then while they come."""
         self._live = ""
+        self._stream.rest()  # what the last call left unsaid is not this one's
         ended = anyio.Event()
         outcome: list[dict[str, Any] | Exception] = []
 

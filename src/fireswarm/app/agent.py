@@ -16,17 +16,21 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import psutil
+from pydantic import ValidationError
 
 from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+from fireswarm.capabilities import CapabilityContext, Resolved, registry
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.documents import explain
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.event import EventRecord, EventType
 from fireswarm.contracts.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
-from fireswarm.errors import SkillFailed
+from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.llm.ledger import FileLedger
 from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
 from fireswarm.mind.shell import kill_running
-from fireswarm.mind.tools import described, reading_tools
+from fireswarm.mind.tools import described
 from fireswarm.ports import ChatModel
 from fireswarm.redaction import Redactor
 from fireswarm.runlog import RunLog, new_run_id
@@ -63,11 +67,20 @@ class AgentTask:
     dry_run: bool = False
 
 
-def agent_system(root: Path, cwd: Path) -> str:
-    """The stand-alone agent's system text: roles/AGENT.md, the protocol, and the tools there are."""
+def agent_capabilities(settings: AgentSettings, session: str, cwd: Path) -> Resolved:
+    """What the settings' capabilities come to; ConfigError when they do not fit together."""
+    try:
+        uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
+    except ValidationError as error:
+        raise ConfigError(f"capabilities: {explain(error)}") from error
+    return registry().resolve(uses, CapabilityContext(session, cwd, ServerClock()))
+
+
+def agent_system(root: Path, given: Resolved) -> str:
+    """The stand-alone agent's system text: its capabilities' words, roles/AGENT.md, the protocol, and the tools."""
     roles = root / "roles"
-    texts = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), described(reading_tools(cwd)))
-    return "\n\n".join(texts)
+    own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), described(given.tools))
+    return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
 async def run_agent(
@@ -108,17 +121,18 @@ async def run_agent(
 
 def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching) -> Assignment:
     cwd = Path.cwd()
+    tools = agent_capabilities(mind.settings, given.session, cwd)
     skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
     return Assignment(
         task=given.task,
-        system=agent_system(root, cwd),
+        system=agent_system(root, tools),
         cwd=cwd,
         context=given.context,
         material=given.material,
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,
-        tools=reading_tools(cwd),
+        tools=tools.tools,
         dry_run=given.dry_run,
     )
 

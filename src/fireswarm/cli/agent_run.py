@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from fireswarm.app.agent import INTERRUPTED, AgentTask, Watching, agent_system, run_agent
+from fireswarm.app.agent import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, run_agent
 from fireswarm.app.chats import Chat
 from fireswarm.app.minds import agent_catalog, make_model, redactor_for
 from fireswarm.app.previews import first_request
@@ -69,7 +69,15 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
     name = settings.model.chosen.api_key_env
     model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
-    request = anyio.run(first_request, settings, catalog, task, agent_system(cwd, cwd), cwd, model)
+    request = anyio.run(
+        first_request,
+        settings,
+        catalog,
+        task,
+        agent_system(cwd, agent_capabilities(settings, task.session, cwd)),
+        cwd,
+        model,
+    )
     sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
     return 0
 

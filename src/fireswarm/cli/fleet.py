@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -92,16 +92,31 @@ def demo(
         raise typer.Exit(1)
 
 
-async def until_signal(call: Callable[[], Awaitable[object]] = anyio.sleep_forever) -> None:
-    """Await *call*, but return when somebody asks this process to stop."""
-    async with anyio.create_task_group() as group:
+@contextlib.asynccontextmanager
+async def signalled() -> AsyncGenerator[anyio.Event]:
+    """An event that is set when somebody asks this process to stop; heard from the first line of the block on."""
+    stop = anyio.Event()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
 
-        async def listen() -> None:
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async def listen() -> None:
                 async for _ in signals:
-                    group.cancel_scope.cancel()
+                    stop.set()
 
-        group.start_soon(listen)
+            group.start_soon(listen)
+            yield stop
+            group.cancel_scope.cancel()
+
+
+async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
+    """Await *call*, but return when somebody asks this process to stop."""
+    async with signalled() as stop, anyio.create_task_group() as group:
+
+        async def end() -> None:
+            await stop.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(end)
         await call()
         group.cancel_scope.cancel()
 
@@ -156,14 +171,18 @@ def up(
     wanted = _replicas(chosen, replicas or [])
 
     async def main() -> None:
-        async with app.serving(settings, port=port) as uri, _fleet(settings, uri, wanted).running() as fleet:
+        async with (
+            signalled() as stop,
+            app.serving(settings, port=port) as uri,
+            _fleet(settings, uri, wanted).running() as fleet,
+        ):
             console.print(f"store {uri}", soft_wrap=True)
             if port and not uri.endswith(f":{port}"):
                 console.print(f"--port {port} is not used: another process serves this store already", style="yellow")
             if uri.startswith("firelite://"):
                 console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
-            await until_signal()
+            await stop.wait()
             console.print("draining ...")
 
     run_async(main)
@@ -184,11 +203,15 @@ def role(
     agent = agent_id or app.new_agent_id(name)
 
     async def main() -> None:
-        async with app.open_kit(settings, thinks=True) as kit, anyio.create_task_group() as group:
+        async with (
+            signalled() as stop,
+            app.open_kit(settings, thinks=True) as kit,
+            anyio.create_task_group() as group,
+        ):
             worker = Worker(kit, name, agent)
             told = f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(kit)}"
             errors.print(told, style="dim", soft_wrap=True)
-            group.start_soon(_stop_on_signal, worker)
+            group.start_soon(_stop_on, stop, worker)
             if with_parent:
                 _stop_with_parent(worker, os.getppid())
             config = agents.RoleConfig(kit, lambda _: worker.run())
@@ -205,10 +228,9 @@ def _how(kit: Kit) -> str:
     return f"thinking with {mind.client.model.provider} {mind.client.model.name}"
 
 
-async def _stop_on_signal(worker: Worker) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            worker.stop()
+async def _stop_on(stop: anyio.Event, worker: Worker) -> None:
+    await stop.wait()
+    worker.stop()
 
 
 def _stop_with_parent(worker: Worker, parent: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -52,11 +53,21 @@ def reading_tools(root: Path) -> dict[str, Tool]:
 
 def described(tools: Mapping[str, Tool]) -> str:
     """The tools as a model reads them, in the system text."""
-    lines = [
-        f"- `{tool.name}`: {tool.description} Input: {', '.join(tool.parameters.get('properties', {})) or 'none'}"
-        for tool in tools.values()
-    ]
+    lines = [f"- `{tool.name}`: {tool.description} Input: {_input_of(tool)}" for tool in tools.values()]
     return "\n".join(["# Tools", "", *lines]) if lines else ""
+
+
+def _input_of(tool: Tool) -> str:
+    """Names and types where that says all, else the schema itself."""
+    properties: dict[str, dict[str, Any]] = tool.parameters.get("properties", {})
+    if "$defs" in tool.parameters or any("type" not in schema for schema in properties.values()):
+        return json.dumps(tool.parameters, separators=(",", ":"))
+    required = tool.parameters.get("required", ())
+    named = (
+        f"{name}{'' if name in required else '?'}: {'|'.join(schema.get('enum', ())) or schema['type']}"
+        for name, schema in properties.items()
+    )
+    return ", ".join(named) or "none"
 
 
 def _threaded(root: Path, function: Callable[[Path, Mapping[str, Any]], Any]) -> Any:

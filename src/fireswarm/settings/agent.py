@@ -176,6 +176,10 @@ class LoggingSettings(Section):
 class AgentSettings(Section):
     """Everything that thinking needs; the whole of ``agent.yaml``."""
 
+    capabilities: tuple[str | dict[str, Any], ...] = Field(
+        default=("workspace",),
+        description="tools of the agent command, in order: ids, or maps of id, config and prefix",
+    )
     model: ModelSettings = ModelSettings()
     runtime: RuntimeSettings = RuntimeSettings()
     skills: SkillSettings = SkillSettings()

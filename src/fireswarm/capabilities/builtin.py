@@ -1,0 +1,187 @@
+"""The built-in capabilities that need nothing but themselves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, Field
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.errors import InvalidInput
+from fireswarm.mind.assignment import Tool
+from fireswarm.mind.tools import reading_tools
+
+MAX_FORECAST_DAYS = 14
+
+
+# ── current_time ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _time_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+    def get_current_time(timezone: str = "UTC", format: Literal["iso8601", "unix", "human"] = "iso8601") -> Any:
+        """Returns the current time. timezone is a name such as UTC or America/New_York."""
+        try:
+            now = context.clock.now().astimezone(ZoneInfo(timezone))
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise InvalidInput(f"{timezone!r} is no time zone: use a name such as UTC or Europe/Berlin") from error
+        shown: str | int = now.isoformat(timespec="seconds")
+        if format == "unix":
+            shown = int(now.timestamp())
+        elif format == "human":
+            shown = f"{now:%A, %d %B %Y, %H:%M:%S %Z}"
+        return {"time": shown, "timezone": timezone, "format": format}
+
+    return [tool(idempotent=False)(get_current_time)]
+
+
+# ── test_math, test_weather ─────────────────────────────────────────────────────────────────────────────
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """Adds two numbers."""
+    return a + b
+
+
+@tool
+def subtract(a: float, b: float) -> float:
+    """Subtracts the second number from the first."""
+    return a - b
+
+
+@tool
+def multiply(a: float, b: float) -> float:
+    """Multiplies two numbers."""
+    return a * b
+
+
+@tool
+def divide(a: float, b: float) -> float:
+    """Divides the first number by the second."""
+    if b == 0:
+        raise InvalidInput("division by zero: the second number must not be 0")
+    return a / b
+
+
+CONDITIONS = ("sunny", "cloudy", "rain", "windy", "snow", "fog")
+
+
+def _weather(city: str, day: date) -> dict[str, Any]:
+    """Invented, but the same for a city and a day: a test can rely on it, and nobody takes it for real."""
+    digest = hashlib.sha256(f"{city.strip().lower()} {day.isoformat()}".encode()).digest()
+    low = digest[0] % 25 - 5
+    return {
+        "date": day.isoformat(),
+        "condition": CONDITIONS[digest[1] % len(CONDITIONS)],
+        "low_celsius": low,
+        "high_celsius": low + 3 + digest[2] % 10,
+        "humidity_percent": 30 + digest[3] % 60,
+        "invented": True,
+    }
+
+
+def _weather_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+    def get_weather(city: str) -> dict[str, Any]:
+        """Gets the current (invented) weather of a city."""
+        return {"city": city, **_weather(city, context.clock.now().date())}
+
+    def get_forecast(city: str, days: int = 3) -> dict[str, Any]:
+        """Gets an (invented) forecast for up to 14 days."""
+        if not 1 <= days <= MAX_FORECAST_DAYS:
+            raise InvalidInput(f"days must be from 1 to {MAX_FORECAST_DAYS}")
+        today = context.clock.now().date()
+        return {"city": city, "days": [_weather(city, today + timedelta(days=ahead)) for ahead in range(1, days + 1)]}
+
+    return [tool(idempotent=False)(get_weather), tool(idempotent=False)(get_forecast)]
+
+
+# ── stateless_todo_list ─────────────────────────────────────────────────────────────────────────────────
+
+
+class TodoStatus(StrEnum):
+    """Where a task stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+class Todo(BaseModel):
+    """One task: what is to be done, how that reads while it is being done, and where it stands."""
+
+    content: str = Field(min_length=1, max_length=500)
+    activeForm: str = Field(min_length=1, max_length=500)  # noqa: N815 - the name is the specification's
+    status: TodoStatus = TodoStatus.PENDING
+
+
+@tool
+def write_todos(todos: list[Todo]) -> dict[str, Any]:
+    """Creates or replaces the whole list of tasks. Give every task each time."""
+    counts = {status.value: sum(todo.status is status for todo in todos) for status in TodoStatus}
+    warnings: list[str] = []
+    if counts["in_progress"] > 1:
+        warnings.append("more than one task is in_progress: work on one at a time")
+    if counts["pending"] and not counts["in_progress"]:
+        warnings.append("no task is in_progress although some are pending: mark the one you work on")
+    return {"success": True, "total": len(todos), **counts, "todos": todos, "warnings": warnings}
+
+
+TODO_PROMPT = """# Tasks of your own
+
+For work of three steps or more keep a list with `write_todos`. Give the whole list each time: `content` says what is to
+be done ("Run the tests"), `activeForm` how that reads while it happens ("Running the tests"), `status` is pending,
+in_progress or completed. Keep exactly one task in_progress. Mark a task before you begin it and as soon as it is done;
+completed means wholly done. Leave the list alone for a single simple step."""
+
+
+BUILTIN: tuple[Capability, ...] = (
+    Capability(
+        "workspace",
+        "Workspace",
+        "Lists, reads and searches files below the folder a task is about; changes nothing.",
+        tools=lambda config, context: list(reading_tools(context.workdir).values()),
+        icon="folder-search",
+        category="File Operations",
+    ),
+    Capability("noop", "No-Op", "Brings nothing: for tests and demonstrations.", category="Testing"),
+    Capability(
+        "current_time",
+        "Current Time",
+        "The current date and time, in any time zone.",
+        tools=_time_tools,
+        icon="clock",
+        category="Utilities",
+    ),
+    Capability(
+        "test_math",
+        "Test Math",
+        "A calculator, for trying out tools.",
+        tools=lambda config, context: [add, subtract, multiply, divide],
+        system_prompt="You have math tools. Use them for calculations: add, subtract, multiply, divide.",
+        icon="calculator",
+        category="Testing",
+    ),
+    Capability(
+        "test_weather",
+        "Test Weather",
+        "Invented weather, for trying out tools.",
+        tools=_weather_tools,
+        system_prompt="You have weather tools: get_weather for now, get_forecast for later days. They invent.",
+        icon="cloud-sun",
+        category="Testing",
+    ),
+    Capability(
+        "stateless_todo_list",
+        "Task Management",
+        "A list of tasks that lives in the conversation.",
+        tools=lambda config, context: [write_todos],
+        system_prompt=TODO_PROMPT,
+        icon="list-checks",
+        category="Productivity",
+    ),
+)

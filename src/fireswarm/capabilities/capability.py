@@ -1,0 +1,127 @@
+"""A capability, and how a plain function becomes one of its tools."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+
+from fireswarm.contracts.capability import CapabilityInfo, CapabilityStatus
+from fireswarm.contracts.documents import explain
+from fireswarm.errors import InvalidInput
+from fireswarm.mind.assignment import Tool
+from fireswarm.ports import Clock, Store
+
+
+class NoConfig(BaseModel):
+    """A capability without settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityContext:
+    """What tools may work with: the session, the task's folder, the time, and the store where there is one."""
+
+    session: str
+    workdir: Path
+    clock: Clock
+    store: Store | None = None
+
+
+Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]
+"""Makes the tools for one use: from its configuration (already validated) and the context."""
+
+
+def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One capability. ``system_prompt`` is put before the agent's own; ``needs`` names capabilities it builds on."""
+
+    id: str
+    name: str
+    description: str
+    tools: Tools = _no_tools
+    system_prompt: str = ""
+    config: type[BaseModel] = NoConfig
+    needs: tuple[str, ...] = ()
+    status: CapabilityStatus = CapabilityStatus.AVAILABLE
+    icon: str | None = None
+    category: str | None = None
+    source: str = field(default="built in", compare=False)
+
+    @property
+    def info(self) -> CapabilityInfo:
+        """As lists show it."""
+        return CapabilityInfo(
+            id=self.id,
+            name=self.name,
+            description=self.description,
+            status=self.status,
+            icon=self.icon,
+            category=self.category,
+        )
+
+
+@overload
+def tool(function: Callable[..., Any]) -> Tool: ...
+@overload
+def tool(*, name: str = "", idempotent: bool = True, writes: bool = False) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None, *, name: str = "", idempotent: bool = True, writes: bool = False
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function: its name, its docstring's first paragraph, and its parameters by their types.
+
+    A plain function runs in a thread. Input that does not fit raises InvalidInput, which the model is told.
+    """
+
+    def make(given: Callable[..., Any]) -> Tool:
+        called = name or getattr(given, "__name__", "tool")
+        model = _input_of(given, called)
+        words = " ".join((inspect.getdoc(given) or called).split("\n\n")[0].split())
+        schema = model.model_json_schema()
+        schema.pop("title", None)
+        return Tool(called, words, schema, _runner(given, model, called), idempotent, writes)
+
+    return make if function is None else make(function)
+
+
+def _input_of(function: Callable[..., Any], name: str) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TypeError(f"tool {name}: *args and **kwargs have no schema; name the parameters")
+        if parameter.annotation is parameter.empty:
+            raise TypeError(f"tool {name}: parameter {parameter.name} needs a type")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (parameter.annotation, default)
+    return create_model(f"{name}_input", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _runner(
+    function: Callable[..., Any], model: type[BaseModel], name: str
+) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    async def run(given: Mapping[str, Any]) -> Any:
+        try:
+            read = model.model_validate(given)
+        except ValidationError as error:
+            raise InvalidInput(f"{name}: {explain(error)}") from error
+        values = {field: getattr(read, field) for field in model.model_fields}
+        if inspect.iscoroutinefunction(function):
+            found = await function(**values)
+        else:
+            found = await anyio.to_thread.run_sync(lambda: function(**values))
+        return _JSON.dump_python(found, mode="json")
+
+    return run
+
+
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)

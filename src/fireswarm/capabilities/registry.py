@@ -1,0 +1,124 @@
+"""The registry: every capability by its id, and what a list of them comes to for one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import entry_points
+
+from pydantic import BaseModel, ValidationError
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext
+from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
+from fireswarm.contracts.documents import explain
+from fireswarm.errors import ConfigError, NotFound
+from fireswarm.mind.assignment import Tool
+
+ENTRY_POINTS = "fireswarm.capabilities"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What an agent gets: words before its own prompt, in order, and the tools by their names."""
+
+    prompts: tuple[str, ...] = ()
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Capabilities by id, in the order in which they were registered."""
+
+    known: Mapping[str, Capability]
+
+    @classmethod
+    def of(cls, capabilities: Iterable[Capability]) -> Registry:
+        """Register *capabilities*; ConfigError when two have one id."""
+        known: dict[str, Capability] = {}
+        for capability in capabilities:
+            if capability.id in known:
+                raise ConfigError(
+                    f"two capabilities are called {capability.id}: "
+                    f"{known[capability.id].source} and {capability.source}"
+                )
+            known[capability.id] = capability
+        return cls(known)
+
+    def get(self, name: str) -> Capability:
+        """One capability; NotFound lists what there is."""
+        if name not in self.known:
+            raise NotFound(f"there is no capability {name!r}; there are {', '.join(sorted(self.known))}")
+        return self.known[name]
+
+    def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
+        """What *uses* come to, earlier ones first, each after what it needs.
+
+        ConfigError for a configuration that does not fit, a capability that cannot be used, a circle of needs, and
+        two tools of one name.
+        """
+        prompts: list[str] = []
+        tools: dict[str, Tool] = {}
+        owners: dict[str, str] = {}
+        ordered = self._ordered(uses)
+        for use in ordered:
+            capability = self.get(use.id)
+            if capability.system_prompt:
+                prompts.append(capability.system_prompt)
+            for made in capability.tools(_config(capability, use), context):
+                named = f"{use.prefix}{made.name}"
+                if named in tools:
+                    raise ConfigError(
+                        f"the tool {named} comes from {owners[named]} and from {use.id}: give one a prefix, "
+                        f"such as {{id: {use.id}, prefix: {use.id[:10]}_}}"
+                    )
+                tools[named] = made if not use.prefix else replace(made, name=named)
+                owners[named] = use.id
+        return Resolved(tuple(prompts), tools, tuple(use.id for use in ordered))
+
+    def _ordered(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
+        """The uses in order, what they need before them; asked for twice counts once."""
+        given = {use.id: use for use in uses}
+        if len(given) < len(uses):
+            names = [use.id for use in uses]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ConfigError(f"capabilities are listed twice: {', '.join(twice)}")
+        ordered: dict[str, CapabilityUse] = {}
+
+        def take(name: str, path: tuple[str, ...]) -> None:
+            if name in path:
+                raise ConfigError(f"capabilities need each other in a circle: {' -> '.join((*path, name))}")
+            if name in ordered:
+                return
+            capability = self.get(name)
+            if capability.status is CapabilityStatus.COMING_SOON:
+                raise ConfigError(f"the capability {name} is not there yet (coming_soon): leave it out")
+            for needed in capability.needs:
+                take(needed, (*path, name))
+            ordered[name] = given.get(name, CapabilityUse(id=name))
+
+        for use in uses:
+            take(use.id, ())
+        return list(ordered.values())
+
+
+def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
+    try:
+        return capability.config.model_validate(use.config)
+    except ValidationError as error:
+        raise ConfigError(f"configuration of the capability {capability.id}: {explain(error)}") from error
+
+
+@cache
+def registry() -> Registry:
+    """The built-in capabilities, and those that installed packages bring by entry point."""
+    from fireswarm.capabilities.builtin import BUILTIN
+
+    found: list[Capability] = list(BUILTIN)
+    for point in entry_points(group=ENTRY_POINTS):
+        loaded = point.load()
+        if not isinstance(loaded, Capability):
+            raise ConfigError(f"the entry point {point.name} ({point.value}) is no Capability")
+        found.append(replace(loaded, source=point.value))
+    return Registry.of(found)

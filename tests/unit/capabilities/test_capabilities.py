@@ -1,0 +1,180 @@
+"""Capabilities: what a list of them comes to, and the built-in ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from fireswarm.capabilities import Capability, CapabilityContext, Registry, Resolved, registry, tool
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
+from fireswarm.errors import ConfigError, InvalidInput, NotFound
+from fireswarm.mind import Tool
+from fireswarm.rolecards import RoleCard
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def ping(times: int = 1) -> str:
+    """Answers."""
+    return "pong " * times
+
+
+@tool(name="ping", writes=True)
+async def other_ping(host: str) -> str:
+    """Asks a host."""
+    return f"{host} is there"
+
+
+class Limits(BaseModel):
+    most: int = 3
+
+
+def counting(config: Limits, context: CapabilityContext) -> Sequence[Tool]:
+    @tool
+    def count() -> int:
+        """Counts as far as it may."""
+        return config.most
+
+    return [count]
+
+
+ONE = Capability("one", "One", "first", tools=lambda config, context: [ping], system_prompt="one's words")
+TWO = Capability("two", "Two", "second", tools=lambda config, context: [other_ping], needs=("three",))
+THREE = Capability("three", "Three", "third", tools=counting, config=Limits, system_prompt="three's words")
+LATER = Capability("later", "Later", "not yet", status=CapabilityStatus.COMING_SOON)
+
+
+def resolve(*uses: str | dict[str, Any], among: Sequence[Capability] = (ONE, TWO, THREE, LATER)) -> Resolved:
+    context = CapabilityContext("s1", Path(), VirtualClock())
+    return Registry.of(among).resolve([CapabilityUse.model_validate(use) for use in uses], context)
+
+
+async def use(capability: str, name: str, given: dict[str, Any], **config: Any) -> Any:
+    found = registry().resolve(
+        [CapabilityUse(id=capability, config=config)], CapabilityContext("s1", Path(), VirtualClock())
+    )
+    return await found.tools[name].run(given)
+
+
+def test_words_and_tools_come_in_the_order_of_the_list() -> None:
+    found = resolve("three", "one")
+    assert found.prompts == ("three's words", "one's words")
+    assert list(found.tools) == ["count", "ping"]
+
+
+def test_what_a_capability_needs_comes_before_it() -> None:
+    assert resolve("two").capabilities == ("three", "two")
+
+
+def test_two_tools_of_one_name_are_refused_and_both_owners_named() -> None:
+    with pytest.raises(ConfigError, match="the tool ping comes from one and from two"):
+        resolve("one", "two")
+    assert "far_ping" in resolve("one", {"id": "two", "prefix": "far_"}).tools
+
+
+def test_a_circle_of_needs_is_refused() -> None:
+    a, b = Capability("a", "A", "", needs=("b",)), Capability("b", "B", "", needs=("a",))
+    with pytest.raises(ConfigError, match="a -> b -> a"):
+        resolve("a", among=(a, b))
+
+
+def test_a_configuration_is_held_to_the_capabilitys_own_schema() -> None:
+    with pytest.raises(ConfigError, match="configuration of the capability three: most"):
+        resolve({"id": "three", "config": {"most": "many"}})
+
+
+async def test_each_use_has_its_own_configuration() -> None:
+    assert await resolve({"id": "three", "config": {"most": 7}}).tools["count"].run({}) == 7
+
+
+def test_what_is_unknown_not_there_yet_or_listed_twice_is_refused() -> None:
+    with pytest.raises(NotFound, match="there are later, one, three, two"):
+        resolve("four")
+    with pytest.raises(ConfigError, match="coming_soon"):
+        resolve("later")
+    with pytest.raises(ConfigError, match="listed twice: one"):
+        resolve("one", "one")
+
+
+def test_two_capabilities_of_one_id_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two capabilities are called one"):
+        Registry.of([ONE, ONE])
+
+
+def test_a_function_becomes_a_tool_by_its_types_and_words() -> None:
+    assert (ping.name, ping.description, ping.writes) == ("ping", "Answers.", False)
+    assert ping.parameters["properties"]["times"]["type"] == "integer"
+    assert (other_ping.name, other_ping.writes, other_ping.parameters["required"]) == ("ping", True, ["host"])
+
+
+async def test_input_that_does_not_fit_is_told_in_words() -> None:
+    with pytest.raises(InvalidInput, match="ping: times"):
+        await ping.run({"times": "often"})
+    with pytest.raises(InvalidInput, match="Extra inputs"):
+        await ping.run({"tiems": 2})
+
+
+def test_a_parameter_without_a_type_is_refused_where_it_is_written() -> None:
+    def vague(thing) -> str:  # type: ignore[no-untyped-def]  # pyright: ignore
+        return str(thing)
+
+    with pytest.raises(TypeError, match="parameter thing needs a type"):
+        tool(vague)
+
+
+# ── the built-in ones ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_current_time_in_every_format_and_zone() -> None:
+    assert (await use("current_time", "get_current_time", {}))["time"] == "2026-01-01T00:00:00+00:00"
+    assert (await use("current_time", "get_current_time", {"format": "unix"}))["time"] == 1767225600
+    told = await use("current_time", "get_current_time", {"timezone": "America/New_York", "format": "human"})
+    assert told["time"] == "Wednesday, 31 December 2025, 19:00:00 EST"
+    with pytest.raises(InvalidInput, match="is no time zone"):
+        await use("current_time", "get_current_time", {"timezone": "Mars/Olympus"})
+
+
+@pytest.mark.parametrize(("name", "result"), [("add", 8), ("subtract", 4), ("multiply", 12), ("divide", 3)])
+async def test_the_calculator(name: str, result: float) -> None:
+    assert await use("test_math", name, {"a": 6, "b": 2}) == result
+
+
+async def test_a_division_by_zero_is_told() -> None:
+    with pytest.raises(InvalidInput, match="division by zero"):
+        await use("test_math", "divide", {"a": 1, "b": 0})
+
+
+async def test_weather_is_invented_but_the_same_for_a_city_and_a_day() -> None:
+    first = await use("test_weather", "get_weather", {"city": "Oslo"})
+    assert first == await use("test_weather", "get_weather", {"city": "Oslo"})
+    assert first["invented"] is True
+    forecast = await use("test_weather", "get_forecast", {"city": "Oslo", "days": 5})
+    assert [day["date"] for day in forecast["days"]] == [f"2026-01-0{day}" for day in range(2, 7)]
+    with pytest.raises(InvalidInput, match="from 1 to 14"):
+        await use("test_weather", "get_forecast", {"city": "Oslo", "days": 99})
+
+
+async def test_a_list_of_tasks_is_counted_and_its_faults_are_told() -> None:
+    def todo(status: str) -> dict[str, str]:
+        return {"content": "Run it", "activeForm": "Running it", "status": status}
+
+    todos = [todo("completed"), todo("pending")]
+    found = await use("stateless_todo_list", "write_todos", {"todos": todos})
+    assert (found["total"], found["completed"], found["pending"]) == (2, 1, 1)
+    assert found["todos"] == todos
+    assert "no task is in_progress" in found["warnings"][0]
+    busy = await use("stateless_todo_list", "write_todos", {"todos": [todo("in_progress")] * 2})
+    assert "more than one" in busy["warnings"][0]
+
+
+async def test_the_workspace_is_what_a_role_has_that_names_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello\n")
+    card = RoleCard(name="scout", description="looks", skills=("noop",))
+    found = registry().resolve(card.capabilities, CapabilityContext("s1", tmp_path, VirtualClock()))
+    assert (await found.tools["read_file"].run({"path": "a.txt"}))["lines"] == ["hello"]
