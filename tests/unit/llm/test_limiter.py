@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from fireswarm.clocks import VirtualClock
 from fireswarm.llm.limiter import Bucket, FirestoreLimits, Limiter
+from fireswarm.mind import Ending
 from fireswarm.ports import Store
-from tests.support.minds import LeapingClock
+from tests.support.minds import Bench, Heard, LeapingClock, decided, finish
 from tests.support.swarm import open_swarm
 
 pytestmark = pytest.mark.anyio
@@ -187,3 +189,17 @@ async def test_the_shared_pause_is_read_once_in_a_while_only() -> None:
         for _ in range(50):
             await limiter.admit(1)
         assert swarm.store.usage.reads - before == 1
+
+
+async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Path) -> None:
+    answer = decided(finish())
+    async with open_swarm() as swarm:
+        bench = Bench(tmp_path)
+        bench.store = swarm.store
+        ran = await bench.run(Heard({"error": 429, "retry_after": 30}, answer))
+        assert ran.conclusion.ending is Ending.FINISHED
+        data = (await swarm.store.get(FirestoreLimits(swarm.store, bench.clock, "scripted").path)).data
+        assert 30 <= (data["paused_until"] - START).total_seconds() <= 33
+        bench.clock = LeapingClock()  # another process, at the time of the refusal
+        await bench.run(Heard(answer))
+        assert 30 <= sum(bench.clock.pauses) <= 35
