@@ -150,7 +150,7 @@ def _response(answer: Answer) -> ChatResponse:
     usage = answer.usage
     details = usage.output_tokens_details
     return ChatResponse(
-        text=json.dumps(decided) if decided is not None else text,
+        text=json.dumps(decided, ensure_ascii=False) if decided is not None else text,
         stop=_STOPS.get(str(answer.stop_reason), StopReason.OTHER),
         usage=TokenUsage(
             input_tokens=usage.input_tokens,

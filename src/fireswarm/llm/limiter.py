@@ -220,9 +220,10 @@ class FirestoreLimits:
     async def pause(self, seconds: float) -> None:
         """Tell every process to wait."""
         until = self.clock.now() + timedelta(seconds=seconds)
-        if self._pause_until is not None and self._pause_until >= until:
+        known = ((await self.store.get(self.path)).data or {}).get("paused_until")
+        self._pause_until = max(until, known or until)  # another's longer pause is not cut short
+        if self._pause_until > until:
             return
-        self._pause_until = until
         await self.store.commit([Merge(self.path, self._fields() | {"paused_until": until})])
 
     def _fields(self) -> dict[str, Any]:

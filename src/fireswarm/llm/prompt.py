@@ -79,6 +79,7 @@ class Conversation:
     counted_by: str = "estimate"
     _sums: dict[Component, int] = field(default_factory=dict)
     _since: int = 0
+    _scale: float = 1.0
 
     def __post_init__(self) -> None:
         """Count the system text."""
@@ -102,13 +103,14 @@ class Conversation:
         """Take over what the provider counted for the last call; called after its answer was added."""
         if prompt_tokens:
             self.known_tokens, self._since, self.counted_by = prompt_tokens + output_tokens, 0, "usage"
+            self._scale = 1.0
 
     @property
     def tokens(self) -> int:
         """Tokens of the whole prompt: what was counted, and an estimate of what came since."""
         if self.known_tokens:
             return self.known_tokens + with_safety(self._since)
-        return with_safety(sum(self._sums.values()))
+        return int(with_safety(sum(self._sums.values())) * self._scale)
 
     def request(self, max_tokens: int, schema: dict[str, Any] | None, *, native: bool) -> ChatRequest:
         """The call as it stands."""
@@ -133,6 +135,7 @@ class Conversation:
         """
         if self.tokens <= limit:
             return ()
+        self._scale = max(1.0, self.tokens / with_safety(sum(self._sums.values())))  # what was counted weighs more
         self.known_tokens, self.counted_by = 0, "estimate"
         cut: list[str] = []
         for turn, part, rest in self._cuttable():

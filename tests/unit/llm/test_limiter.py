@@ -203,3 +203,17 @@ async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Pa
         bench.clock = LeapingClock()  # another process, at the time of the refusal
         await bench.run(Heard(answer))
         assert 30 <= sum(bench.clock.pauses) <= 35
+
+
+async def test_a_short_pause_does_not_end_a_longer_one_of_another_process() -> None:
+    clock = LeapingClock()
+    async with open_swarm() as swarm:
+        one, other, third = (FirestoreLimits(swarm.store, clock, "x") for _ in range(3))
+        assert await other.pause_left() == 0
+        await one.pause(60)
+        await other.pause(1)
+        assert await third.pause_left() == 60
+        assert await other.pause_left() == 60
+        await other.pause(90)
+        await clock.sleep(5)
+        assert await one.pause_left() == 85

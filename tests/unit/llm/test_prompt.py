@@ -142,3 +142,15 @@ def test_a_message_that_was_not_cut_keeps_its_wire_form() -> None:
     assert made.messages[0].wire is None
     for old, new in zip(before, made.messages, strict=True):
         assert new.wire is (old.wire if new.text == old.text else None)
+
+
+def test_a_prompt_that_the_provider_counts_higher_than_we_estimate_is_cut_all_the_same() -> None:
+    made = talk()
+    estimated = made.tokens
+    made.counted(estimated * 2, 0)
+    cut = made.fit(int(estimated * 1.5))
+    assert cut
+    assert made.tokens <= estimated * 1.5 * TRIM_TO
+    made.answered("next")
+    made.counted(estimated, 10)
+    assert made.tokens == estimated + 10 + with_safety(0)
