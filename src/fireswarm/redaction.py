@@ -18,6 +18,9 @@ REDACTED = "[redacted]"
 MIN_SECRET_CHARS = 8
 """Shorter values are not treated as secret: blanking out every ``1`` or ``true`` would destroy the text."""
 
+MIN_LINE_CHARS = 16
+"""Of a secret of several lines, a shorter line is not looked for alone."""
+
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
     r"|APIKEY|API_KEY|PASSW(?:OR)?D|SECRET(?:_|$)|_PWD(?:_|$)|SSHPASS"
@@ -97,7 +100,7 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         """*values* are secrets known exactly, beside those known by their shape."""
         # A line break or a quote inside a secret is written differently in JSON: look for that spelling too.
-        spelled = {form for value in values for form in (value, _json_spelling(value))}
+        spelled = {form for value in values for part in _parts(value) for form in (part, _json_spelling(part))}
         ordered = sorted((form for form in spelled if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
         pattern = "|".join(map(re.escape, ordered))
         self._known = re.compile(pattern) if ordered else None
@@ -206,6 +209,12 @@ class StreamRedactor:
         """Return what was held; the text is over."""
         held, self._held = self._held, ""
         return self._redactor.clean(held)
+
+
+def _parts(value: str) -> Iterable[str]:
+    """A secret, without the blanks around it, and each long line of it: any of them may be shown alone."""
+    lines = value.splitlines()
+    return (value, value.strip(), *(line.strip() for line in lines if len(lines) > 1 and len(line) >= MIN_LINE_CHARS))
 
 
 def _json_spelling(value: str) -> str:

@@ -141,3 +141,9 @@ def test_words_are_shown_as_soon_as_they_are_complete() -> None:
     assert stream.feed("ld, correct hor") == "world, "
     assert stream.feed("se and more ") == "correct horse and more "
     assert stream.rest() == ""
+
+
+def test_a_secret_is_known_without_the_line_break_after_it_and_by_each_of_its_lines() -> None:
+    redactor = Redactor(["my-own-secret\n", "line-one-of-the-secret\n  line-two-of-the-secret\nend\n"])
+    assert redactor.text("a my-own-secret.") == f"a {REDACTED}."
+    assert redactor.text("b line-two-of-the-secret, the end") == f"b {REDACTED}, the end"
