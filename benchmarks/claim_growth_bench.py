@@ -7,6 +7,7 @@ import time
 import anyio
 
 from benchmarks.common import benchmark_kit, emit, percentiles, submit_noops
+from fireswarm.quick import loop_options
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CLAIMS = 60
@@ -33,4 +34,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, backend_options=loop_options())

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
+from fireswarm.quick import loop_options
 
 WORKERS = 32
 TASKS = 3_000
@@ -37,4 +38,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, backend_options=loop_options())

@@ -11,6 +11,7 @@ import anyio
 from benchmarks.common import benchmark_kit, emit, percentiles, workers
 from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.contracts.task import TaskSpec
+from fireswarm.quick import loop_options
 
 SAMPLES = 300
 WARMUP = 20
@@ -52,4 +53,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, backend_options=loop_options())

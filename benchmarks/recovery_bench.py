@@ -23,6 +23,7 @@ from fireswarm import app
 from fireswarm.contracts.status import AgentState
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.kit import Kit
+from fireswarm.quick import loop_options
 from fireswarm.settings import load_settings
 from tests.support.fleet import lay_out, swarm_up
 
@@ -105,4 +106,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, backend_options=loop_options())

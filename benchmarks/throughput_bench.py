@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 
 from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
+from fireswarm.quick import loop_options
 
 TASKS = 3_000
 PROFILED_TASKS = 1_000
@@ -84,4 +85,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, backend_options=loop_options())

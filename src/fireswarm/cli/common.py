@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fireswarm.errors import InvalidInput
+from fireswarm.quick import loop_options
 from fireswarm.settings import Settings, load_settings
 
 Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
@@ -59,7 +60,7 @@ def settings_for(
 
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
     """Run an async command to its end."""
-    return anyio.run(call)
+    return anyio.run(call, backend_options=loop_options())
 
 
 def print_json(value: Any) -> None:
