@@ -84,7 +84,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-SLOW_SECONDS = 0.5
+SLOW_SECONDS = 0.8
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ async def test_a_fault_gives_the_same_events_with_both_providers(
     [
         ("retry-after", "7", 7.0, 7.7),
         ("retry-after-ms", "1500", 1.5, 1.65),
-        ("retry-after", format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True), 3_600.0, 3_960.0),
+        ("retry-after", "a date in two hours", 3_600.0, 3_960.0),
         ("retry-after", "nonsense", 0.0, 1.0),
         ("retry-after", "-5", 0.0, 1.0),
     ],
@@ -152,6 +152,8 @@ async def test_retry_after_is_honoured(
     provider: str, header: str, value: str, least: float, most: float, lab: Lab, tmp_path: Path
 ) -> None:
     bench = bench_in(tmp_path / "x")
+    if value.startswith("a date"):
+        value = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
     await lab.run(bench, provider, in_order(Reply(status=429, headers=((header, value),)), GOOD))
     assert least <= sum(bench.clock.pauses) <= most
 

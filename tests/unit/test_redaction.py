@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values
@@ -92,6 +92,7 @@ def test_control_characters_are_removed(text: str, left: str) -> None:
     assert sanitize(text) == left
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_what_is_cleaned_can_be_written_and_moves_no_cursor(text: str) -> None:
     cleaned = Redactor([KNOWN]).clean(text)
@@ -104,6 +105,7 @@ SECRETS = [*SHAPES, KNOWN, QUOTED, "-----BEGIN PRIVATE KEY-----\nMIIE abcd\n----
 HEADERS = ["Authorization: Bearer abcdefgh12345", '"x-api-key": "abcdefgh12345"']
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([*SECRETS, *HEADERS, " ", "\n", "word", "correct horse", "sk-", '{"a": "b"}',
     "x" * 300]), max_size=12),
@@ -126,6 +128,7 @@ def test_a_secret_that_comes_in_pieces_is_removed_too(parts: list[str], sizes: l
         assert shown == text
 
 
+@settings(deadline=None)
 @given(st.integers(1, 9_000), st.sampled_from(SHAPES), st.integers(16, 700))
 def test_a_secret_in_a_long_line_without_a_blank_is_removed_too(before: int, secret: str, size: int) -> None:
     text = "." * before + secret + "." * 5_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.app.minds import key_for
@@ -144,6 +144,7 @@ def test_a_folder_or_a_huge_file_is_no_settings_file(tmp_path: Path) -> None:
         load_agent_settings(tmp_path / "agent.yaml")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="model: {}[]&*!|>-#\n'\"%@`1", max_size=60))
 def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"

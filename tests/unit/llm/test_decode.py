@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.decision import ActionType, decision_schema
@@ -120,12 +120,14 @@ JSONISH = st.recursive(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]":,\\ \ud800ntruefals0123'))
 def test_no_text_breaks_the_decoder(text: str) -> None:
     safely(decode, text)
     safely(json_params, text)
 
 
+@settings(deadline=None)
 @given(JSONISH)
 def test_no_json_breaks_the_decoder(value: Any) -> None:
     safely(decode, json.dumps(value))
@@ -133,6 +135,7 @@ def test_no_json_breaks_the_decoder(value: Any) -> None:
     safely(json_params, value if not isinstance(value, dict) else {})
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(list(DECISION)), JSONISH), st.sampled_from(list(ActionType)), JSONISH)
 def test_no_plan_breaks_the_decoder(fields: dict[str, Any], kind: ActionType, params: Any) -> None:
     plan = fields | {"planned_actions": [{"type": kind.value, "params": params}]}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.clocks import VirtualClock
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10_000), st.lists(st.tuples(st.floats(0, 200), st.integers(1, 20_000)), max_size=40))
 def test_a_bucket_gives_a_minutes_rate_at_once_and_then_the_rate(rate: int, calls: list[tuple[float, int]]) -> None:
     bucket, now, taken = Bucket(rate), START, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.errors import BudgetExceeded
@@ -98,6 +98,7 @@ def test_a_task_that_does_not_fit_is_a_breached_budget_and_not_a_cut_task() -> N
     assert made.messages[0].text == "x" * 40_000
 
 
+@settings(deadline=None)
 @given(st.integers(0, 6), st.integers(0, 3_000), st.integers(100, 6_000))
 def test_system_text_and_task_are_never_touched(results: int, size: int, limit: int) -> None:
     made = talk(results, size)

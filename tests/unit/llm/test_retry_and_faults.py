@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.errors import ModelRejected, ModelUnavailable
@@ -62,6 +62,7 @@ def test_a_date_is_a_pause_until_then() -> None:
     assert retry_after({"retry-after": format_datetime(when, usegmt=True)}) == pytest.approx(90, abs=3)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_no_header_breaks_the_reader(text: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
@@ -69,6 +70,7 @@ def test_no_header_breaks_the_reader(text: str) -> None:
         assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_SECONDS
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 20), st.floats(0, 60), st.floats(0, 600), st.integers(1, 25), st.none() | st.floats(0, 3_600),
     st.integers(),

@@ -111,6 +111,7 @@ WRAPPED = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(WRAPPED, st.sampled_from(PROGRAMS), st.text(alphabet="ab-./ '\"*$\\", max_size=12))
 def test_no_command_with_a_writing_program_passes(wrapped: str, program: str, rest: str) -> None:
     line = wrapped.format(f"{program} {rest}")
@@ -146,6 +147,7 @@ def test_whatever_passes_changes_nothing_when_bash_runs_it(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, line
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4))
 def test_quoted_arguments_of_a_reader_are_never_taken_for_commands(words: list[str]) -> None:
     line = "cat " + " ".join(shlex.quote(word) for word in words)

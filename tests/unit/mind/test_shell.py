@@ -52,7 +52,7 @@ async def test_a_command_reads_nothing_from_the_terminal(tmp_path: Path) -> None
 
 async def test_a_timeout_ends_the_command_and_what_it_printed_is_kept(tmp_path: Path) -> None:
     began = time.monotonic()
-    ran = await SHELL.run(f"echo begun; sleep {LONG_SECONDS}", tmp_path, 0.3)
+    ran = await SHELL.run(f"echo begun; sleep {LONG_SECONDS}", tmp_path, 0.6)
     assert (ran.exit_code, ran.timed_out, ran.stdout) == (TIMED_OUT, True, "begun\n")
     assert time.monotonic() - began < 10
 
@@ -66,7 +66,7 @@ async def test_a_timeout_ends_also_what_ignores_the_polite_signal_and_what_began
         f"setsid --fork bash -c 'trap \"\" TERM; echo $$ > three; sleep {LONG_SECONDS}'; "
         f"while [ ! -s two ] || [ ! -s three ]; do :; done; sleep {LONG_SECONDS}"
     )
-    ran = await SHELL.run(line, tmp_path, 1.0)
+    ran = await SHELL.run(line, tmp_path, 2.0)
     assert ran.timed_out
     for name in ("one", "two", "three"):
         assert gone(int((tmp_path / name).read_text())), name
@@ -112,7 +112,7 @@ async def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
 
 async def test_a_command_may_clean_up_before_it_is_ended(tmp_path: Path) -> None:
     line = f"trap 'echo bye > told; exit 1' TERM; echo > ready; sleep {LONG_SECONDS} & wait"
-    ran = await SHELL.run(line, tmp_path, 0.5)
+    ran = await SHELL.run(line, tmp_path, 1.0)
     assert ran.timed_out
     assert (tmp_path / "told").read_text() == "bye\n"
 
