@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS, TASKS
+from fireswarm.contracts.documents import FILES, MAILBOX, MEMORY, RUNS, TASKS
 from fireswarm.ports import Operator, Query
 
 JOURNAL = "journal"
@@ -45,6 +45,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("session_hash", "asc"), ("created_at", "desc")),
         (("bucket", "asc"), ("created_at", "desc")),
     ),
+    FILES: ((("session_hash", "asc"), ("path", "asc")),),
 }
 """Composite indexes by collection. Those that end in the same order are merged by the planner when a
 query filters on several of their leading fields."""
@@ -68,6 +69,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     JOURNAL: ("events",),
     MAILBOX: ("payload", "expires_at"),
     MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
+    FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection
 with a sequential indexed field takes about 500 writes/s)."""
@@ -186,3 +188,13 @@ def spend(**filters: str) -> Query:
 def journal(run: str) -> Query:
     """The pages of a run's journal, by the path of its document: in the order of their names."""
     return Query(f"{run}/journal")
+
+
+def session_files(session_hash: str, lower: str, upper: str, limit: int | None = None) -> Query:
+    """Files of a session whose path is *lower* or after it and before *upper*: a folder, or a part of it."""
+    return Query(
+        FILES,
+        where=(("session_hash", "==", session_hash), ("path", ">=", lower), ("path", "<", upper)),
+        order_by=(("path", "asc"),),
+        limit=limit,
+    )

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.session_files import SESSION_FILES
 from fireswarm.errors import InvalidInput
 from fireswarm.mind.assignment import Tool
 from fireswarm.mind.tools import reading_tools
@@ -184,4 +185,5 @@ BUILTIN: tuple[Capability, ...] = (
         icon="list-checks",
         category="Productivity",
     ),
+    SESSION_FILES,
 )

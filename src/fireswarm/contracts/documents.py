@@ -29,11 +29,13 @@ TASKS = "agent_tasks"
 RUNS = "agent_runs"
 MAILBOX = "agent_mailbox"
 MEMORY = "mcp_memory"
+FILES = "agent_files"
 
 
 FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
     "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
+    "content",
 })  # fmt: skip
 """Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
 
