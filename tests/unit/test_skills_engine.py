@@ -131,3 +131,13 @@ async def test_a_skill_without_code_says_what_it_needs(tmp_path: Path) -> None:
     skill = make(tmp_path, "words-only", header="name: words-only\ndescription: x")
     with pytest.raises(SkillFailed, match="needs a model"):
         await run_skill(skill, request(tmp_path))
+
+
+@pytest.mark.anyio
+async def test_a_skills_process_does_not_know_the_models_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted")
+    monkeypatch.setenv("MY_SETTING", "kept")
+    body = (
+        "import os; return SkillResult(summary=f\"{os.environ.get('ANTHROPIC_API_KEY')} {os.environ['MY_SETTING']}\")"
+    )
+    assert (await run_skill(make(tmp_path, "curious", body), request(tmp_path))).summary == "None kept"

@@ -15,7 +15,7 @@ from fireswarm.llm.limiter import FirestoreLimits, Limiter
 from fireswarm.llm.meter import Ledger, Meter
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.llm.scripted import ScriptedModel, load_script
-from fireswarm.mind.loop import Mind
+from fireswarm.mind.mind import Mind
 from fireswarm.mind.shell import Shell
 from fireswarm.ports import ChatModel, Clock, Store
 from fireswarm.quick import without_collector

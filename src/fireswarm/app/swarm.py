@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fireswarm.app.data import packaged
-from fireswarm.app.minds import PROTOCOL_FILE, make_mind, prompt_file, redactor_for
+from fireswarm.app.minds import PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.board import Board, BoardRules
 from fireswarm.clocks import ServerClock
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
@@ -149,7 +149,12 @@ async def open_kit(settings: Settings, *, thinks: bool = False) -> AsyncGenerato
 
     clock = ServerClock()
     async with open_client(settings) as client:
-        yield make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+        kit = make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+        try:
+            yield kit
+        finally:
+            if kit.mind is not None:
+                await close_model(kit.mind)
 
 
 @contextlib.asynccontextmanager

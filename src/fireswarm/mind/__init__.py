@@ -5,6 +5,7 @@ written down and in what a skill's results become.
 """
 
 from fireswarm.mind.assignment import Assignment, Conclusion, Ending, Tool
-from fireswarm.mind.loop import Mind, think
+from fireswarm.mind.loop import think
+from fireswarm.mind.mind import Mind
 
 __all__ = ["Assignment", "Conclusion", "Ending", "Mind", "Tool", "think"]

@@ -14,47 +14,20 @@ from fireswarm.contracts.decision import ActionStep, ActionType, ModelDecision, 
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.llm import ChatResponse
 from fireswarm.errors import BudgetExceeded, MissingApiKey, ModelError, NoProgress, NotFound
-from fireswarm.llm.client import Asking, ModelClient, announce
+from fireswarm.llm.client import Asking, announce
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.llm.prompt import Component, Conversation, Part
+from fireswarm.mind import telling
 from fireswarm.mind.acting import Actor, Delegates, NeedsAnswer
 from fireswarm.mind.assignment import Assignment, Conclusion, Ending
 from fireswarm.mind.briefing import Briefing, results_part
+from fireswarm.mind.mind import Failed, Mind
 from fireswarm.mind.progress import Progress
-from fireswarm.mind.shell import Shell
 from fireswarm.mind.states import TERMINAL, Machine, State
 from fireswarm.ports import Recorder
-from fireswarm.redaction import Redactor
-from fireswarm.settings.agent import AgentSettings
-from fireswarm.skills.catalog import Catalog
-from fireswarm.skills.rerank import Reranker
-from fireswarm.skills.router import Router
 
 MAX_RESULT_FAULTS = 3
 """How often a structured result may be sent back before the run ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mind:
-    """What thinking needs; shared by all runs of a process. Without a ``client``, ``no_model`` says why."""
-
-    settings: AgentSettings
-    catalog: Catalog
-    router: Router
-    shell: Shell
-    redact: Redactor
-    client: ModelClient | None = None
-    no_model: str = ""
-    reranker: Reranker | None = None
-
-
-class Failed(Exception):
-    """The run is over: a stable word, and a sentence for people."""
-
-    def __init__(self, reason: str, message: str, error: Exception | None = None) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.error = error
 
 
 async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
@@ -119,24 +92,13 @@ class Run:
             except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
                 self._fail(error.code, str(error), error)
         assert self.conclusion is not None
-        self._say_end(self.conclusion)
+        telling.ended(self.recorder, self.conclusion)
         return self.conclusion
 
     # ── before the first call ───────────────────────────────────────────────────────────────────────
 
     async def _start(self) -> State:
-        settings, client = self.mind.settings, self.mind.client
-        self.recorder.event(
-            EventType.RUN_STARTED,
-            {
-                "task": self.assignment.task,
-                "mode": "dry_run" if self.assignment.dry_run else "run",
-                "provider": client.model.provider if client else settings.model.provider,
-                "model": client.model.name if client else settings.model.model_name,
-                "profile": self.actor.profile,
-                "max_turns": settings.runtime.max_turns,
-            },
-        )
+        telling.began(self.recorder, self.mind, self.assignment, self.actor.profile)
         return State.LOAD_SKILL_CATALOG
 
     async def _load_catalog(self) -> State:
@@ -236,7 +198,7 @@ class Run:
         """Carry out one action; a failed one is tried once more where the policy says so."""
         skill = self.mind.catalog.skills.get(self.skill)
         result = await self.actor.act(name, action, skill, 0)
-        self._executed(action, result)
+        telling.executed(self.recorder, self.turn, self.skill, action, result)
         again = self.mind.settings.runtime.on_step_failure.startswith("retry_once")
         if (
             result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
@@ -246,7 +208,7 @@ class Run:
             self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": name, "retry": 1})
             self.machine.move(State.EXECUTE_STEP)
             result = await self.actor.act(f"{name}.r1", action, skill, 1)
-            self._executed(action, result)
+            telling.executed(self.recorder, self.turn, self.skill, action, result)
         return result
 
     def _after_failure(self, action: ActionStep, result: StepExecutionResult) -> bool:
@@ -261,18 +223,6 @@ class Run:
         told = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
         raise Failed(
             "step_failed", f"step {result.step_id} ({action.type.value}) {result.status.value}: {told[:1_000]}"
-        )
-
-    def _executed(self, action: ActionStep, result: StepExecutionResult) -> None:
-        self.recorder.event(
-            EventType.SKILL_STEP_EXECUTED,
-            {
-                "turn": self.turn,
-                "skill": self.skill,
-                "type": action.type.value,
-                "params": _shown(action.params),
-                **result.model_dump(mode="json"),
-            },
         )
 
     async def _verify(self) -> State:
@@ -320,13 +270,7 @@ class Run:
         """Let another skill lead, and say why."""
         if not name or name == self.skill or name not in self.briefing.shown:
             return
-        if self.skill:
-            self.recorder.event(
-                EventType.SKILL_INVOCATION_FINISHED, {"skill": self.skill, "reason": f"handoff: {reason}"}
-            )
-        self.recorder.event(
-            EventType.SKILL_INVOCATION_STARTED, {"skill": name, "from": self.skill, "reason": reason, "turn": self.turn}
-        )
+        telling.handed(self.recorder, self.turn, self.skill, name, reason)
         self.skill = name
         self.led.add(name)
 
@@ -379,22 +323,3 @@ class Run:
     def _fail(self, reason: str, message: str, error: Exception | None) -> None:
         self._end(Ending.FAILED, reason, message, error=error)
         self.machine.move(State.ERROR)
-
-    def _say_end(self, conclusion: Conclusion) -> None:
-        if self.skill:
-            self.recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": self.skill, "reason": conclusion.reason})
-        failed = conclusion.ending is Ending.FAILED
-        payload = {
-            "reason": conclusion.reason,
-            "turns": conclusion.turns,
-            "skill": conclusion.skill,
-            **conclusion.spend.fields(),
-            ("error" if failed else "answer"): conclusion.answer,
-        }
-        if not failed:
-            payload["mode"] = "dry_run" if conclusion.ending is Ending.DRY_RUN else conclusion.ending.value
-        self.recorder.event(EventType.RUN_FAILED if failed else EventType.RUN_FINISHED, payload)
-
-
-def _shown(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: str(value)[:500] for key, value in params.items()}

@@ -27,6 +27,9 @@ from fireswarm.skills.catalog import Skill
 PARENT_CHECK_SECONDS = 0.5
 """How often a skill's process looks whether its worker still lives; it ends itself when it does not."""
 
+MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""Taken out of the environment of a skill's process: what a skill asks a model for, the run pays for and counts."""
+
 _guarded = threading.Event()
 
 
@@ -82,10 +85,12 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
 
 
 def _end_with_parent() -> None:
-    """Start, once a process, a thread that ends it when the worker that started it is gone."""
+    """Once a process: forget the models' keys, and start a thread that ends it when its worker is gone."""
     if _guarded.is_set():
         return
     _guarded.set()
+    for name in MODEL_KEYS:
+        os.environ.pop(name, None)
     parent = os.getppid()
 
     def watch() -> None:

@@ -1,0 +1,36 @@
+"""What thinking needs, and how a run fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fireswarm.llm.client import ModelClient
+from fireswarm.mind.shell import Shell
+from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import AgentSettings
+from fireswarm.skills.catalog import Catalog
+from fireswarm.skills.rerank import Reranker
+from fireswarm.skills.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """What thinking needs; shared by all runs of a process. Without a ``client``, ``no_model`` says why."""
+
+    settings: AgentSettings
+    catalog: Catalog
+    router: Router
+    shell: Shell
+    redact: Redactor
+    client: ModelClient | None = None
+    no_model: str = ""
+    reranker: Reranker | None = None
+
+
+class Failed(Exception):
+    """The run is over: a stable word, and a sentence for people."""
+
+    def __init__(self, reason: str, message: str, error: Exception | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.error = error
