@@ -48,9 +48,9 @@ async def search(pattern: str, texts: Sequence[tuple[str, str]], limit: int, sec
 def _matches(
     pattern: str, texts: list[tuple[str, str]], limit: int, seconds: float
 ) -> tuple[str, list[dict[str, Any]], int]:
-    if sys.platform != "win32":  # the system ends this process, also when nobody is left to wait for it
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    if sys.platform != "win32":  # ended by the system, also when nobody waits any more; counts computing only
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     matches: list[dict[str, Any]] = []
     total = 0
     try:
@@ -65,5 +65,5 @@ def _matches(
         return str(error) or type(error).__name__, [], 0
     finally:
         if sys.platform != "win32":
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return "", matches, total
