@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 from pydantic import Field, ValidationError
 
-from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.capabilities import CapabilityContext, registry_for
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.envelope import Artifact, Confidence, Signal
@@ -74,7 +74,7 @@ async def think_about(
     recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
     cwd = _workspace(request, kit)
     context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store)
-    given = registry().resolve(card.capabilities, context)
+    given = registry_for(card.capabilities).resolve(card.capabilities, context)
     texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
     assignment = Assignment(
         task=task.objective,

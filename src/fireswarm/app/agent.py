@@ -19,7 +19,7 @@ import psutil
 from pydantic import ValidationError
 
 from fireswarm.app.minds import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
-from fireswarm.capabilities import CapabilityContext, Resolved, registry
+from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.documents import explain
@@ -73,7 +73,7 @@ def agent_capabilities(settings: AgentSettings, session: str, cwd: Path) -> Reso
         uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
     except ValidationError as error:
         raise ConfigError(f"capabilities: {explain(error)}") from error
-    return registry().resolve(uses, CapabilityContext(session, cwd, ServerClock()))
+    return registry_for(uses).resolve(uses, CapabilityContext(session, cwd, ServerClock()))
 
 
 def agent_system(root: Path, given: Resolved) -> str:

@@ -18,6 +18,6 @@ and in your package's ``pyproject.toml``::
 """
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, NoConfig, tool
-from fireswarm.capabilities.registry import Registry, Resolved, registry
+from fireswarm.capabilities.registry import Registry, Resolved, registry, registry_for
 
-__all__ = ["Capability", "CapabilityContext", "NoConfig", "Registry", "Resolved", "registry", "tool"]
+__all__ = ["Capability", "CapabilityContext", "NoConfig", "Registry", "Resolved", "registry", "registry_for", "tool"]

@@ -122,3 +122,11 @@ def registry() -> Registry:
             raise ConfigError(f"the entry point {point.name} ({point.value}) is no Capability")
         found.append(replace(loaded, source=point.value))
     return Registry.of(found)
+
+
+def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
+    """A registry that knows *uses*: installed packages are only asked when one of them is not built in."""
+    from fireswarm.capabilities.builtin import BUILTIN
+
+    own = Registry.of(BUILTIN)
+    return own if all(use.id in own.known for use in uses) else registry()

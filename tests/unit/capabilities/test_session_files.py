@@ -15,36 +15,20 @@ from google.api_core import exceptions as google
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.capabilities import CapabilityContext
 from fireswarm.capabilities.session_files import WRITE_ATTEMPTS, SessionFiles, SessionFilesConfig
 from fireswarm.capabilities.session_shelf import FolderShelf, Kept, StoreShelf
-from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.documents import FILES
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, NotFound
 from fireswarm.firelite.inprocess import connect
-from fireswarm.mind import Tool
 from fireswarm.ports import Query
 from fireswarm.redaction import Redactor
 from fireswarm.stores.firestore import FirestoreStore
+from tests.support.hands import Hands
 from tests.support.swarm import Swarm, open_swarm
 from tests.support.unreliable import time_flows, unreliable
 
 pytestmark = pytest.mark.anyio
-
-
-class Hands:
-    """Calls tools by name, as a model does."""
-
-    def __init__(self, context: CapabilityContext, **config: Any) -> None:
-        use = CapabilityUse(id="session_file_system", config=config)
-        self.tools: dict[str, Tool] = dict(registry().resolve([use], context).tools)
-
-    async def __call__(self, name: str, **given: Any) -> Any:
-        return await self.tools[name].run(given)
-
-    async def paths(self, folder: str = "/") -> list[str]:
-        entries = (await self("list_directory", path=folder))["entries"]
-        return [entry["path"] + "/" * entry["is_directory"] for entry in entries]
 
 
 def process(swarm: Swarm, session: str = "s1", **config: Any) -> Hands:
