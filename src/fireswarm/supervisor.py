@@ -24,6 +24,10 @@ GRACE_SECONDS = 1.5
 """Beyond a role's own drain time, before the process is killed."""
 
 
+PARENT = "FIRESWARM_PARENT"
+"""Tells a role process who started it: asked later, it may have been given to another parent already."""
+
+
 @dataclass(slots=True)
 class RoleProcess:
     """One place in the fleet: its role, and whatever process fills it now."""
@@ -104,7 +108,7 @@ class Supervisor:
                     stdin=DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, **self.environment},
+                    env={**os.environ, **self.environment, PARENT: str(os.getpid())},
                 )
             place.exit_code = await place.process.wait()
             if self.stopping:

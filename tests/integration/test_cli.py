@@ -78,11 +78,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(root: Path, *arguments: str) -> Generator[subprocess.Popen[str]]:
+def running(root: Path, *arguments: str, **env: str) -> Generator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "fireswarm.cli", *arguments],
         cwd=root,
-        env=environment(),
+        env=environment() | env,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -156,6 +156,16 @@ def test_a_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option
             assert role.wait(timeout=10) == 0
         [agent] = ok(root, "agents")
         assert agent["status"] == "stopped"
+
+
+def test_a_role_process_whose_parent_ended_before_it_began_ends_too(root: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        ended.wait()
+    with running(root, "store", "serve", "--port", "0") as server:
+        address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
+        arguments = ("role", "scout", "--store", f"firelite://{address}", "--with-parent")
+        with running(root, *arguments, FIRESWARM_PARENT=str(ended.pid)) as role:
+            assert role.wait(timeout=20) == 0
 
 
 def test_serving_says_how_to_connect_and_keeps_others_out_of_the_file(root: Path) -> None:

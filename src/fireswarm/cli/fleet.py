@@ -27,7 +27,7 @@ from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.kit import Kit
 from fireswarm.settings import Settings
-from fireswarm.supervisor import Supervisor
+from fireswarm.supervisor import PARENT, Supervisor
 from fireswarm.worker import Worker
 
 HOUSE = ("scout", "architect", "executor", "predictor", "memory")
@@ -213,7 +213,7 @@ def role(
             errors.print(told, style="dim", soft_wrap=True)
             group.start_soon(_stop_on, stop, worker)
             if with_parent:
-                _stop_with_parent(worker, os.getppid())
+                _stop_with_parent(worker, int(os.environ.get(PARENT) or os.getppid()))
             config = agents.RoleConfig(kit, lambda _: worker.run())
             await agents.runner(name)(config)
             group.cancel_scope.cancel()
@@ -239,7 +239,8 @@ def _stop_with_parent(worker: Worker, parent: int) -> None:
 
     def watch() -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(parent).wait()
+            if os.getppid() == parent:  # else it is gone already
+                psutil.Process(parent).wait()
         with contextlib.suppress(RuntimeError):  # the loop has ended already
             from_thread.run_sync(worker.stop, token=loop)
 
