@@ -22,9 +22,11 @@ LONG_SECONDS = 60
 
 
 def gone(pid: int) -> bool:
-    """Ended, or about to be collected by whoever adopted it."""
+    """Ended, or about to be collected by whoever adopted it; a kill takes the kernel a moment."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        psutil.wait_procs([process], timeout=5)
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
 
