@@ -51,7 +51,7 @@ def run(request):
     return SkillResult(state=SkillState.DELEGATING, summary="planned", tasks=(task("top", "scout"), *middle, tail))
 """
 EVIDENCE = """
-import os, time, uuid
+import os, time, uuid  # the work takes a while, so that kills find it under way: no test waits here
 from pathlib import Path
 from fireswarm.contracts.skill import SkillResult
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fireswarm.board import HeldLease
 from fireswarm.contracts.outcome import Handoff
 from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import TaskStatus
@@ -13,7 +14,7 @@ from tests.support.swarm import Swarm, done
 pytestmark = pytest.mark.anyio
 
 
-async def lose_to_b(swarm: Swarm) -> tuple[str, object]:
+async def lose_to_b(swarm: Swarm) -> tuple[str, HeldLease]:
     task = await swarm.submit()
     stale = await swarm.claim_one("agent-a")
     await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
@@ -33,9 +34,9 @@ async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: Swarm) -> N
     held = await swarm.claim_one("agent-b")
     before = await swarm.raw(task_id)
     with pytest.raises(LeaseLost, match="epoch 1 .* is over"):
-        await swarm.board.settle(stale, done("too late"))  # pyright: ignore[reportArgumentType]
+        await swarm.board.settle(stale, done("too late"))
     with pytest.raises(LeaseLost):
-        await swarm.board.renew(stale)  # pyright: ignore[reportArgumentType]
+        await swarm.board.renew(stale)
     assert await swarm.raw(task_id) == before
     await swarm.settle(held, done("by b"))
     assert (await swarm.task(task_id)).summary == "by b"
@@ -45,7 +46,7 @@ async def test_a_stale_handoff_creates_no_task(swarm: Swarm) -> None:
     task_id, stale = await lose_to_b(swarm)
     planned = PlannedTask(key="x", assigned_to="executor", objective="should never exist")
     with pytest.raises(LeaseLost):
-        await swarm.board.settle(stale, Handoff((planned,)))  # pyright: ignore[reportArgumentType]
+        await swarm.board.settle(stale, Handoff((planned,)))
     assert [task.task_id for task in await swarm.board.list()] == [task_id]
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ from fireswarm.runlog import RUN_ID, RunLog, new_run_id, read_events, run_folder
 NAME = "20260101-000000-0a1b2c3d"
 
 
-def log_in(folder: Path, **options: object) -> RunLog:
-    return RunLog(folder / NAME, NAME, VirtualClock(), Redactor(["my-secret-value"]), **options)  # pyright: ignore[reportArgumentType]
+def log_in(folder: Path, **options: Any) -> RunLog:
+    return RunLog(folder / NAME, NAME, VirtualClock(), Redactor(["my-secret-value"]), **options)
 
 
 def test_each_event_is_a_valid_line_at_once(tmp_path: Path) -> None:

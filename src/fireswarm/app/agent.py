@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from os import _exit as leave_at_once  # pyright: ignore[reportPrivateUsage] - os._exit is public
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +282,7 @@ class _Stop:
                 child.kill()
         with contextlib.suppress(ValueError):  # the log is closed already
             self.log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": "ended before it had stopped"})
-        leave_at_once(INTERRUPTED)
+        os._exit(INTERRUPTED)
 
     def over(self) -> None:
         """The run has ended in time."""

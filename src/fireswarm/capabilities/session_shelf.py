@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -204,5 +203,5 @@ class FolderShelf:
             self.folder.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile("w", dir=self.folder, delete=False, encoding="utf-8") as file:
                 json.dump(data, file, indent=1)
-            os.replace(file.name, self._place(path))  # noqa: PTH105 - file.name is a string
+            Path(file.name).replace(self._place(path))
         return version

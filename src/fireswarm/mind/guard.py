@@ -13,6 +13,7 @@ from pathlib import Path
 from fireswarm.contracts.task import Constraints
 from fireswarm.mind.assignment import Tool
 from fireswarm.skills.catalog import Skill
+from fireswarm.skills.command_line import Unreadable, read_command_line
 from fireswarm.skills.tools import permits
 
 READERS = frozenset({
@@ -40,17 +41,10 @@ WRITING: dict[str, tuple[str, tuple[str, ...]]] = {
 
 GIT_WRITING = ("--output", "--config-env", "--exec-path", "--ext-diff", "--textconv", "--open-files-in-pager")
 
-_OPERATORS = ("&&", "||", ";", "|")
 _HIDDEN = re.compile(r"\$\(|`|\n|\r")
 """Substitutions and further lines, wherever they are: some programs evaluate their arguments once more."""
 
-_HARMLESS = re.compile(r"(?:[012]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[12])(?=[ \t;|]|$)")
-"""Redirections that touch no file."""
-
-_EXPANDS = re.compile(r"\$[A-Za-z0-9_({\[@*#?!$-]")
-"""A variable may hold anything, also what an earlier command on the line left in ``$_``."""
-
-_SPECIAL = frozenset("<>(){}&")
+_OPERATORS = frozenset({"&&", "||", ";", "|"})
 _GLOBS = frozenset("*?[")
 MAY_BE_OPTION = "-\0"
 """Before a word that the shell may turn into an option: a file can be called ``-delete``."""
@@ -73,10 +67,10 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
         return f"the task is {profile}: commands with substitutions or several lines cannot be judged"
     try:
         commands = _simple_commands(command)
-    except IndexError:
-        return f"the task is {profile}, and the command cannot be judged: it breaks off"
-    except ValueError as error:
-        return f"the task is {profile}, and the command cannot be judged: {error}"
+    except Unreadable as doubt:
+        return f"the task is {profile}, and the command cannot be judged: it holds {doubt}"
+    if not commands:
+        return f"the task is {profile}, and the command is empty"
     for words in commands:
         if not _only_reads(words) and not (profile == "demo_safe" and _own_script(words, skill, cwd)):
             told = " ".join(words).replace(MAY_BE_OPTION, "")[:80]
@@ -98,66 +92,15 @@ def _argument(given: Mapping[str, object]) -> str:
 
 
 def _simple_commands(line: str) -> list[list[str]]:
-    """The simple commands of a line as bash reads them; ValueError for whatever is more than words and pipes."""
-    commands: list[list[str]] = [[]]
-    place = 0
-    while place < len(line):
-        if line[place] in " \t":
-            place += 1
-        elif harmless := _HARMLESS.match(line, place):
-            place = harmless.end()
-        elif operator := next((sign for sign in _OPERATORS if line.startswith(sign, place)), ""):
-            commands.append([])
-            place += len(operator)
-        else:
-            word, place = _word(line, place)
-            commands[-1].append(word)
-    found = [words for words in commands if words]
-    if not found:
-        raise ValueError("it is empty")
-    return found
-
-
-def _word(line: str, place: int) -> tuple[str, int]:
-    """The word that begins at *place*, without its quotes, and where it ends."""
-    if line[place] == "#":
-        raise ValueError("a comment")
-    text, start = "", place
-    while place < len(line) and line[place] not in " \t;|&" and not (place > start and line[place] in "<>"):
-        letter = line[place]
-        if letter == "'":
-            end = line.index("'", place + 1)
-            text, place = text + line[place + 1 : end], end + 1
-        elif letter == '"':
-            inner, place = _double_quoted(line, place + 1)
-            text += inner
-        elif letter == "\\":
-            text, place = text + line[place + 1], place + 2
-        else:
-            _refuse_special(line, place)
-            text, place = (MAY_BE_OPTION if letter in _GLOBS and not text else text) + letter, place + 1
-    if place == start:
-        raise ValueError(f"`{line[place]}`")
-    return text, place
-
-
-def _double_quoted(line: str, place: int) -> tuple[str, int]:
-    text = ""
-    while line[place] != '"':  # IndexError: the quote is not closed
-        if line[place] == "\\" and line[place + 1] in '"\\$':
-            place += 1
-        elif _EXPANDS.match(line, place):
-            raise ValueError("a variable")
-        text, place = text + line[place], place + 1
-    return text, place + 1
-
-
-def _refuse_special(line: str, place: int) -> None:
-    letter = line[place]
-    if letter in _SPECIAL or not letter.isprintable():
-        raise ValueError(f"`{letter}`" if letter.isprintable() else "a control character")
-    if _EXPANDS.match(line, place) or line[place : place + 2] in ("$'", '$"'):
-        raise ValueError("a variable, or a quote after $")
+    """The simple commands of a line; Unreadable for whatever the shell would put in place of its words."""
+    read = read_command_line(line)
+    for separator in read.separators:
+        if separator not in _OPERATORS:
+            raise Unreadable(f"`{separator}`")
+    for word in (word for words in read.commands for word in words):
+        if word.expands:
+            raise Unreadable(word.expands)
+    return [[MAY_BE_OPTION * word.globbed + word.text for word in words] for words in read.commands]
 
 
 def _only_reads(words: list[str]) -> bool:

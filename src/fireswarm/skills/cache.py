@@ -40,7 +40,7 @@ def default_cache(roots: Iterable[Path]) -> Path:
 def changed_at(folder: str) -> int:
     """Nanoseconds since 1970 at which entries of *folder* last came or went; 0 when there is no such folder."""
     try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - called for each of 20,000 folders
     except OSError:
         return 0
 

@@ -238,7 +238,7 @@ class _Listing:
     def of(cls, folder: Path) -> _Listing:
         files: list[str] = []
         folders: list[str] = []
-        names = set(os.listdir(folder))  # noqa: PTH208
+        names = set(os.listdir(folder))  # noqa: PTH208 - names only, for each of 20,000 folders
         for name in sorted(names.intersection(_USUAL_FOLDERS), key=_USUAL_FOLDERS.index):
             path = f"{folder}/{name}"
             folders.append(path)
@@ -259,7 +259,7 @@ def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
         path = mention.path.replace("\\", "/")
         if path in listing.files or bodies.is_script(path) or path == SKILL_FILE:
             continue
-        if os.path.isfile(f"{folder}/{path}") and not provenance.leads_outside(path, folder):  # noqa: PTH113
+        if os.path.isfile(f"{folder}/{path}") and not provenance.leads_outside(path, folder):  # noqa: PTH113 - for every file that 20,000 skills name
             named.append(os.path.normpath(path).replace("\\", "/"))
     return tuple(dict.fromkeys([*listing.files, *named]))
 

@@ -21,6 +21,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
+from fireswarm.skills.command_line import Unreadable, read_command_line
+
 SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
 """Names under which commands are run; a rule for one of them is a rule for all."""
 
@@ -33,15 +35,6 @@ _KEYWORDS = frozenset(
     )
 )  # fmt: skip
 """Words that make the shell read on in another way, or run what follows them as a command of its own."""
-
-_HARMLESS = re.compile(r"(?:[012]?>&[012]|[012&]?>>?[ \t]*/dev/null)(?=[ \t\n;|&]|$)")
-"""Redirections that touch no file."""
-
-_SEPARATOR = re.compile(r"&&|\|\||\|&|[;|&\n]")
-
-
-class _Doubt(Exception):
-    """A shell line that cannot be taken apart with certainty; the message says because of what."""
 
 
 def permits(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
@@ -88,8 +81,8 @@ def _same_tool(rule: str, tool: str) -> bool:
 
 def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
     try:
-        commands = simple_commands(line)
-    except _Doubt as doubt:
+        commands = _simple_commands(line)
+    except Unreadable as doubt:
         return f"the command holds {doubt}, so it cannot be checked against the skill's allowed tools ({listed})"
     if not commands:
         return "there is no command"
@@ -108,96 +101,15 @@ def _matches(pattern: str, command: Sequence[str]) -> bool:
     return list(command[: len(wanted)]) == wanted if open_ended else list(command) == wanted
 
 
-def simple_commands(line: str) -> list[list[str]]:
-    """The commands of a shell line as words without their quotes; ``_Doubt`` for what is more than simple commands."""
-    commands: list[list[str]] = [[]]
-    place = 0
-    while place < len(line):
-        if line[place] in " \t":
-            place += 1
-        elif harmless := _HARMLESS.match(line, place):
-            place = harmless.end()
-        elif separator := _SEPARATOR.match(line, place):
-            commands.append([])
-            place = separator.end()
-        else:
-            word, place = _word(line, place)
-            commands[-1].append(word)
-    found = [command for command in commands if command]
+def _simple_commands(line: str) -> list[list[str]]:
+    """The commands of a shell line as words; Unreadable also for words that make the shell read on in another way."""
+    found = [[word.text for word in words] for words in read_command_line(line).commands]
     for command in found:
         if re.match(r"\w+\+?=", command[0]):
-            raise _Doubt("an assignment before a command")
+            raise Unreadable("an assignment before a command")
         if command[0] in _KEYWORDS:
-            raise _Doubt(f"the shell word {command[0]}")
+            raise Unreadable(f"the shell word {command[0]}")
     return found
-
-
-def _word(line: str, place: int) -> tuple[str, int]:
-    """The word that begins at *place*, without its quotes, and where it ends."""
-    if line[place] == "#":
-        raise _Doubt("a comment")
-    word = ""
-    while place < len(line) and line[place] not in " \t\n;|&":
-        letter = line[place]
-        if letter == "'":
-            text, place = _single_quoted(line, place)
-        elif letter == '"':
-            text, place = _double_quoted(line, place)
-        elif letter == "\\":
-            text, place = _escaped(line, place)
-        else:
-            _refuse_special(line, place)
-            text, place = letter, place + 1
-        word += text
-    return word, place
-
-
-def _single_quoted(line: str, place: int) -> tuple[str, int]:
-    end = line.find("'", place + 1)
-    if end < 0:
-        raise _Doubt("an unclosed quote")
-    return line[place + 1 : end], end + 1
-
-
-def _double_quoted(line: str, place: int) -> tuple[str, int]:
-    text = ""
-    place += 1
-    while place < len(line) and line[place] != '"':
-        if line[place] == "\\":
-            escaped, after = _escaped(line, place)
-            text, place = text + (escaped if escaped in '"\\$`' else "\\" + escaped), after
-            continue
-        _refuse_substitution(line, place)
-        text, place = text + line[place], place + 1
-    if place >= len(line):
-        raise _Doubt("an unclosed quote")
-    return text, place + 1
-
-
-def _escaped(line: str, place: int) -> tuple[str, int]:
-    if place + 1 >= len(line) or line[place + 1] == "\n":
-        raise _Doubt("a backslash at the end of a line")
-    return line[place + 1], place + 2
-
-
-def _refuse_special(line: str, place: int) -> None:
-    letter = line[place]
-    if letter in "<>":
-        raise _Doubt("a redirection")
-    if letter in "()":
-        raise _Doubt("brackets that the shell reads")
-    if letter != "\t" and not letter.isprintable():
-        raise _Doubt("a control character")
-    _refuse_substitution(line, place)
-    if letter == "$" and line[place + 1 : place + 2] in {"'", '"'}:
-        raise _Doubt("a quote after $")
-
-
-def _refuse_substitution(line: str, place: int) -> None:
-    if line[place] == "`" or (line[place] == "$" and line[place + 1 : place + 2] in {"(", "{", "["}):
-        raise _Doubt("a substitution")
-    if line[place] == "\0":
-        raise _Doubt("a control character")
 
 
 # ── paths and addresses ─────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.skills.tools import permits, simple_commands
+from fireswarm.skills.tools import permits
 
 GIT = ("Bash(git:*)", "Bash(ls -la)", "Bash(npm run *)", "Read")
 
@@ -74,15 +74,10 @@ def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]
         assert all(word == "git" or set(word) <= set(";&|") for word in starts), words
 
 
-@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
-def test_quoted_words_come_back_as_they_are(words: list[str]) -> None:
-    assert simple_commands("git " + " ".join(map(shlex.quote, words))) == [["git", *words]]
-
-
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> None:
     for tool in ("Bash", "Read", "WebFetch"):
-        assert permits((rule, f"{tool}({rule})"), tool, command) is None or True
+        assert permits((rule, f"{tool}({rule})"), tool, command) != ""
 
 
 @pytest.mark.parametrize(

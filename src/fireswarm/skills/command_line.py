@@ -1,0 +1,132 @@
+"""A shell line taken apart as bash reads it, for those who must judge it before it runs.
+
+There is one reader, because two would differ, and what one of them overlooks is run. It knows words, quotes, pipes
+and separators. Whatever is more (substitution, redirection to a file, sub-shells, comments, unclosed quotes) it
+refuses to read: a line that cannot be told apart with certainty must not be judged by a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HARMLESS = re.compile(r"(?:[012&]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[12])(?=[ \t\n;|&]|$)")
+"""Redirections that touch no file."""
+
+_SEPARATOR = re.compile(r"&&|\|\||\|&|[;|&\n]")
+_VARIABLE = re.compile(r"\$[A-Za-z0-9_@*#?!$-]")
+_GLOBS = frozenset("*?[")
+
+
+class Unreadable(Exception):
+    """The line is more than simple commands; the message says by what."""
+
+
+class Word(NamedTuple):
+    """One word without its quotes.
+
+    ``expands`` names what the shell puts in place of a part of it (empty: nothing): the word may then become any.
+    ``globbed`` says that it begins with a pattern, so that a file called ``-delete`` may stand in its place.
+    """
+
+    text: str
+    expands: str = ""
+    globbed: bool = False
+
+
+class CommandLine(NamedTuple):
+    """The simple commands of a line, none of them empty, and the separators between them."""
+
+    commands: list[list[Word]]
+    separators: list[str]
+
+
+def read_command_line(line: str) -> CommandLine:
+    """Take *line* apart; Unreadable for what is more than simple commands."""
+    commands: list[list[Word]] = [[]]
+    separators: list[str] = []
+    place = 0
+    while place < len(line):
+        if line[place] in " \t":
+            place += 1
+        elif harmless := _HARMLESS.match(line, place):
+            place = harmless.end()
+        elif separator := _SEPARATOR.match(line, place):
+            commands.append([])
+            separators.append(separator[0])
+            place = separator.end()
+        else:
+            word, place = _word(line, place)
+            commands[-1].append(word)
+    return CommandLine([words for words in commands if words], separators)
+
+
+def _word(line: str, place: int) -> tuple[Word, int]:
+    """The word that begins at *place*, and where it ends."""
+    if line[place] == "#":
+        raise Unreadable("a comment")
+    text, expands, globbed, start = "", "", False, place
+    while place < len(line) and line[place] not in " \t\n;|&" and not (place > start and line[place] in "<>"):
+        letter = line[place]
+        if letter == "'":
+            piece, place = _single_quoted(line, place)
+        elif letter == '"':
+            piece, inner, place = _double_quoted(line, place)
+            expands = expands or inner
+        elif letter == "\\":
+            piece, place = _escaped(line, place)
+        else:
+            expands = expands or _unquoted(line, place)
+            globbed = globbed or (letter in _GLOBS and not text)
+            piece, place = letter, place + 1
+        text += piece
+    return Word(text, expands, globbed), place
+
+
+def _single_quoted(line: str, place: int) -> tuple[str, int]:
+    end = line.find("'", place + 1)
+    if end < 0:
+        raise Unreadable("an unclosed quote")
+    return line[place + 1 : end], end + 1
+
+
+def _double_quoted(line: str, place: int) -> tuple[str, str, int]:
+    text, expands = "", ""
+    place += 1
+    while place < len(line) and line[place] != '"':
+        if line[place] == "\\":
+            escaped, place = _escaped(line, place)
+            text += escaped if escaped in '"\\$`' else "\\" + escaped
+            continue
+        expands = expands or _substituted(line, place)
+        text, place = text + line[place], place + 1
+    if place >= len(line):
+        raise Unreadable("an unclosed quote")
+    return text, expands, place + 1
+
+
+def _escaped(line: str, place: int) -> tuple[str, int]:
+    if place + 1 >= len(line) or line[place + 1] == "\n":
+        raise Unreadable("a backslash at the end of a line")
+    return line[place + 1], place + 2
+
+
+def _unquoted(line: str, place: int) -> str:
+    letter = line[place]
+    if letter in "<>":
+        raise Unreadable("a redirection")
+    if letter in "()":
+        raise Unreadable("brackets that the shell reads")
+    if not letter.isprintable():
+        raise Unreadable("a control character")
+    if letter == "$" and line[place + 1 : place + 2] in {"'", '"'}:
+        raise Unreadable("a quote after $")
+    return "braces" if letter in "{}" else _substituted(line, place)
+
+
+def _substituted(line: str, place: int) -> str:
+    if line[place] == "`" or (line[place] == "$" and line[place + 1 : place + 2] in {"(", "{", "["}):
+        raise Unreadable("a substitution")
+    if line[place] == "\0":
+        raise Unreadable("a control character")
+    return "a variable" if _VARIABLE.match(line, place) else ""
