@@ -6,10 +6,15 @@ The tree::
     ├── ConfigError           settings, role cards, policies: fix the file and start again
     ├── InvalidInput          a task, envelope, answer or plan that breaks its contract
     │   ├── GraphInvalid      a task graph with a cycle, an unknown role, or too many tasks
-    │   └── PolicyRefused     a handoff that mailbox/ does not allow
+    │   ├── PolicyRefused     a handoff that mailbox/ does not allow
+    │   ├── HostRefused       an address inside a network, which only the operator can open
+    │   └── ResumeRefused     a conversation that cannot go on so: no state, or a stale or unknown token
+    │       └── ContextEnded  its last turn ended it for good
     ├── NotFound              no such task, run, message, role or skill
     ├── Conflict              the document changed since it was read (or exists already)
-    │   └── LeaseLost         the caller's epoch is stale: it may commit nothing to this task
+    │   ├── LeaseLost         the caller's epoch is stale: it may commit nothing to this task
+    │   └── VersionConflict   the conversation went on since it was read
+    ├── DuplicateMessage      a message was handled before; the error carries the answer it got
     ├── TerminalTask          done and canceled tasks never change again
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
@@ -30,7 +35,7 @@ The tree::
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class FireswarmError(Exception):
@@ -64,6 +69,24 @@ class PolicyRefused(InvalidInput):
     code = "policy_refused"
 
 
+class HostRefused(InvalidInput):
+    """A host's address is not of the public internet, and the operator has not allowed it; nothing was sent."""
+
+    code = "host_refused"
+
+
+class ResumeRefused(InvalidInput):
+    """A conversation cannot be resumed so: there is no state, or the token is stale or was never issued."""
+
+    code = "resume_refused"
+
+
+class ContextEnded(ResumeRefused):
+    """The conversation ended; a new one needs another context id."""
+
+    code = "context_ended"
+
+
 class NotFound(FireswarmError):
     """The named document, role or skill does not exist."""
 
@@ -89,6 +112,25 @@ class LeaseLost(Conflict):
     """The lease passed to another holder or was cancelled; whoever holds this epoch commits nothing."""
 
     code = "lease_lost"
+
+
+class VersionConflict(Conflict):
+    """The conversation went on since it was read: nothing was written. Load it again, or give up."""
+
+    code = "version_conflict"
+
+
+class DuplicateMessage(FireswarmError):
+    """The message was handled before; nothing was written.
+
+    ``response`` is the answer it got then; None when that was too large to be kept.
+    """
+
+    code = "duplicate_message"
+
+    def __init__(self, message: str, response: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.response = response
 
 
 class TerminalTask(FireswarmError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +14,17 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "GET"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
+    """``hangs``: nothing is sent at all, or no more than this body of one announced as longer."""
+
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    hangs: Literal["", "before", "after"] = ""
 
 
 @dataclass(slots=True)
@@ -52,10 +58,13 @@ class HttpServer:
         pairs = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        response = self.answer(Request(head[0].split(" ")[1], headers, body))
-        writer.write(
-            f"HTTP/1.1 {response.status} As told\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(response.body)}\r\n\r\n".encode()
-            + response.body
-        )
+        method, path, _ = head[0].split(" ")
+        response = self.answer(Request(path, headers, body, method))
+        if response.hangs == "before":
+            await reader.readexactly(1)
+        length = len(response.body) + (response.hangs == "after")
+        told = {"Content-Type": "application/json", "Content-Length": str(length), **response.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+        sent = b"" if method == "HEAD" else response.body
+        writer.write(f"HTTP/1.1 {response.status} As told\r\n{lines}\r\n".encode() + sent)
         await writer.drain()

@@ -1,0 +1,88 @@
+"""Which addresses an agent's requests may reach. Pure: nothing is resolved and nothing is opened here.
+
+A page that a model reads can tell it to fetch an address inside the operator's own network, or the one at which a
+cloud hands out credentials. So only addresses of the public internet are let through.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+
+METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
+"""Names under which clouds hand out credentials, refused whatever they resolve to."""
+
+METADATA_ADDRESSES = frozenset({ip_address("168.63.129.16")})
+"""Public by its number, and yet Azure's own host in every virtual machine; the others are link-local or private."""
+
+_SPECIAL = tuple(
+    ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20")
+)
+"""Of the special-purpose registries, what the standard library takes for public."""
+
+_NAT64 = ip_network("64:ff9b::/96")
+_COMPATIBLE = ip_network("::/96")
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})
+
+
+def host_name(host: str) -> str:
+    """The one spelling of a host: lower case, no brackets, no zone, no dot at the end."""
+    return host.strip().strip("[]").partition("%")[0].rstrip(".").lower()
+
+
+def as_number(host: str) -> Address | None:
+    """The address that *host* spells, also as one number, octal or hexadecimal as C libraries read it; else None."""
+    name = host_name(host)
+    try:
+        return ip_address(name)
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(name))
+    except (OSError, ValueError):
+        return None
+
+
+def embedded(address: Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address carries: mapped, compatible, 6to4, Teredo, NAT64, ISATAP."""
+    if isinstance(address, IPv4Address):
+        return []
+    number = int(address)
+    found = [address.sixtofour, *(address.teredo or ())]
+    if _is_carrier(address) or (number >> 32) & 0xFFFFFFFF in _ISATAP:
+        found.append(IPv4Address(number & 0xFFFFFFFF))
+    return [each for each in found if each is not None]
+
+
+def why_refused(address: Address) -> str:
+    """Why no request goes to *address*, in a word; empty when it is of the public internet."""
+    if reason := _reason(address):
+        return reason
+    return next((f"{reason} ({each})" for each in embedded(address) if (reason := _reason(each))), "")
+
+
+def _reason(address: Address) -> str:
+    if address.is_unspecified:
+        return "unspecified"
+    if address.is_loopback:
+        return "loopback"
+    if _is_carrier(address):  # nothing by itself: judged by what it carries
+        return ""
+    checks = (
+        (address in METADATA_ADDRESSES, "metadata"),
+        (address.is_link_local, "link-local"),
+        (address.is_multicast, "multicast"),
+        (address.is_private, "private"),
+        (address.is_reserved or not address.is_global, "reserved"),
+        (any(address.version == network.version and address in network for network in _SPECIAL), "reserved"),
+    )
+    return next((reason for holds, reason in checks if holds), "")
+
+
+def _is_carrier(address: Address) -> bool:
+    """IPv6 addresses that stand for an IPv4 address."""
+    return isinstance(address, IPv6Address) and (
+        address.ipv4_mapped is not None or address in _NAT64 or address in _COMPATIBLE
+    )
