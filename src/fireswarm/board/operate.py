@@ -25,6 +25,7 @@ RETRYABLE = frozenset(
     {
         StatusReason.DEAD_LETTER,
         StatusReason.ESCALATED,
+        StatusReason.GATE_FAILED,
         StatusReason.DEADLINE_EXCEEDED,
         StatusReason.BUDGET_EXCEEDED,
         StatusReason.RETRY_BACKOFF,

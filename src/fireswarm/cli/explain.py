@@ -72,9 +72,15 @@ def why(task: Task, relatives: dict[str, Task]) -> str:
             asked = " ".join(f"{question.name}=..." for question in task.questions)
             return f"It asks for input: `swarm answer {name} {asked}`."
         case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
-            until = task.not_before.isoformat() if task.not_before else "soon"
-            return f"It is tried again at {until}; `swarm retry {name}` does so now."
-        case StatusReason.DEAD_LETTER | StatusReason.ESCALATED | StatusReason.DEADLINE_EXCEEDED:
+            if task.not_before is None:
+                return f"It rests: {task.summary} `swarm retry {name}` lets it go on."
+            return f"It is tried again at {task.not_before.isoformat()}; `swarm retry {name}` does so now."
+        case (
+            StatusReason.DEAD_LETTER
+            | StatusReason.ESCALATED
+            | StatusReason.GATE_FAILED
+            | StatusReason.DEADLINE_EXCEEDED
+        ):
             return f"It gave up: {task.error or task.summary} Mend the cause, then `swarm retry {name}`."
         case _:
             return task.summary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.skill import Fact, PlannedTask, Question
 from fireswarm.contracts.task import StatusReason, TaskResult
 
@@ -34,11 +35,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Somebody has to supply something; ``questions`` say what."""
+    """Somebody has to supply something; ``questions`` say what, ``schema`` what all inputs together must satisfy."""
 
     reason: StatusReason
     summary: str
     questions: tuple[Question, ...] = ()
+    schema: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

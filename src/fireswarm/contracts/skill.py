@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.conversation import Conversation, ConversationEvent, InputField, PocketFact
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal
 
 
@@ -36,13 +37,8 @@ class Fact(Contract):
     learned_at: Timestamp | None = None
 
 
-class Question(Contract):
+class Question(InputField):
     """One missing input: a blocked task carries its questions until somebody answers them."""
-
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
-    description: str
-    type: str = "string"
-    required: bool = True
 
 
 class PlannedTask(Contract):
@@ -83,7 +79,8 @@ class SkillRequest(Contract):
     ``artifacts`` and ``signals`` come from finished dependencies and from envelopes, with values loaded;
     ``children`` are the results of tasks that an earlier turn of this task created (empty on the first
     turn); ``facts`` are what memory recalled; ``answers`` what an operator supplied to earlier questions.
-    ``roles`` names the roles of this swarm. ``now`` is the server's time.
+    ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is what is left of
+    earlier turns, for a skill that says in its SKILL.md that it has some.
     """
 
     task_id: str
@@ -100,6 +97,7 @@ class SkillRequest(Contract):
     facts: tuple[Fact, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
     roles: tuple[str, ...] = ()
+    conversation: Conversation | None = None
     workdir: Path
     now: Timestamp
 
@@ -110,6 +108,7 @@ class SkillState(StrEnum):
     COMPLETED = "completed"
     INPUT_REQUIRED = "input_required"
     DELEGATING = "delegating"
+    PAUSED = "paused"
     FAILED = "failed"
 
 
@@ -118,8 +117,11 @@ class SkillResult(Contract):
 
     ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are
     created, and the skill runs again with their results as ``children``. ``input_required``:
-    ``questions`` are put to the operator. ``failed``: ``summary`` says why; ``retryable`` whether
-    trying again can help. An artifact that is a file in the request's ``workdir`` says so with ``uri``
+    ``questions`` are put to the operator. ``paused``: it runs again after ``pause_seconds``, or when
+    somebody says so. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help.
+    ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session.
+
+    An artifact that is a file in the request's ``workdir`` says so with ``uri``
     ``workdir:<relative path>``; it is moved to the blob store before the result is committed.
     """
 
@@ -133,4 +135,7 @@ class SkillResult(Contract):
     next_recommended_actions: tuple[str, ...] = ()
     tasks: tuple[PlannedTask, ...] = ()
     questions: tuple[Question, ...] = ()
+    pocket: tuple[PocketFact, ...] = Field(default=(), max_length=100)
+    log: tuple[ConversationEvent, ...] = Field(default=(), max_length=40)
+    pause_seconds: float | None = Field(default=None, gt=0)
     retryable: bool = False

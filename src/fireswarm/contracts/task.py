@@ -51,6 +51,7 @@ class StatusReason(StrEnum):
     PAUSED = "paused"
     RETRY_BACKOFF = "retry_backoff"
     ESCALATED = "escalated"
+    GATE_FAILED = "gate_failed"
     BUDGET_EXCEEDED = "budget_exceeded"
     DEADLINE_EXCEEDED = "deadline_exceeded"
     DEAD_LETTER = "dead_letter"
@@ -118,7 +119,8 @@ class Task(Stored):
     when this one ends; ``children`` the tasks it created. ``sweep_at`` is when a sweep has to look at
     the task next: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
     attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run,
-    or of a step of a plan.
+    or of a step of a plan. ``turn`` counts turns that ended in waiting: what is the same at the same
+    count is the same turn, begun again after a crash. ``answer_schema`` is what its answers have to satisfy.
     """
 
     task_id: DocumentId
@@ -155,6 +157,8 @@ class Task(Stored):
     children: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
+    answer_schema: JsonObject = Field(default_factory=dict)
+    turn: int = 0
     checkpoint_uri: str | None = None
     error: str | None = None
     result: TaskResult | None = None
