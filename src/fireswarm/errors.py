@@ -18,6 +18,7 @@ The tree::
     ├── TerminalTask          done and canceled tasks never change again
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
+    ├── ToolFailed            a tool could not do what it was asked: no answer, a time limit, a fault of its own
     ├── NoProgress            a run of the mind repeats itself
     ├── ThoughtFailed         a run of the mind ended without a result
     ├── BudgetExceeded        tokens or money of a task, session or day are used up; no call was made
@@ -149,6 +150,12 @@ class SkillFailed(FireswarmError):
     """A skill raised, or returned something that is not a SkillResult."""
 
     code = "skill_failed"
+
+
+class ToolFailed(FireswarmError):
+    """A tool could not do what it was asked, through no fault of the input; the model is told why."""
+
+    code = "tool_failed"
 
 
 class StoreError(FireswarmError):

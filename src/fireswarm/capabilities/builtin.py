@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.session_files import SESSION_FILES
+from fireswarm.capabilities.web_fetch import WEB_FETCH
 from fireswarm.errors import InvalidInput
 from fireswarm.mind.assignment import Tool
 from fireswarm.mind.tools import reading_tools
@@ -186,4 +187,5 @@ BUILTIN: tuple[Capability, ...] = (
         category="Productivity",
     ),
     SESSION_FILES,
+    WEB_FETCH,
 )

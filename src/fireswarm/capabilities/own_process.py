@@ -1,0 +1,55 @@
+"""Work on what strangers wrote, in a process that is ended when it takes too long or too much.
+
+A pattern or a page can keep a processor busy, or fill the memory, for as long as it likes; no thread and no timer in
+the same process ends that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+import anyio
+import anyio.to_process
+
+START_SECONDS = 30.0
+"""What the process itself may take to come up on a busy machine; the work has a limit of its own."""
+
+
+async def in_own_process[T](
+    function: Callable[..., T], *given: Any, seconds: float, memory_bytes: int | None = None
+) -> T:
+    """Call *function*, importable by its name, with *given*; raises TimeoutError when it passes a bound."""
+    try:
+        with anyio.fail_after(seconds + START_SECONDS):
+            return await anyio.to_process.run_sync(_bounded, function, given, seconds, memory_bytes, cancellable=True)
+    except anyio.BrokenWorkerProcess as error:
+        raise TimeoutError("the process was ended") from error
+
+
+def _bounded[T](function: Callable[..., T], given: tuple[Any, ...], seconds: float, memory_bytes: int | None) -> T:
+    with _limits(seconds, memory_bytes):
+        return function(*given)
+
+
+@contextlib.contextmanager
+def _limits(seconds: float, memory_bytes: int | None) -> Generator[None]:
+    """Held by the system, also when nobody waits any more; *seconds* count computing only."""
+    if sys.platform == "win32":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -1,0 +1,29 @@
+"""Work on what strangers wrote is ended when it passes its bounds, and the next piece of work is not hurt by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fireswarm.capabilities.own_process import in_own_process
+
+pytestmark = pytest.mark.anyio
+
+
+def forever() -> int:
+    while True:
+        pass
+
+
+def fill(megabytes: int) -> int:
+    return len(bytes(megabytes * 1_000_000))
+
+
+async def test_what_computes_too_long_is_ended() -> None:
+    with pytest.raises(TimeoutError):
+        await in_own_process(forever, seconds=0.2)
+
+
+async def test_what_takes_too_much_memory_is_refused_and_the_bound_goes_with_it() -> None:
+    with pytest.raises(MemoryError):
+        await in_own_process(fill, 900, seconds=5, memory_bytes=800_000_000)
+    assert await in_own_process(fill, 900, seconds=5) == 900_000_000

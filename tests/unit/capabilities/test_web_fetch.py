@@ -1,0 +1,246 @@
+"""web_fetch against a server on loopback, which the operator allows by name."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.capabilities.web_content import Unpacker, decoded, filename, is_binary
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.errors import ConfigError, FireswarmError, HostRefused, InvalidInput, ToolFailed
+from fireswarm.mind import Tool
+from tests.support.http import HttpServer, Request, Response
+
+pytestmark = pytest.mark.anyio
+
+PAGE = b"""<!doctype html><html><head><title>T</title><style>p{}</style><script>evil()</script></head>
+<body><h1>Apples</h1><p>They are <b>red</b>, see <a href="/more">more</a>.</p>
+<ul><li>one</li><li>two</li></ul><pre><code>x = 1</code></pre></body></html>"""
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+
+
+def web_fetch(**config: Any) -> Tool:
+    use = CapabilityUse(id="web_fetch", config={"allow_hosts": ["127.0.0.1"], "first_byte_seconds": 20, **config})
+    return registry().resolve([use], CapabilityContext("s", Path(), VirtualClock())).tools["web_fetch"]
+
+
+async def fetch(answer: Callable[[Request], Response], path: str = "/", given: Any = None, **config: Any) -> Any:
+    async with HttpServer(answer).serving() as address:
+        return await web_fetch(**config).run({"url": address + path, **(given or {})})
+
+
+async def test_a_page_comes_as_it_is_as_markdown_and_as_text() -> None:
+    raw = await fetch(lambda request: Response(200, PAGE, HTML))
+    assert (raw["format"], raw["status_code"], raw["size"]) == ("raw", 200, len(PAGE))
+    assert raw["content"] == PAGE.decode() and raw["truncated"] is False
+    markdown = await fetch(lambda request: Response(200, PAGE, HTML), given={"as_markdown": True, "as_text": True})
+    assert markdown["format"] == "markdown"
+    assert "# Apples" in markdown["content"] and "**red**" in markdown["content"]
+    assert "[more](/more)" in markdown["content"] and "- one\n- two" in markdown["content"]
+    assert "evil" not in markdown["content"] and "p{}" not in markdown["content"]
+    text = await fetch(lambda request: Response(200, PAGE, HTML), given={"as_text": True})
+    assert text["format"] == "text" and "They are red, see more." in text["content"] and "#" not in text["content"]
+
+
+async def test_what_is_no_page_is_not_converted() -> None:
+    found = await fetch(lambda request: Response(200, b'{"a": "<b>"}'), given={"as_markdown": True})
+    assert (found["format"], found["content"], found["content_type"]) == ("raw", '{"a": "<b>"}', "application/json")
+
+
+async def test_binary_content_is_described_not_fetched() -> None:
+    headers = {
+        "Content-Type": "image/png",
+        "Content-Disposition": "attachment; filename=\"plain.png\"; filename*=UTF-8''%E2%82%AC%20rates.png",
+        "Last-Modified": "Wed, 21 Oct 2026 07:28:00 GMT",
+    }
+    found = await fetch(lambda request: Response(200, b"\x89PNG\r\n\x1a\n\0\0", headers))
+    assert found["filename"] == "€ rates.png" and found["last_modified"] == headers["Last-Modified"]
+    assert found["size"] == 10 and "not supported" in found["error"] and "content" not in found
+    zipped = await fetch(lambda request: Response(200, b"PK\3\4\0\0", {"Content-Type": "application/octet-stream"}))
+    assert "not supported" in zipped["error"] and zipped["size"] == 6
+    pdf = await fetch(lambda request: Response(200, b"%PDF-1.7\n\xe2\xe3\0", {"Content-Type": "application/pdf"}))
+    assert "not supported" in pdf["error"]
+
+
+async def test_text_that_is_said_to_be_anything_is_read() -> None:
+    found = await fetch(lambda request: Response(200, b"hello", {"Content-Type": "application/octet-stream"}), "/a.log")
+    assert (found["content"], found["filename"]) == ("hello", "a.log")
+
+
+async def test_head_brings_what_is_known_and_no_content() -> None:
+    methods: list[str] = []
+
+    def answer(request: Request) -> Response:
+        methods.append(request.method)
+        return Response(200, b"x" * 321, {"Content-Type": "text/plain"})
+
+    found = await fetch(answer, "/docs/notes.txt", {"method": "HEAD"})
+    assert methods == ["HEAD"] and "content" not in found
+    assert (found["size"], found["filename"], found["content_type"]) == (321, "notes.txt", "text/plain")
+
+
+async def test_a_status_is_told_not_raised() -> None:
+    found = await fetch(lambda request: Response(404, b"no", {"Content-Type": "text/plain"}))
+    assert (found["status_code"], found["content"]) == (404, "no")
+
+
+async def test_a_server_that_does_not_begin_is_given_up() -> None:
+    with pytest.raises(ToolFailed, match=r"^server did not respond within 0.2 seconds$"):
+        await fetch(lambda request: Response(200, b"", hangs="before"), first_byte_seconds=0.2)
+
+
+def test_the_bounds_of_the_specification_are_the_defaults() -> None:
+    from fireswarm.capabilities.web_fetch import TIMED_OUT, WebFetchConfig
+
+    config = WebFetchConfig()
+    assert (config.first_byte_seconds, config.body_seconds) == (1.0, 30.0)
+    assert TIMED_OUT == "[..more content timed out...]"
+
+
+async def test_a_body_that_does_not_end_is_given_as_far_as_it_came() -> None:
+    found = await fetch(
+        lambda request: Response(200, b"the beginning", {"Content-Type": "text/plain"}, "after"), body_seconds=0.3
+    )
+    assert found["content"] == "the beginning\n\n[..more content timed out...]"
+    assert found["truncated"] is True and found["size"] == 13
+
+
+async def test_a_body_is_cut_at_its_bound_also_one_that_unpacks_to_more() -> None:
+    packed = gzip.compress(b"a" * 30_000_000)
+    assert len(packed) < 40_000
+    headers = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
+    found = await fetch(lambda request: Response(200, packed, headers), max_bytes=2_000)
+    assert found["content"] == "a" * 2_000 + "\n\n[..more content left out...]"
+    assert (found["size"], found["truncated"]) == (2_000, True)
+
+
+async def test_packed_content_is_unpacked() -> None:
+    plain = b"apples " * 1_000
+    for packed, encoding in (
+        (gzip.compress(plain[:500]) + gzip.compress(plain[500:]), "gzip"),
+        (zlib.compress(plain), "deflate"),
+        (zlib.compress(plain)[2:-4], "deflate"),
+    ):
+        headers = {"Content-Type": "text/plain", "Content-Encoding": encoding}
+        found = await fetch(lambda request, packed=packed, headers=headers: Response(200, packed, headers))
+        assert found["content"].encode() == plain
+    with pytest.raises(ToolFailed, match="'br'"):
+        Unpacker("br")
+    with pytest.raises(ToolFailed, match="is not gzip"):
+        Unpacker("gzip").feed(b"plain words", 100)
+
+
+async def test_redirects_are_followed_and_bounded() -> None:
+    def answer(request: Request) -> Response:
+        number = int(request.path.strip("/") or 0)
+        if number < 3:
+            return Response(302, b"", {"Location": f"/{number + 1}"})
+        return Response(200, b"there", {"Content-Type": "text/plain"})
+
+    found = await fetch(answer)
+    assert found["content"] == "there" and found["final_url"].endswith("/3")
+    with pytest.raises(ToolFailed, match="redirected more than 2 times"):
+        await fetch(answer, max_redirects=2)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://localhost:{port}/", "http://[::ffff:7f00:1]:{port}/", "http://2130706433:{port}/", "file:///etc/"],
+)
+async def test_a_redirect_into_the_network_or_to_a_file_is_refused(target: str) -> None:
+    def answer(request: Request) -> Response:
+        port = request.headers["host"].rpartition(":")[2]
+        return Response(301, b"", {"Location": target.format(port=port)})
+
+    with pytest.raises(FireswarmError) as raised:
+        await fetch(answer)
+    assert isinstance(raised.value, (HostRefused, ToolFailed))
+
+
+async def test_without_the_operators_word_nothing_private_is_fetched() -> None:
+    async with HttpServer(lambda request: Response(200, b"secret")).serving() as address:
+        with pytest.raises(HostRefused, match="127.0.0.1 a loopback address"):
+            await web_fetch(allow_hosts=[]).run({"url": address})
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("ftp://example.com/", "must start with http"),
+        ("example.com", "must start with http"),
+        ("http://user:secret@example.com/", "user or a password"),
+        ("http://[::1/", "is no URL"),
+        ("http://", "has no host"),
+    ],
+)
+async def test_what_is_no_address_of_the_web_is_refused(url: str, told: str) -> None:
+    with pytest.raises((InvalidInput, ToolFailed), match=told) as raised:
+        await web_fetch().run({"url": url})
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_server_that_is_not_there_is_told() -> None:
+    with pytest.raises(ToolFailed, match="could not be fetched"):
+        await web_fetch().run({"url": "http://127.0.0.1:9/"})
+
+
+async def test_a_page_that_is_written_out_longer_than_it_is_keeps_within_the_bound() -> None:
+    wide = b"<table><tr>" + b"<td>x" * 2_000 + b"<tr><td>y" * 2_000
+    found = await fetch(lambda request: Response(200, wide, HTML), given={"as_markdown": True}, max_bytes=100_000)
+    assert len(found["content"]) < 101_000 and found["truncated"] is True
+    assert found["content"].endswith("[..more content left out...]")
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ConfigError, match="first_byte_seconds"):
+        web_fetch(first_byte_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "url", "name"),
+    [
+        ("", "https://a.example/x/report.pdf?y=1", "report.pdf"),
+        ("", "https://a.example/%C3%A9t%C3%A9.txt", "été.txt"),
+        ("", "https://a.example/", None),
+        ("inline", "https://a.example/x", "x"),
+        ('attachment; filename="a \\"b\\".txt"', "https://a.example/", 'a "b".txt'),
+        ("attachment; filename=plain.txt", "https://a.example/", "plain.txt"),
+        ("attachment; filename*=iso-8859-1'en'%A3.txt; filename=x", "https://a.example/", "£.txt"),
+        ("attachment; filename*=nonsense; filename=ok.txt", "https://a.example/", "ok.txt"),
+        ("attachment; filename*=no-such-charset''%A3; filename=ok.txt", "https://a.example/", "ok.txt"),
+        ('attachment; filename="../../etc/passwd"', "https://a.example/", "passwd"),
+        ('attachment; filename="C:\\\\temp\\\\a.txt"', "https://a.example/", "a.txt"),
+    ],
+)
+def test_the_name_of_a_file(disposition: str, url: str, name: str | None) -> None:
+    assert filename(disposition, url) == name
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        ("é".encode("latin-1"), "text/plain; charset=ISO-8859-1", "é"),
+        ("é".encode("utf-16"), "text/plain", "é"),
+        (b"\xef\xbb\xbf\xc3\xa9", "text/plain; charset=latin-1", "é"),
+        (b'<meta charset="windows-1251">\xc0', "text/html", '<meta charset="windows-1251">\u0410'),
+        (b"\xc3\xa9", 'text/plain; charset="no-such"', "é"),
+        (b"\xc3\xa9", "text/plain; charset=punycode", "é"),
+        (b"\xff", "text/plain", "\ufffd"),
+    ],
+)
+def test_characters_by_mark_header_page_and_else_utf_8(body: bytes, content_type: str, text: str) -> None:
+    assert decoded(body, content_type) == text
+
+
+def test_what_is_text() -> None:
+    assert not is_binary("application/ld+json", b"\0") and not is_binary("text/x-unheard-of", b"\0")
+    assert not is_binary("image/svg+xml", b"<svg/>") and is_binary("image/png", b"text")
+    assert not is_binary("application/x-unheard-of", "words é".encode()) and is_binary("", b"\xff\xfd\0x")
+    assert not is_binary("", ("é" * 1_024).encode()[:2_047])
