@@ -19,7 +19,7 @@ from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import Conflict, StepUncertain
-from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Write
+from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Unstored, Write
 
 EPOCHS_REPLAYED = 50
 """Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
@@ -74,8 +74,8 @@ class Journal:
     The run document then holds what came after the last page.
 
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
-    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``also`` gives writes that
-    belong into the next flush.
+    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``unstored`` is what
+    each commit carries besides.
     """
 
     store: Store
@@ -87,7 +87,7 @@ class Journal:
     started_at: datetime
     earlier: Steps = field(default_factory=Steps)
     events: list[dict[str, Any]] = field(default_factory=list)
-    also: Callable[[], Sequence[Write]] = tuple
+    unstored: Unstored | None = None
     pages: int = 0
     total: int = 0
     progress: float = 0.0
@@ -199,11 +199,13 @@ class Journal:
         if not self._dirty:
             return
         fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
-        also = self.also()
+        also = self.unstored.writes() if self.unstored is not None else ()
         if self.stored:
             await self._turn_page(fields, also)
         else:
             await self._first(fields, also)
+        if self.unstored is not None:
+            self.unstored.stored(also)
         self._dirty = False
         self._told |= fields
 
@@ -259,10 +261,11 @@ class Journal:
         if self.pages or pages:
             fields["journal_pages"] = self.pages + len(pages)
         path = run_path(self.run_id)
+        also = self.unstored.writes() if self.unstored is not None else ()
         if self.stored:
-            return [*pages, Merge(path, fields), *self.also()]
+            return [*pages, Merge(path, fields), *also]
         fields = self._identity() | fields
-        return [*pages, Create(path, fields) if self.certain else Merge(path, fields), *self.also()]
+        return [*pages, Create(path, fields) if self.certain else Merge(path, fields), *also]
 
     def _identity(self) -> dict[str, Any]:
         return run_identity(self.task, self.epoch, self.agent_id, self.started_at)

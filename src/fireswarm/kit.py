@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.mailbox import Mailbox
 from fireswarm.memory import Memory
 from fireswarm.mind import Mind
-from fireswarm.ports import Blobs, Clock, Store, Write
+from fireswarm.ports import Blobs, Clock, Store, Unstored
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 from fireswarm.skills.catalog import Catalog
@@ -32,7 +32,7 @@ class Kit:
     """Everything a role process works with.
 
     Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is
-    told to answer; ``also`` gives writes (what was spent) that go with the next commit of a journal.
+    told to answer; ``unstored`` is what was spent, which goes with the next commit of a journal.
     """
 
     settings: Settings
@@ -49,4 +49,4 @@ class Kit:
     processes: anyio.CapacityLimiter | None = None
     mind: Mind | None = None
     protocol: str = ""
-    also: Callable[[], Sequence[Write]] = tuple
+    unstored: Unstored | None = None

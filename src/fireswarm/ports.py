@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import anyio
 
+from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.context import Change, Context
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.llm import ChatRequest, ChatResponse
 from fireswarm.contracts.storage import (
@@ -32,8 +34,10 @@ __all__ = [
     "Blobs",
     "ChatModel",
     "Clock",
+    "Contexts",
     "Recorder",
     "Store",
+    "Unstored",
     "DELETE_FIELD",
     "SERVER_TIME",
     "Committed",
@@ -72,6 +76,20 @@ class Blobs(Protocol):
     async def local_path(self, uri: str) -> Path: ...
 
 
+class Contexts(Protocol):
+    """Conversations. ``apply`` changes one whole or not at all, and once for each message id.
+
+    Raises VersionConflict, DuplicateMessage with the answer of the first time, InvalidInput, StoreError.
+    ``response`` is that answer; ``prune`` removes conversations that ended before a time, and says how many.
+    """
+
+    async def load(self, context_id: str) -> Context | None: ...
+    async def apply(self, change: Change) -> Context: ...
+    async def response(self, context_id: str, message_id: str) -> JsonObject | None: ...
+    async def prune(self, before: datetime) -> int: ...
+    async def close(self) -> None: ...
+
+
 class Clock(Protocol):
     """Time as the server has it, and waiting that a test can shorten."""
 
@@ -96,6 +114,16 @@ class ChatModel(Protocol):
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse: ...
     async def count_tokens(self, request: ChatRequest) -> int | None: ...
     def preview(self, request: ChatRequest) -> dict[str, Any]: ...
+
+
+class Unstored(Protocol):
+    """What a journal's commits carry besides its events.
+
+    ``stored`` hears of the writes that are known to be durable; until then ``writes`` gives them again.
+    """
+
+    def writes(self) -> Sequence[Write]: ...
+    def stored(self, writes: Sequence[Write]) -> None: ...
 
 
 class Recorder(Protocol):

@@ -20,7 +20,7 @@ RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 STEADY_SECONDS = 10.0
 """A process that lived this long was healthy: its next restart comes fast again."""
 
-GRACE_SECONDS = 1.5
+GRACE_SECONDS = 2.0
 """Beyond a role's own drain time, before the process is killed."""
 
 

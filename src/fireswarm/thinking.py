@@ -6,6 +6,7 @@ result like any other.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from fireswarm.contracts.envelope import Artifact, Confidence, Signal
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import Task
-from fireswarm.errors import GraphInvalid, SkillFailed, ThoughtFailed
+from fireswarm.errors import GraphInvalid, SkillFailed, StoreError, ThoughtFailed
 from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
@@ -180,7 +181,8 @@ class JournalRecorder:
             while not await self.journal.clock.wait(ended, LIVE_SECONDS):
                 if self._live and self._live != self.journal.live:
                     self.journal.show(self._live)
-                    await self.journal.flush()
+                    with contextlib.suppress(StoreError):  # the answer is paid for, its show is not worth it
+                        await self.journal.flush()
         if self.journal.live:
             self.journal.show("")
         if isinstance(outcome[0], Exception):

@@ -60,7 +60,7 @@ class _SaidFailed(FireswarmError):
 async def open_journal(held: HeldLease, kit: Kit) -> Journal:
     """Open the journal of a lease's run."""
     journal = await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
-    journal.also = kit.also
+    journal.unstored = kit.unstored
     return journal
 
 

@@ -49,6 +49,10 @@ STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 SETTLE_PAUSE_SECONDS = 0.5
 """Between attempts to settle while the store is away, as long as the lease lasts."""
 
+LEAVE_SECONDS = 0.7
+"""After the drain: once to give back what is left, once to say goodbye. Both together are less than the supervisor's
+grace, and with the default drain well below the ten seconds after which Cloud Run kills."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +82,7 @@ class Worker:
         self._ready: deque[_Work] = deque()
         self._serving = 0
         self._mean_turn_seconds = float("inf")
+        self._time_to_finish = anyio.CancelScope()
         self._freed = Bell()
         self._queued = Bell()
         self._sweep_soon = Bell()
@@ -86,6 +91,8 @@ class Worker:
 
     def stop(self) -> None:
         """Stop claiming; ``run`` finishes what it can and returns."""
+        if not self.stopping:
+            self._time_to_finish.deadline = anyio.current_time() + self.kit.settings.worker.drain_seconds
         self.stopping = True
         self._freed.ring()
         self._queued.ring()
@@ -101,10 +108,13 @@ class Worker:
             for loop in (self._beat, self._renew, self._sweep, self._inbox):
                 background.start_soon(loop)
             async with anyio.create_task_group() as turns:
-                await self._claim(turns)
-                await self._drain()
+                with self._time_to_finish:  # a claim may hang as long as the store does
+                    await self._claim(turns)
+                    await self._drain(background)
+                with anyio.move_on_after(LEAVE_SECONDS):
+                    await self._give_back(list(self.running.values()))
             background.cancel_scope.cancel()
-        with anyio.CancelScope(shield=True), anyio.move_on_after(2.0):
+        with anyio.CancelScope(shield=True), anyio.move_on_after(LEAVE_SECONDS):
             await self._reported(lambda: self._heartbeat.write(AgentState.STOPPED, self._holding()))
 
     # ── the life of a task ────────────────────────────────────────────────────────────────────────────
@@ -312,16 +322,15 @@ class Worker:
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def _drain(self) -> None:
-        """Let turns finish for a while; then cut them short and give their tasks back."""
+    async def _drain(self, background: TaskGroup) -> None:
+        """Let turns finish; those that have not begun go to others at once."""
         if not self.running:
             return
-        await self._reported(lambda: self._heartbeat.write(AgentState.STOPPING, self._holding()))
+        holding = self._holding()
+        background.start_soon(self._reported, lambda: self._heartbeat.write(AgentState.STOPPING, holding))
         await self._give_back([work for work in self.running.values() if not work.started])
-        with anyio.move_on_after(self.kit.settings.worker.drain_seconds):
-            while self.running:
-                await self._freed.heard(self.kit.clock, None)
-        await self._give_back(list(self.running.values()))
+        while self.running:
+            await self._freed.heard(self.kit.clock, None)
 
     async def _give_back(self, works: list[_Work]) -> None:
         for work in works:

@@ -94,7 +94,7 @@ def thinking(swarm: Swarm, script: Any, folder: Path, **settings: Any) -> Kit:
     roles = {name: card.model_copy(update={"skills": ("counting",)}) for name, card in swarm.kit.roles.items()}
     protocol = prompt_file(folder / "roles", "PROTOCOL.md")
     return replace(
-        swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, also=ledger.writes
+        swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, unstored=ledger
     )
 
 

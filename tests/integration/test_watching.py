@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from google.api_core import exceptions as google
 from rich.console import Console
 
 from fireswarm.app.minds import make_mind
@@ -27,9 +28,11 @@ from fireswarm.journal import read_events
 from fireswarm.kit import Kit
 from fireswarm.llm.scripted import ScriptedModel
 from fireswarm.skills.catalog import load_catalog
+from fireswarm.stores.firestore import COMMIT_ATTEMPTS
 from fireswarm.thinking import LIVE_SECONDS
 from fireswarm.turn import run_turn
 from tests.support.swarm import Swarm
+from tests.support.unreliable import unreliable
 
 pytestmark = pytest.mark.anyio
 
@@ -219,6 +222,28 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
     assert [f"`echo did {turn}`: ok (0) did {turn}" in line for turn, line in enumerate(lines)] == [True] * TURNS
     assert task.task_id[:8] in lines[0]
     assert shown.count("run_finished") == 1
+
+
+async def test_a_store_that_is_away_while_a_model_speaks_costs_the_show_and_not_the_answer(
+    swarm: Swarm, tmp_path: Path
+) -> None:
+    calls = 0
+
+    class Speaking(ScriptedModel):
+        async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+            nonlocal calls
+            calls += 1
+            if on_text is not None and calls == 1:
+                away = [("before", google.ServiceUnavailable("down"))] * COMMIT_ATTEMPTS
+                api = unreliable(swarm, *away)
+                while api.attempts <= len(away):  # until the show goes on
+                    on_text("I shall look at the folder ")
+                    await swarm.clock.advance(LIVE_SECONDS)
+            return await super().complete(request, None)
+
+    task = await submit(swarm, tmp_path)
+    await one_turn(swarm, thinking(swarm, tmp_path, Speaking(counting)))
+    assert ((await swarm.task(task.task_id)).status, calls) == (TaskStatus.DONE, TURNS + 1)
 
 
 async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swarm) -> None:

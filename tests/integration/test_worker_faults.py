@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import anyio
@@ -181,3 +182,25 @@ async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: Swarm,
     run = await swarm.run(held)
     assert (run["status"], run["run_id"], run["epoch"]) == ("completed", held.run_id, 1)
     assert [event["type"] for event in run["events"]] == ["began"]
+
+
+async def test_a_worker_stops_in_time_while_its_claim_hangs_in_a_store_that_is_gone(swarm: Swarm) -> None:
+    """A call to a store that does not answer lasts as long as its RPC's timeout, forty seconds and more."""
+    settings = swarm.kit.settings
+    brief = settings.worker.model_copy(update={"drain_seconds": 0.05})
+    kit = replace(swarm.kit, settings=settings.model_copy(update={"worker": brief}))
+    asked = anyio.Event()
+
+    async def hang(*arguments: object, **options: object) -> object:
+        asked.set()
+        return await anyio.sleep_forever()
+
+    api = unreliable(swarm)
+    for name in ("run_query", "commit", "batch_get_documents"):
+        setattr(api, name, hang)
+    worker = Worker(kit, "scout", "scout-1")
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            await asked.wait()
+            worker.stop()

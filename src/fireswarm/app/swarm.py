@@ -97,7 +97,7 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
         protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
-        also=ledger.writes,
+        unstored=ledger,
     )
 
 

@@ -91,7 +91,7 @@ class StoreLedger:
     agent_id: str
     _own: dict[str, Spend] = field(default_factory=dict)
     _others: tuple[datetime, Spend, Spend] | None = None
-    _dirty: set[str] = field(default_factory=set)
+    _stored: dict[str, int] = field(default_factory=dict)
 
     async def session(self) -> Spend:
         """What the session has used, over all processes."""
@@ -103,27 +103,35 @@ class StoreLedger:
 
     async def add(self, spend: Spend) -> None:
         """Count one call; ``writes`` stores it."""
-        day = self._today()
-        self._own.setdefault(day, Spend()).add(spend)
-        self._dirty.add(day)
+        self._own.setdefault(self._today(), Spend()).add(spend)
 
     def writes(self) -> Sequence[Write]:
-        """What the next commit of the journal has to carry. Absolute figures: sent twice they do no harm."""
-        dirty, self._dirty = sorted(self._dirty), set()
+        """What is not known to be stored yet. Absolute figures: sent twice they do no harm."""
         return [
             Merge(
-                f"{MEMORY}/spend-{self.agent_id}-{day}",
+                self._path(day),
                 {
                     "type": "spend",
                     "session_hash": self.session_hash,
                     "agent_id": self.agent_id,
                     "day": day,
                     "expires_at": self.clock.now() + KEEP,
-                    **self._own[day].fields(),
+                    **own.fields(),
                 },
             )
-            for day in dirty
+            for day, own in sorted(self._own.items())
+            if own.calls > self._stored.get(day, 0)
         ]
+
+    def stored(self, writes: Sequence[Write]) -> None:
+        """Hear which figures a commit has made durable; calls that came meanwhile are still to be stored."""
+        told = {write.path: write.data for write in writes if isinstance(write, Merge)}
+        for day in self._own:
+            if (data := told.get(self._path(day))) is not None:
+                self._stored[day] = max(self._stored.get(day, 0), int(data["calls"]))
+
+    def _path(self, day: str) -> str:
+        return f"{MEMORY}/spend-{self.agent_id}-{day}"
 
     def _today(self) -> str:
         return self.clock.now().date().isoformat()

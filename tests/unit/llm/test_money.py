@@ -14,6 +14,7 @@ from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.ledger import FileLedger, StoreLedger
 from fireswarm.llm.meter import PRICES, Meter, Spend
 from fireswarm.mind import Ending
+from fireswarm.ports import Merge
 from fireswarm.settings.agent import BudgetSettings
 from tests.support.minds import Bench, LeapingClock, command, decided, finish
 from tests.support.swarm import open_swarm
@@ -138,6 +139,22 @@ async def test_the_swarms_ledger_adds_up_all_processes() -> None:
         await swarm.clock.advance(86_400)
         assert (await other.day()).tokens == 0
         assert (await other.session()).tokens == 250
+
+
+async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
+    async with open_swarm() as swarm:
+        ledger = StoreLedger(swarm.store, swarm.clock, "s1", "a")
+        await ledger.add(Spend.of_call(100, 0.1))
+        lost = ledger.writes()  # of a commit that failed
+        assert [write.path for write in ledger.writes()] == [write.path for write in lost]
+        await ledger.add(Spend.of_call(50, 0.1))  # while the commit is under way
+        await swarm.store.commit(list(lost))
+        ledger.stored(lost)
+        assert [write.data["tokens"] for write in ledger.writes() if isinstance(write, Merge)] == [150]
+        await swarm.store.commit(list(again := ledger.writes()))
+        ledger.stored(again)
+        assert ledger.writes() == []
+        assert (await StoreLedger(swarm.store, swarm.clock, "s1", "b").session()).tokens == 150
 
 
 async def test_a_breach_ends_the_run_before_the_call_and_is_no_crash(tmp_path: Path) -> None:
