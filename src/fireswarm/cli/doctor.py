@@ -135,6 +135,7 @@ async def _indexes(kit: Kit) -> list[Finding]:
         queries.due("doctor", now, 1),
         queries.deliverable("doctor", now, 1),
         queries.recall("doctor", ["doctor"], 1),
+        queries.session_files("doctor", "/", "0", 1),
         queries.newest(TASKS, "updated_at", 1, status="queued"),
         queries.newest(RUNS, "started_at", 1, status="started"),
         queries.newest(MAILBOX, "created_at", 1, status="new"),

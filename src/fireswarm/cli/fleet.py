@@ -23,6 +23,7 @@ from anyio.lowlevel import current_token
 from fireswarm import agents, app
 from fireswarm.cli.common import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.cli.progress import follow, report
+from fireswarm.cli.telling import Follower
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.kit import Kit
@@ -84,7 +85,8 @@ def demo(
             console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
             async with app.open_kit(settings_for(root, uri, project, session)) as kit:
                 task = (await kit.board.submit(spec)).task
-                await until_signal(lambda: follow(kit, task.task_id))
+                told = Follower(kit, task.task_id, console) if think else None
+                await until_signal(lambda: follow(kit, task.task_id, runs=told))
                 await fleet.stop()
                 return await report(kit, task.task_id, time.monotonic() - started)
 

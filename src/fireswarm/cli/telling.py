@@ -124,7 +124,9 @@ class Teller:
         style = {0: "dim", 3: "red"}.get(severity(event), "")
         step = _step_of(payload)
         told = step or str(payload.get("skill", ""))
-        said = payload.get("error") or payload.get("without_model") or payload.get("reason") or ""
+        said = payload.get("error") or payload.get("reason") or ""
+        if why := payload.get("without_model"):  # what to do about it was said when the agents started
+            said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
         line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")

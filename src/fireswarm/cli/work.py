@@ -98,7 +98,7 @@ def submit(
             if not wait:
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
-            await progress.follow(kit, chain, live=not as_json)
+            await progress.follow(kit, chain, live=not as_json, runs=None if as_json else Follower(kit, chain, console))
             return await progress.report(kit, chain, time.monotonic() - started)
 
     if run_async(main) is not TaskStatus.DONE:
