@@ -74,24 +74,24 @@ async def think_about(
     phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
     recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
     cwd = _workspace(request, kit)
-    context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store)
-    given = registry_for(card.capabilities).resolve(card.capabilities, context)
-    texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
-    assignment = Assignment(
-        task=task.objective,
-        system="\n\n".join(text for text in texts if text),
-        cwd=cwd,
-        context=task.context,
-        constraints=task.constraints,
-        material=_material(request, phase),
-        skills=card.skills,
-        named=task.skill,
-        answers=task.answers,
-        check_result=lambda result: _fault(result, kit, phase),
-        run_skill=_SkillRunner(kit, request, exchange).run,
-        tools=given.tools,
-    )
-    conclusion = await think(mind, assignment, recorder)
+    context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store, task.task_id)
+    async with registry_for(card.capabilities).open(card.capabilities, context) as given:
+        texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
+        assignment = Assignment(
+            task=task.objective,
+            system="\n\n".join(text for text in texts if text),
+            cwd=cwd,
+            context=task.context,
+            constraints=task.constraints,
+            material=_material(request, phase),
+            skills=card.skills,
+            named=task.skill,
+            answers=task.answers,
+            check_result=lambda result: _fault(result, kit, phase),
+            run_skill=_SkillRunner(kit, request, exchange).run,
+            tools=given.tools,
+        )
+        conclusion = await think(mind, assignment, recorder)
     if conclusion.ending is Ending.FAILED:
         raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
     result = _result(conclusion)

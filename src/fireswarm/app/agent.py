@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,15 @@ class AgentTask:
     dry_run: bool = False
 
 
-def agent_capabilities(settings: AgentSettings, session: str, cwd: Path) -> Resolved:
-    """What the settings' capabilities come to; ConfigError when they do not fit together."""
+def agent_capabilities(
+    settings: AgentSettings, session: str, cwd: Path, run_id: str = ""
+) -> AbstractAsyncContextManager[Resolved]:
+    """What the settings' capabilities come to, open inside the block; ConfigError when they do not fit together."""
     try:
         uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
     except ValidationError as error:
         raise ConfigError(f"capabilities: {explain(error)}") from error
-    return registry_for(uses).resolve(uses, CapabilityContext(session, cwd, ServerClock()))
+    return registry_for(uses).open(uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id))
 
 
 def agent_system(root: Path, given: Resolved) -> str:
@@ -109,9 +112,10 @@ async def run_agent(
     ledger = FileLedger(runs / "spend.jsonl", clock, given.session, run_id)
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
-        assignment = _assignment(given, mind, log, root, watching)
         try:
-            return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+            async with agent_capabilities(settings, given.session, Path.cwd(), run_id) as tools:
+                assignment = _assignment(given, mind, log, root, watching, tools)
+                return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
         finally:
             if model is None:
                 await close_model(mind)
@@ -119,9 +123,10 @@ async def run_agent(
         log.close()
 
 
-def _assignment(given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching) -> Assignment:
+def _assignment(
+    given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved
+) -> Assignment:
     cwd = Path.cwd()
-    tools = agent_capabilities(mind.settings, given.session, cwd)
     skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
     return Assignment(
         task=given.task,

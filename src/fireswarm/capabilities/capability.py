@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
@@ -26,16 +27,24 @@ class NoConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CapabilityContext:
-    """What tools may work with: the session, the task's folder, the time, and the store where there is one."""
+    """What tools may work with: the session, the task's folder, the time, and the store where there is one.
+
+    ``task_id`` is the task or run that they work for.
+    """
 
     session: str
     workdir: Path
     clock: Clock
     store: Store | None = None
+    task_id: str = ""
 
 
 Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]
 """Makes the tools for one use: from its configuration (already validated) and the context."""
+
+
+Opens = Callable[[Any, CapabilityContext], AbstractAsyncContextManager[Sequence[Tool]]]
+"""As ``Tools``, for tools that something has to be held open for: a folder, a process, a connection."""
 
 
 def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
@@ -44,13 +53,17 @@ def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One capability. ``system_prompt`` is put before the agent's own; ``needs`` names capabilities it builds on."""
+    """One capability. ``system_prompt`` is put before the agent's own; ``needs`` names capabilities it builds on.
+
+    ``opens`` stands in the place of ``tools`` where something has to be closed when the agent is done.
+    """
 
     id: str
     name: str
     description: str
     tools: Tools = _no_tools
     system_prompt: str = ""
+    opens: Opens | None = None
     config: type[BaseModel] = NoConfig
     needs: tuple[str, ...] = ()
     status: CapabilityStatus = CapabilityStatus.AVAILABLE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -52,30 +53,39 @@ class Registry:
             raise NotFound(f"there is no capability {name!r}; there are {', '.join(sorted(self.known))}")
         return self.known[name]
 
+    def check(self, uses: Sequence[CapabilityUse]) -> None:
+        """Raise ConfigError or NotFound where ``open`` would for *uses* alone, whatever tools they bring."""
+        for use in self._ordered(uses):
+            _config(self.get(use.id), use)
+
     def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
-        """What *uses* come to, earlier ones first, each after what it needs.
+        """What *uses* come to, earlier ones first, each after what it needs; for those that hold nothing open.
 
         ConfigError for a configuration that does not fit, a capability that cannot be used, a circle of needs, and
         two tools of one name.
         """
-        prompts: list[str] = []
-        tools: dict[str, Tool] = {}
-        owners: dict[str, str] = {}
-        ordered = self._ordered(uses)
-        for use in ordered:
+        gathered = _Gathered()
+        for use in self._ordered(uses):
             capability = self.get(use.id)
-            if capability.system_prompt:
-                prompts.append(capability.system_prompt)
-            for made in capability.tools(_config(capability, use), context):
-                named = f"{use.prefix}{made.name}"
-                if named in tools:
-                    raise ConfigError(
-                        f"the tool {named} comes from {owners[named]} and from {use.id}: give one a prefix, "
-                        f"such as {{id: {use.id}, prefix: {use.id[:10]}_}}"
-                    )
-                tools[named] = made if not use.prefix else replace(made, name=named)
-                owners[named] = use.id
-        return Resolved(tuple(prompts), tools, tuple(use.id for use in ordered))
+            if capability.opens is not None:
+                raise ConfigError(f"the capability {use.id} holds something open: `async with registry.open(...)`")
+            gathered.take(use, capability, capability.tools(_config(capability, use), context))
+        return gathered.resolved()
+
+    @asynccontextmanager
+    async def open(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> AsyncGenerator[Resolved]:
+        """As ``resolve``, and whatever *uses* hold open is closed at the end of the block."""
+        gathered = _Gathered()
+        ordered = [(use, self.get(use.id)) for use in self._ordered(uses)]
+        configured = [(use, capability, _config(capability, use)) for use, capability in ordered]
+        async with AsyncExitStack() as stack:
+            for use, capability, config in configured:
+                if capability.opens is not None:
+                    made = await stack.enter_async_context(capability.opens(config, context))
+                else:
+                    made = capability.tools(config, context)
+                gathered.take(use, capability, made)
+            yield gathered.resolved()
 
     def _ordered(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
         """The uses in order, what they need before them; asked for twice counts once."""
@@ -101,6 +111,35 @@ class Registry:
         for use in uses:
             take(use.id, ())
         return list(ordered.values())
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What has come together so far, and which capability each tool is from."""
+
+    prompts: list[str] = field(default_factory=list[str])
+    tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    owners: dict[str, str] = field(default_factory=dict[str, str])
+    capabilities: list[str] = field(default_factory=list[str])
+
+    def take(self, use: CapabilityUse, capability: Capability, made: Sequence[Tool]) -> None:
+        """Add one capability; ConfigError when one of its tools has a name that is taken."""
+        if capability.system_prompt:
+            self.prompts.append(capability.system_prompt)
+        for each in made:
+            named = f"{use.prefix}{each.name}"
+            if named in self.tools:
+                raise ConfigError(
+                    f"the tool {named} comes from {self.owners[named]} and from {use.id}: give one a prefix, "
+                    f"such as {{id: {use.id}, prefix: {use.id[:10]}_}}"
+                )
+            self.tools[named] = replace(each, name=named) if use.prefix else each
+            self.owners[named] = use.id
+        self.capabilities.append(use.id)
+
+    def resolved(self) -> Resolved:
+        """All of it."""
+        return Resolved(tuple(self.prompts), self.tools, tuple(self.capabilities))
 
 
 def _config(capability: Capability, use: CapabilityUse) -> BaseModel:

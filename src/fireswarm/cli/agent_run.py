@@ -69,15 +69,12 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
     name = settings.model.chosen.api_key_env
     model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
-    request = anyio.run(
-        first_request,
-        settings,
-        catalog,
-        task,
-        agent_system(cwd, agent_capabilities(settings, task.session, cwd)),
-        cwd,
-        model,
-    )
+
+    async def call() -> dict[str, Any]:
+        async with agent_capabilities(settings, task.session, cwd) as given:
+            return await first_request(settings, catalog, task, agent_system(cwd, given), cwd, model)
+
+    request = anyio.run(call)
     sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
     return 0
 

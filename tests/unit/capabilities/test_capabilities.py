@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,35 @@ def test_a_parameter_without_a_type_is_refused_where_it_is_written() -> None:
 
     with pytest.raises(TypeError, match="parameter thing needs a type"):
         tool(vague)
+
+
+async def test_what_is_held_open_is_closed_when_the_agent_is_done_the_last_first() -> None:
+    seen: list[str] = []
+
+    def holding(name: str) -> Capability:
+        @asynccontextmanager
+        async def opens(config: Any, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
+            seen.append(f"{name} opens")
+            try:
+                yield [replace(ping, name=f"{name}_ping")]
+            finally:
+                seen.append(f"{name} closes")
+
+        return Capability(name, name, "", opens=opens)
+
+    known = Registry.of([holding("a"), ONE, holding("b")])
+    uses = [CapabilityUse(id=name) for name in ("a", "one", "b")]
+    context = CapabilityContext("s1", Path(), VirtualClock())
+    async with known.open(uses, context) as found:
+        assert list(found.tools) == ["a_ping", "ping", "b_ping"]
+        assert seen == ["a opens", "b opens"]
+    assert seen[2:] == ["b closes", "a closes"]
+    with pytest.raises(ConfigError, match="holds something open"):
+        known.resolve(uses, context)
+    with pytest.raises(ConfigError, match="configuration"):
+        async with known.open([*uses, CapabilityUse(id="a", prefix="x_", config={"y": 1})][3:], context):
+            raise AssertionError("nothing is opened")
+    assert len(seen) == 4
 
 
 # ── the built-in ones ───────────────────────────────────────────────────────────────────────────────────
