@@ -6,19 +6,25 @@ Nothing is imported until a command is called: a skill's process loads this modu
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.quick import without_collector
+    from fireswarm.quick import leave_lightly, without_collector
 
     with without_collector():
         from fireswarm.cli.swarm import main
 
-    main()
+    try:
+        main()
+    finally:
+        leave_lightly()
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.quick import without_collector
+    from fireswarm.quick import leave_lightly, without_collector
 
     with without_collector():
         from fireswarm.cli.agent import main
 
-    main()
+    try:
+        main()
+    finally:
+        leave_lightly()
