@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import anyio
+
 from fireswarm import queries
 from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
@@ -99,6 +101,7 @@ class Journal:
     _inline: int = 0
     _page: list[dict[str, Any]] = field(default_factory=list)
     _told: dict[str, Any] = field(default_factory=dict)
+    _flushing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     @classmethod
     async def open(
@@ -195,49 +198,53 @@ class Journal:
         return payload.get("result")
 
     async def flush(self) -> None:
-        """Store the events so far, so that they survive this process."""
-        if not self._dirty:
-            return
-        fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
-        also = self.unstored.writes() if self.unstored is not None else ()
-        if self.stored:
-            await self._turn_page(fields, also)
-        else:
-            await self._first(fields, also)
-        if self.unstored is not None:
-            self.unstored.stored(also)
-        self._dirty = False
-        self._told |= fields
+        """Store the events so far, so that they survive this process. One flush at a time; others wait for it."""
+        async with self._flushing:
+            if not self._dirty:
+                return
+            fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
+            also = self.unstored.writes() if self.unstored is not None else ()
+            self._dirty = False  # what comes meanwhile is for the next one
+            try:
+                await (self._turn_page(fields, also) if self.stored else self._first(fields, also))
+            except BaseException:
+                self._dirty = True
+                raise
+            if self.unstored is not None:
+                self.unstored.stored(also)
+            self._told |= fields
 
     async def _first(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
         """Make the run document, the events on it."""
-        path = run_path(self.run_id)
-        data = self._identity() | fields | {"events": self.events, "events_total": self.total}
+        path, events = run_path(self.run_id), list(self.events)
+        data = self._identity() | fields | {"events": events, "events_total": self.total}
         uncertain, self.certain = not self.certain, False  # until an answer says so
         try:
             await self.store.commit([Merge(path, data) if uncertain else Create(path, data), *also])
         except Conflict:
             # It was created after all and the answer was lost: write what may have come since.
             await self.store.commit([Merge(path, data), *also])
-        self.stored, self.certain, self._inline = True, True, len(self.events)
+        self.stored, self.certain, self._inline = True, True, len(events)
 
     async def _turn_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
         """Write the last page again with what is new, or begin another; the run document only where it changes."""
         fields = {name: value for name, value in fields.items() if self._told.get(name) != value}
         writes: list[Write] = []
-        if len(self.events) > self._inline:
+        taken = len(self.events)
+        if taken > self._inline:
             page = self.pages if self._page and len(self._page) < PAGE_EVENTS else self.pages + 1
             held = [*self._page, *self.events] if page == self.pages else list(self.events)
             writes.append(self._page_of(page, held))
             if not self.pages:
                 fields |= {"events": [], "journal_pages": 1}
         else:
-            page, held = self.pages, self._page
+            page, held, taken = self.pages, self._page, 0
         if fields:
             writes.append(Merge(run_path(self.run_id), fields))
         await self.store.commit([*writes, *also])
-        if page > 0:
-            self.pages, self._page, self.events, self._inline = page, held, [], 0
+        if page > 0 and taken:
+            self.pages, self._page, self._inline = page, held, 0
+            del self.events[:taken]
 
     def _page_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
         """One page, from 1. Written whole: sent twice it does no harm."""

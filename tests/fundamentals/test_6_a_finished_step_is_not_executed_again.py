@@ -145,3 +145,27 @@ async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swar
     assert [event["payload"]["number"] for event in await read_events(swarm.store, run)] == list(
         range(3 * MAX_RUN_EVENTS)
     )
+
+
+@pytest.mark.parametrize("flushes", [1, 2, 3])
+async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch, flushes: int
+) -> None:
+    """A model's call notes a retry just while its words are stored: neither the first nor a later page loses it."""
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    real = swarm.store.commit
+
+    async def commit(writes: Any) -> Any:
+        journal.note("meanwhile")
+        return await real(writes)
+
+    for number in range(flushes):
+        journal.note("before", number=number)
+        with monkeypatch.context() as patch:
+            patch.setattr(swarm.store, "commit", commit)
+            await journal.flush()
+    await journal.flush()
+    stored = await read_events(swarm.store, await swarm.store.get(f"agent_runs/{held.run_id}"))
+    assert [event["type"] for event in stored] == ["before", "meanwhile"] * flushes
