@@ -36,6 +36,17 @@ find_uv() {
     exit 1
 }
 
+# The sandbox's tests need bubblewrap; without it they are skipped, and only the refusal is tested.
+want_bubblewrap() {
+    [ "$(uname -s)" = Linux ] || return 0
+    command -v bwrap >/dev/null 2>&1 && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null 2>&1 && return 0
+    fi
+    say "bubblewrap is not installed: the capability sandbox refuses to run code here (Debian: apt-get install bubblewrap)"
+}
+
+want_bubblewrap
 python=$(find_python)
 uv=$(find_uv "$python")
 say "setting up .venv with $("$python" --version)"

@@ -19,6 +19,7 @@ The tree::
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
     ├── ToolFailed            a tool could not do what it was asked: no answer, a time limit, a fault of its own
+    │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
     ├── NoProgress            a run of the mind repeats itself
     ├── ThoughtFailed         a run of the mind ended without a result
     ├── BudgetExceeded        tokens or money of a task, session or day are used up; no call was made
@@ -156,6 +157,12 @@ class ToolFailed(FireswarmError):
     """A tool could not do what it was asked, through no fault of the input; the model is told why."""
 
     code = "tool_failed"
+
+
+class SandboxRefused(ToolFailed):
+    """Code cannot be kept in here, so it was not run; the message says what is missing."""
+
+    code = "sandbox_refused"
 
 
 class StoreError(FireswarmError):

@@ -14,6 +14,7 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.context import Change, Context
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.llm import ChatRequest, ChatResponse
+from fireswarm.contracts.sandbox import SandboxLimits, SandboxRun
 from fireswarm.contracts.storage import (
     DELETE_FIELD,
     SERVER_TIME,
@@ -36,6 +37,7 @@ __all__ = [
     "Clock",
     "Contexts",
     "Recorder",
+    "Sandbox",
     "Store",
     "Unstored",
     "DELETE_FIELD",
@@ -124,6 +126,14 @@ class Unstored(Protocol):
 
     def writes(self) -> Sequence[Write]: ...
     def stored(self, writes: Sequence[Write]) -> None: ...
+
+
+class Sandbox(Protocol):
+    """Runs code apart from everything but *folder*. Raises SandboxRefused where it cannot be kept in."""
+
+    async def run(
+        self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = ""
+    ) -> SandboxRun: ...
 
 
 class Recorder(Protocol):

@@ -41,7 +41,7 @@ class Ran:
 
 
 @dataclass(slots=True)
-class _Kept:
+class Kept:
     """The first and the last bytes of a stream."""
 
     limit: int
@@ -50,6 +50,7 @@ class _Kept:
     dropped: int = 0
 
     def add(self, data: bytes) -> None:
+        """Take what came."""
         room = max(0, self.limit * 2 // 3 - len(self.head))
         self.head, data = self.head + data[:room], data[room:]
         self.tail += data
@@ -93,14 +94,14 @@ class Shell:
         except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
             why = getattr(error, "strerror", None) or str(error)
             return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started in {cwd}: {why}")
-        out, err = _Kept(self.max_output_bytes), _Kept(self.max_output_bytes)
+        out, err = Kept(self.max_output_bytes), Kept(self.max_output_bytes)
         timed_out = False
         _running.add(own)
         try:
             with anyio.move_on_after(timeout_seconds) as scope:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(_drain, process.stdout, out)
-                    tasks.start_soon(_drain, process.stderr, err)
+                    tasks.start_soon(drain, process.stdout, out)
+                    tasks.start_soon(drain, process.stderr, err)
                     await process.wait()
                     # What was started in the background may hold the pipes open: it ends with its command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
@@ -114,7 +115,8 @@ class Shell:
         return Ran(code, out.text(), err.text(), timed_out)
 
 
-async def _drain(stream: anyio.abc.ByteReceiveStream | None, kept: _Kept) -> None:
+async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: Kept) -> None:
+    """Read a stream to its end, whatever of it is kept."""
     if stream is None:
         return
     try:

@@ -1,0 +1,95 @@
+"""sandbox: a model's own code, run where it can reach nothing and leave nothing but files in one folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+from pydantic import ConfigDict
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.contracts.sandbox import SandboxLimits
+from fireswarm.errors import InvalidInput
+from fireswarm.mind.assignment import Tool
+from fireswarm.ports import Sandbox
+
+MAX_CODE_CHARS = 200_000
+MAX_LISTED = 100
+
+
+class SandboxConfig(SandboxLimits):
+    """Limits of each run; ``timeout_seconds`` is the most that a call may ask for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The tool, on one folder that stays from call to call."""
+
+    sandbox: Sandbox
+    folder: Path
+    limits: SandboxLimits
+
+    async def execute_code(
+        self,
+        code: str,
+        language: Literal["python", "shell"] = "python",
+        stdin: str = "",
+        timeout_seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """Runs code in a sandbox without network. Files in the current folder stay for the next call; print results."""
+        if len(code) > MAX_CODE_CHARS:
+            raise InvalidInput(f"the code has {len(code):,} characters, more than {MAX_CODE_CHARS:,}")
+        limits = self.limits
+        if timeout_seconds is not None:
+            if not 0 < timeout_seconds <= limits.timeout_seconds:
+                raise InvalidInput(f"timeout_seconds must be above 0, and at most {limits.timeout_seconds:g} here")
+            limits = limits.model_copy(update={"timeout_seconds": timeout_seconds})
+        ran = await self.sandbox.run(language, code, self.folder, limits, stdin)
+        told = ran.model_dump(mode="json", exclude_none=True)
+        files, total = await anyio.to_thread.run_sync(_files, self.folder)
+        return told | {"files": files, "file_count": total}
+
+
+def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
+    """The files, by path; links and devices are none."""
+    from fireswarm.capabilities.bubblewrap import walk
+
+    found: list[dict[str, Any]] = []
+    for entry in walk(folder):
+        if entry.is_file(follow_symlinks=False):
+            path = Path(entry.path).relative_to(folder).as_posix().encode("utf-8", "replace").decode()
+            found.append({"path": path, "bytes": entry.stat(follow_symlinks=False).st_size})
+    return sorted(found, key=lambda each: each["path"])[:MAX_LISTED], len(found)
+
+
+@asynccontextmanager
+async def _open(config: SandboxConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
+    from fireswarm.capabilities.bubblewrap import Bubblewrap
+
+    folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="fireswarm-sandbox-")))
+    try:
+        yield [tool(Execution(Bubblewrap(), folder, config).execute_code)]
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+SANDBOX = Capability(
+    "sandbox",
+    "Sandbox",
+    "Runs Python or shell code apart from everything: no network, no files but its own, limits on all it uses.",
+    opens=_open,
+    system_prompt="You can execute code in a sandboxed environment. Use the execute_code tool to run code safely.",
+    config=SandboxConfig,
+    icon="box",
+    category="Execution",
+)
