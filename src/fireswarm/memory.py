@@ -19,7 +19,7 @@ from fireswarm.contracts.skill import Fact
 from fireswarm.contracts.status import AgentStatus
 from fireswarm.contracts.task import Task
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import SERVER_TIME, Clock, Merge, Store, Write
+from fireswarm.ports import SERVER_TIME, Clock, Delete, Merge, Store, Write
 
 STATUS_TTL_SECONDS = 24 * 3600.0
 """A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
@@ -54,19 +54,23 @@ class Memory:
 
     def remember(self, task: Task, facts: Sequence[Fact]) -> list[Write]:
         """The writes that store *facts*, for the commit that settles the task they come from."""
+        return self.learn(task.session_hash, task.task_id, facts)
+
+    def learn(self, session_hash: str, task_id: str, facts: Sequence[Fact]) -> list[Write]:
+        """The writes that store *facts* of a session, learned by a task."""
         writes: list[Write] = []
         for fact in facts:
             words = [word.lower() for word in fact.keywords] or keywords_of([fact.key, fact.bucket])
             fields = plain(fact) | {
                 "type": "fact",
-                "session_hash": task.session_hash,
+                "session_hash": session_hash,
                 "keywords": words[:MAX_KEYWORDS],
-                "source": fact.source or f"task {task.task_id}",
-                "source_task_id": task.task_id,
+                "source": fact.source or f"task {task_id}",
+                "source_task_id": task_id,
                 "learned_at": fact.learned_at or self.clock.now(),
                 "created_at": SERVER_TIME,
             }
-            writes.append(Merge(fact_path(task.session_hash, fact.bucket, fact.key), fields))
+            writes.append(Merge(fact_path(session_hash, fact.bucket, fact.key), fields))
         return writes
 
     def summarise(self, task: Task, artifact: Artifact) -> list[Write]:
@@ -89,6 +93,21 @@ class Memory:
             return []
         found = await self.store.query(queries.recall(session_hash, keywords, limit))
         return [_fact(snapshot.data or {}, snapshot.path) for snapshot in found]
+
+    async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
+        """The facts of one bucket of a session, the newest first."""
+        found = await self.store.query(
+            queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
+        )
+        return [_fact(snapshot.data or {}, snapshot.path) for snapshot in found]
+
+    async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
+        """Delete a fact; False when there was none."""
+        path = fact_path(session_hash, bucket, key)
+        if (await self.store.get(path)).data is None:
+            return False
+        await self.store.commit([Delete(path)])
+        return True
 
     async def beat(self, status: AgentStatus) -> None:
         """Write a heartbeat: one document an agent, overwritten by the next beat."""

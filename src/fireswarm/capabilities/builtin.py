@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.research import RESEARCH
 from fireswarm.capabilities.sandbox import SANDBOX
 from fireswarm.capabilities.session_files import SESSION_FILES
 from fireswarm.capabilities.web_fetch import WEB_FETCH
@@ -189,5 +190,6 @@ BUILTIN: tuple[Capability, ...] = (
     ),
     SESSION_FILES,
     WEB_FETCH,
+    RESEARCH,
     SANDBOX,
 )

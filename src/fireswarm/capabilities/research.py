@@ -1,0 +1,195 @@
+"""research: a scratchpad whose notes keep where they are from, and stay in the session's memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.session_shelf import FolderShelf
+from fireswarm.contracts.skill import Fact
+from fireswarm.errors import InvalidInput
+from fireswarm.memory import MAX_KEYWORDS, Memory, keywords_of
+from fireswarm.mind.assignment import Tool
+from fireswarm.ports import Clock
+from fireswarm.redaction import environment_redactor
+
+BUCKET = "research"
+"""Of the notes among the facts of a session: what recall finds them in, and other tasks are given."""
+
+MAX_NOTE_CHARS = 4_000
+MAX_SOURCE_CHARS = 2_000
+_WORDS = re.compile(r"\w+")
+
+RESEARCH_PROMPT = """# Notes
+
+You have access to a research scratchpad. Use it to organize your thoughts and findings: `add_note` for each finding, in
+your own words, with its `source` (the URL, the file, or `thought` for a conclusion of yours). `search_notes` before you
+look something up again. Conclude from notes, and name their sources."""
+
+
+class ResearchConfig(BaseModel):
+    """Bounds of a session's notes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_notes: int = Field(default=500, ge=1, le=5_000, description="of one session; searching reads them all")
+
+
+class Pad(Protocol):
+    """Where notes are kept, by their keys."""
+
+    async def all(self, limit: int) -> list[Fact]:
+        """The notes, the newest first."""
+        ...
+
+    async def put(self, note: Fact) -> None:
+        """Keep a note; one of the same key is replaced."""
+        ...
+
+    async def drop(self, key: str) -> bool:
+        """Remove a note; False when there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPad:
+    """Notes as facts of the session: they are recalled like any other."""
+
+    memory: Memory
+    session_hash: str
+    task_id: str
+
+    async def all(self, limit: int) -> list[Fact]:
+        """The notes, the newest first; billed a read each."""
+        return await self.memory.bucket(self.session_hash, BUCKET, limit)
+
+    async def put(self, note: Fact) -> None:
+        """Keep a note; billed a write."""
+        await self.memory.store.commit(self.memory.learn(self.session_hash, self.task_id, [note]))
+
+    async def drop(self, key: str) -> bool:
+        """Remove a note."""
+        return await self.memory.forget(self.session_hash, BUCKET, key)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPad:
+    """Notes as files of the folder: for an agent without a store."""
+
+    shelf: FolderShelf
+
+    async def all(self, limit: int) -> list[Fact]:
+        """The notes, the newest first."""
+        kept = await self.shelf.between("/", "0", limit)
+        notes = [Fact.model_validate_json(each.content) for each in kept]
+        return sorted(notes, key=lambda note: note.learned_at or datetime.min, reverse=True)
+
+    async def put(self, note: Fact) -> None:
+        """Keep a note."""
+        path = f"/{note.key}"
+        [before] = await self.shelf.get_many([path])
+        await self.shelf.put(path, note.model_dump_json(), before)
+
+    async def drop(self, key: str) -> bool:
+        """Remove a note."""
+        [before] = await self.shelf.get_many([f"/{key}"])
+        await self.shelf.remove([f"/{key}"])
+        return before is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Research:
+    """The tools on one session's notes."""
+
+    pad: Pad
+    config: ResearchConfig
+    clock: Clock
+    task_id: str
+
+    async def add_note(self, text: str, source: str, tags: list[str] | None = None) -> dict[str, Any]:
+        """Keeps a finding with its source: a URL, a file, or thought. The same note twice is one."""
+        redact = environment_redactor()
+        text, source = redact.text(text.strip()), redact.text(source.strip())
+        if not text or not source:
+            raise InvalidInput("a note needs a text, and a source: the URL or file it is from, or thought")
+        if len(text) > MAX_NOTE_CHARS or len(source) > MAX_SOURCE_CHARS:
+            raise InvalidInput(f"a note has at most {MAX_NOTE_CHARS:,} characters, its source {MAX_SOURCE_CHARS:,}")
+        named = f"{source} by {self.task_id}" if source == "thought" and self.task_id else source
+        key = hashlib.sha256(json.dumps([text, source]).encode()).hexdigest()[:12]
+        notes = await self.pad.all(self.config.max_notes + 1)
+        if len(notes) >= self.config.max_notes and key not in {note.key for note in notes}:
+            raise InvalidInput(
+                f"there are {len(notes)} notes, as many as there may be: remove some with remove_note, "
+                "or raise max_notes in the capability's configuration"
+            )
+        words = [redact.text(tag.strip().lower()) for tag in tags or [] if tag.strip()]
+        keywords = tuple(dict.fromkeys([*words, *keywords_of([text, source])]))[:MAX_KEYWORDS]
+        note = Fact(bucket=BUCKET, key=key, value=text, keywords=keywords, source=named, learned_at=self.clock.now())
+        await self.pad.put(note)
+        return {"id": key, "source": named, "notes": len({*(each.key for each in notes), key})}
+
+    async def list_notes(self, source: str = "", limit: int = 50) -> dict[str, Any]:
+        """Lists notes, the newest first; source limits them to those whose source holds that text."""
+        notes = await self.pad.all(self.config.max_notes)
+        found = [note for note in notes if source.lower() in note.source.lower()]
+        return _shown(found, limit)
+
+    async def search_notes(self, query: str, limit: int = 20) -> dict[str, Any]:
+        """Finds notes by words, those that hold the most of them first."""
+        wanted = set(_WORDS.findall(query.lower()))
+        if not wanted:
+            raise InvalidInput("search_notes needs words to look for")
+        scored = [(len(wanted & _words(note)), note) for note in await self.pad.all(self.config.max_notes)]
+        found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
+        return _shown([note for _, note in found], limit)
+
+    async def remove_note(self, id: str) -> dict[str, Any]:
+        """Removes a note that turned out wrong or of no use."""
+        return {"id": id, "removed": await self.pad.drop(id)}
+
+
+def _words(note: Fact) -> set[str]:
+    return set(_WORDS.findall(f"{note.value} {note.source} {' '.join(note.keywords)}".lower()))
+
+
+def _shown(notes: Sequence[Fact], limit: int) -> dict[str, Any]:
+    listed = [
+        {"id": note.key, "text": note.value, "source": note.source, "noted_at": note.learned_at}
+        for note in notes[: max(0, limit)]
+    ]
+    return {"notes": listed, "count": len(notes)}
+
+
+def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]:
+    pad: Pad
+    if context.store is not None:
+        pad = MemoryPad(Memory(context.store, context.clock), context.session, context.task_id)
+    else:
+        pad = FolderPad(FolderShelf(context.workdir, f"notes of {context.session}"))
+    on = Research(pad, config, context.clock, context.task_id)
+    return [
+        tool(writes=True)(on.add_note),
+        tool(on.list_notes),
+        tool(on.search_notes),
+        tool(writes=True)(on.remove_note),
+    ]
+
+
+RESEARCH = Capability(
+    "research",
+    "Research",
+    "A scratchpad whose notes keep their source and stay in the session's memory; goes well with web_fetch.",
+    tools=_tools,
+    config=ResearchConfig,
+    system_prompt=RESEARCH_PROMPT,
+    icon="search",
+    category="AI",
+)
