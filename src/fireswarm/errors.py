@@ -20,6 +20,7 @@ The tree::
     ├── SkillFailed           a skill raised or returned something that is not a result
     ├── ToolFailed            a tool could not do what it was asked: no answer, a time limit, a fault of its own
     │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
+    ├── GateFailed            a pipeline step left or asked for what its gate does not let through
     ├── NoProgress            a run of the mind repeats itself
     ├── ThoughtFailed         a run of the mind ended without a result
     ├── BudgetExceeded        tokens or money of a task, session or day are used up; no call was made
@@ -163,6 +164,12 @@ class SandboxRefused(ToolFailed):
     """Code cannot be kept in here, so it was not run; the message says what is missing."""
 
     code = "sandbox_refused"
+
+
+class GateFailed(FireswarmError):
+    """A step of a pipeline does not pass its gate; what it made was thrown away. The message names every fault."""
+
+    code = "gate_failed"
 
 
 class StoreError(FireswarmError):

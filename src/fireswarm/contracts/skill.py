@@ -17,9 +17,11 @@ from typing import Any
 
 from pydantic import Field
 
+from fireswarm.contracts.backbone import Advice, AdviceRequest
 from fireswarm.contracts.base import Contract, JsonObject, RoleName, Timestamp
 from fireswarm.contracts.conversation import Conversation, ConversationEvent, InputField, PocketFact
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal
+from fireswarm.settings.backbone import BackboneSettings
 
 
 class Fact(Contract):
@@ -80,7 +82,8 @@ class SkillRequest(Contract):
     ``children`` are the results of tasks that an earlier turn of this task created (empty on the first
     turn); ``facts`` are what memory recalled; ``answers`` what an operator supplied to earlier questions.
     ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is what is left of
-    earlier turns, for a skill that says in its SKILL.md that it has some.
+    earlier turns, for a skill that says in its SKILL.md that it has some. ``limits`` and ``advice`` are for a skill
+    with an execution mode: its bounds, and what the advisor answered so far, in the order of the questions.
     """
 
     task_id: str
@@ -98,6 +101,8 @@ class SkillRequest(Contract):
     answers: JsonObject = Field(default_factory=dict)
     roles: tuple[str, ...] = ()
     conversation: Conversation | None = None
+    limits: BackboneSettings = BackboneSettings()
+    advice: tuple[Advice, ...] = ()
     workdir: Path
     now: Timestamp
 
@@ -109,6 +114,7 @@ class SkillState(StrEnum):
     INPUT_REQUIRED = "input_required"
     DELEGATING = "delegating"
     PAUSED = "paused"
+    ADVICE_REQUIRED = "advice_required"
     FAILED = "failed"
 
 
@@ -118,7 +124,9 @@ class SkillResult(Contract):
     ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are
     created, and the skill runs again with their results as ``children``. ``input_required``:
     ``questions`` are put to the operator. ``paused``: it runs again after ``pause_seconds``, or when
-    somebody says so. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help.
+    somebody says so. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
+    in ``advice``. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help, ``escalated`` that
+    a person has to look.
     ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session.
 
     An artifact that is a file in the request's ``workdir`` says so with ``uri``
@@ -138,4 +146,6 @@ class SkillResult(Contract):
     pocket: tuple[PocketFact, ...] = Field(default=(), max_length=100)
     log: tuple[ConversationEvent, ...] = Field(default=(), max_length=40)
     pause_seconds: float | None = Field(default=None, gt=0)
+    asks: AdviceRequest | None = None
     retryable: bool = False
+    escalated: bool = False

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.backbone import BackboneSettings
 from fireswarm.settings.section import Section
 
 CONFIG_FILE = "swarm.yaml"
@@ -51,6 +52,7 @@ class Settings(AgentSettings):
     store: StoreSettings = StoreSettings()
     leases: LeaseSettings = LeaseSettings()
     worker: WorkerSettings = WorkerSettings()
+    backbone: BackboneSettings = BackboneSettings()
 
     def path(self, relative: Path | str) -> Path:
         """Resolve a path against the root folder."""

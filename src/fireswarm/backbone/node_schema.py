@@ -1,0 +1,114 @@
+"""What a node is: operations that call an API, their parameters, and where the API lies.
+
+``inferred_schema.json`` and ``node_schema.json`` hold one of these. Names of fields are those a trace map uses.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from fireswarm.contracts.base import Contract, JsonObject
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+Kind = Literal["string", "number", "integer", "boolean", "options", "array", "object"]
+Place = Literal["path", "query", "header", "body", ""]
+
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+
+
+def identifier(text: str) -> str:
+    """*text* as a Python name: ``Add Bookmark`` and ``addBookmark`` become ``add_bookmark``."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
+    name = re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_") or "unnamed"
+    name = name if name[0].isalpha() else f"n_{name}"
+    return (f"{name}_" if keyword.iskeyword(name) else name)[:64]
+
+
+class Parameter(Contract):
+    """One input. ``name`` is the API's own; ``place`` is where it goes, empty while nobody knows."""
+
+    name: str = Field(min_length=1, max_length=200)
+    display_name: str = ""
+    kind: Kind = "string"
+    required: bool = False
+    default: JsonObject | list[object] | str | int | float | bool | None = None
+    description: str = ""
+    options: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    place: Place = ""
+
+
+class Operation(Contract):
+    """One thing the node can do. ``method`` and ``path`` are empty while nobody knows them."""
+
+    key: str
+    name: str = ""
+    resource: str = ""
+    description: str = ""
+    method: str = ""
+    path: str = ""
+
+    @model_validator(mode="after")
+    def _is_callable(self) -> Operation:
+        if not all(_IDENTIFIER.fullmatch(part) for part in self.key.split(".")):
+            raise ValueError(
+                f"operation {self.key!r}: a key is lowercase names parted by a dot, such as bookmark.create"
+            )
+        if self.method and self.method not in METHODS:
+            raise ValueError(f"operation {self.key}: {self.method!r} is none of {', '.join(METHODS)}")
+        if self.path and not self.path.startswith("/"):
+            raise ValueError(f"operation {self.key}: the path {self.path!r} has to begin with /")
+        return self
+
+    @property
+    def function(self) -> str:
+        """The function that carries it out."""
+        return self.key.replace(".", "_")
+
+    @property
+    def placeholders(self) -> list[str]:
+        """Names in braces of the path."""
+        return _PLACEHOLDER.findall(self.path)
+
+
+class NodeSchema(Contract):
+    """A node. ``source_type``: TYPE1 was read from a node's TypeScript source, TYPE2 from an API's documents."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    display_name: str = ""
+    description: str = ""
+    source_type: Literal["TYPE1", "TYPE2"]
+    base_url: str = ""
+    credentials: tuple[str, ...] = ()
+    operations: tuple[Operation, ...] = Field(min_length=1, max_length=200)
+    parameters: tuple[Parameter, ...] = Field(default=(), max_length=1_000)
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> NodeSchema:
+        keys = [operation.key for operation in self.operations]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise ValueError(f"operations are there twice: {', '.join(twice)}")
+        for parameter in self.parameters:
+            if unknown := sorted(set(parameter.operations) - set(keys)):
+                raise ValueError(f"parameter {parameter.name} is for unknown operations: {', '.join(unknown)}")
+        return self
+
+    def parameters_of(self, key: str) -> list[Parameter]:
+        """The parameters of one operation: its own, and those of all."""
+        return [parameter for parameter in self.parameters if not parameter.operations or key in parameter.operations]
+
+    def fields(self) -> list[str]:
+        """What a trace map has to account for: each operation, each parameter, and the node's own facts."""
+        own = [name for name in ("name", "base_url", "credentials") if getattr(self, name)]
+        operations = [f"operations.{operation.key}" for operation in self.operations]
+        return [*own, *operations, *(field_of(parameter) for parameter in self.parameters)]
+
+
+def field_of(parameter: Parameter) -> str:
+    """A parameter's name in a trace map: two operations may have different parameters of one name."""
+    return f"parameters.{parameter.name}@{'+'.join(parameter.operations) or 'all'}"
