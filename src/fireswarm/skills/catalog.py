@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fireswarm.contracts.backbone import ExecutionMode
 from fireswarm.contracts.catalog import SkillMetadata
 from fireswarm.errors import NotFound
 from fireswarm.skills import body as bodies
@@ -56,6 +57,12 @@ class Skill:
     def path(self) -> Path:
         """The skill's SKILL.md."""
         return self.folder / self.file
+
+    @property
+    def execution_mode(self) -> ExecutionMode | None:
+        """``metadata.execution_mode``; None for a skill that is no step of a pipeline, or says a word it should not."""
+        said = self.metadata.get("execution_mode", "").strip().lower()
+        return ExecutionMode(said) if said in set(ExecutionMode) else None
 
     def describe(self) -> SkillMetadata:
         """Stage 0 as a contract."""

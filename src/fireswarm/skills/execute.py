@@ -5,6 +5,7 @@ The child process loads ``scripts/`` as a package, so that a skill's modules imp
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -19,10 +20,12 @@ import anyio
 import anyio.to_process
 from pydantic import ValidationError
 
+from fireswarm.contracts.backbone import ExecutionMode
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.errors import SkillFailed
 from fireswarm.skills.catalog import Skill
+from fireswarm.skills.modelless import without_model_sdks
 
 PARENT_CHECK_SECONDS = 0.5
 """How often a skill's process looks whether its worker still lives; it ends itself when it does not."""
@@ -41,8 +44,9 @@ async def run_skill(skill: Skill, request: SkillRequest, limiter: anyio.Capacity
     if skill.entry is None:
         raise SkillFailed(f"skill {skill.name!r} is instructions only: it needs a model, or an entry in its metadata")
     try:
+        place = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
         text = await anyio.to_process.run_sync(
-            _in_child, str(skill.folder), str(skill.entry), request.model_dump_json(), cancellable=True, limiter=limiter
+            _in_child, *place, request.model_dump_json(), cancellable=True, limiter=limiter
         )
     except anyio.BrokenWorkerProcess as error:
         raise SkillFailed(f"the process of skill {skill.name!r} died: out of memory, killed, or crashed") from error
@@ -55,11 +59,12 @@ async def run_skill(skill: Skill, request: SkillRequest, limiter: anyio.Capacity
         raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain(error)}") from error
 
 
-def _in_child(folder: str, entry: str, request: str) -> tuple[bool, str]:
+def _in_child(folder: str, entry: str, deterministic: bool, request: str) -> tuple[bool, str]:
     _end_with_parent()
     try:
-        module = load_entry(Path(folder), Path(entry))
-        result: Any = module.run(SkillRequest.model_validate_json(request))
+        with without_model_sdks() if deterministic else contextlib.nullcontext():
+            module = load_entry(Path(folder), Path(entry))
+            result: Any = module.run(SkillRequest.model_validate_json(request))
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
         told = traceback.format_exception(error, limit=-8)
         return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
