@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.mcp_servers import MCP
 from fireswarm.capabilities.research import RESEARCH
 from fireswarm.capabilities.sandbox import SANDBOX
 from fireswarm.capabilities.session_files import SESSION_FILES
@@ -192,4 +193,5 @@ BUILTIN: tuple[Capability, ...] = (
     WEB_FETCH,
     RESEARCH,
     SANDBOX,
+    MCP,
 )

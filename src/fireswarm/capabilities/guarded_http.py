@@ -70,9 +70,9 @@ class Guard:
 
 
 def _refusal(name: str, port: int, address: str, reason: str) -> str:
-    where = f" is {address}," if address and address != name else ""
+    where = f"{address}, " if address and address != name else ""
     return (
-        f"{name}{where} a {reason} address, which is not reached from here; the operator can allow it: "
+        f"{name} is {where}a {reason} address, which is not reached from here; the operator can allow it: "
         f"allow_hosts: [{name}:{port}] in the capability's configuration"
     )
 

@@ -166,7 +166,7 @@ async def test_a_redirect_into_the_network_or_to_a_file_is_refused(target: str) 
 
 async def test_without_the_operators_word_nothing_private_is_fetched() -> None:
     async with HttpServer(lambda request: Response(200, b"secret")).serving() as address:
-        with pytest.raises(HostRefused, match="127.0.0.1 a loopback address"):
+        with pytest.raises(HostRefused, match="127.0.0.1 is a loopback address"):
             await web_fetch(allow_hosts=[]).run({"url": address})
 
 

@@ -1,0 +1,102 @@
+"""A role uses a real MCP server over stdio: mcp-server-time, as it comes from PyPI."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from fireswarm import app, queries
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
+from fireswarm.journal import read_events
+from fireswarm.ports import Store
+from fireswarm.settings import Settings
+from fireswarm.worker import Worker
+
+pytestmark = pytest.mark.anyio
+
+MODEL = '''
+import json
+
+TOOL = "mcp_time__convert_time"
+
+def decide(kind, **params):
+    action = {"type": kind, "params": params, "expected_output": ""}
+    return {"selected_skill": "", "reasoning_summary": "the clock knows", "required_disclosure_paths": [],
+            "planned_actions": [action]}
+
+def answer(request):
+    """Ask the server, then conclude with what it said."""
+    last = request.messages[-1].text
+    if not last.startswith("# Results"):
+        assert TOOL in request.system, "the tools of the server are told"
+        asked = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "UTC"}
+        return decide("call_tool", tool=TOOL, input=json.dumps(asked))
+    result = json.loads(last.split("\\n")[1])
+    assert result["status"] == "ok", result
+    told = json.loads(result["stdout_summary"])["target"]["datetime"]
+    return decide("finish", answer=f"noon in Tokyo is {told}", result="{}")
+'''
+
+ROLE = """---
+name: scout
+description: knows what time it is
+skills: [workspace-inventory]
+capabilities:
+  - id: mcp
+    config: {servers: {time: {command: COMMAND, args: ["-m", "mcp_server_time"]}}}
+---
+# Scout
+
+Say what time it is.
+"""
+
+
+async def test_a_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
+    role = tmp_path / "roles" / "scout" / "ROLE.md"
+    role.parent.mkdir(parents=True)
+    role.write_text(ROLE.replace("COMMAND", json.dumps(sys.executable)))
+    (tmp_path / "model.py").write_text(MODEL)
+    settings = Settings.model_validate(
+        {
+            "root": tmp_path,
+            "session": "s",
+            "store": {"uri": "memory"},
+            "model": {"provider": "scripted", "script": "model.py:answer"},
+        }
+    )
+    async with app.open_kit(settings, thinks=True) as kit:
+        worker = Worker(kit, "scout", "scout-1")
+        spec = TaskSpec(
+            objective="When is it noon in Tokyo, in the list of time zones?", assigned_to="scout", session_hash="s"
+        )
+        task = (await kit.board.submit(spec)).task
+        ended: list[Task] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            with anyio.fail_after(60):
+                ended.append(await _ended(kit.store, task.task_id))
+            worker.stop()
+        [done] = ended
+        assert done.status is TaskStatus.DONE, (done.status_reason, done.error)
+        assert done.result is not None and "T03:00:00+00:00" in done.result.summary
+        run = await kit.store.get(f"agent_runs/{done.run_id(done.epoch)}")
+        assert any("mcp_time__convert_time" in str(event) for event in await read_events(kit.store, run))
+    servers = [
+        process for process in psutil.Process().children(recursive=True) if "mcp_server_time" in process.cmdline()
+    ]
+    assert servers == []
+
+
+async def _ended(store: Store, task_id: str) -> Task:
+    async with store.listen(queries.chain(task_id)) as snapshots:
+        async for found in snapshots:
+            task = parse_task(found[0].data, found[0].path) if found else None
+            if task is not None and (task.status.terminal or task.status is TaskStatus.BLOCKED):
+                return task
+    raise AssertionError("the listener ended")

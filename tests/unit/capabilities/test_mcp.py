@@ -1,0 +1,205 @@
+"""Tools of MCP servers: over stdio and HTTP, what dies and hangs, and what a server gets to know."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+import uvicorn
+
+from fireswarm.capabilities import CapabilityContext, mcp_connection, registry
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.errors import ConfigError, HostRefused, ToolFailed
+from fireswarm.mind import Tool
+
+pytestmark = pytest.mark.anyio
+
+SCRIPT = str(Path(__file__).parents[2] / "support" / "mcp_server.py")
+STDIO = {"command": sys.executable, "args": ["-P", SCRIPT]}  # beside it lie modules named like the library's
+Tools = Mapping[str, Tool]
+
+
+@pytest.fixture(autouse=True)
+def no_list_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_connection, "_lists", {})
+
+
+@asynccontextmanager
+async def opened(clock: VirtualClock | None = None, **servers: Any) -> AsyncGenerator[Tools]:
+    times = {name: servers.pop(name) for name in list(servers) if name.endswith("_seconds")}
+    use = CapabilityUse(id="mcp", config={"servers": servers, **times})
+    async with registry().open([use], CapabilityContext("s", Path(), clock or VirtualClock())) as found:
+        yield found.tools
+
+
+def servers_alive() -> list[int]:
+    found = psutil.Process().children(recursive=True)
+    return [process.pid for process in found if SCRIPT in process.cmdline()]
+
+
+async def test_tools_have_the_servers_name_and_what_they_may_do_by_its_word() -> None:
+    async with opened(a=STDIO, b=STDIO) as tools:
+        assert {"mcp_a__look", "mcp_b__look"} <= set(tools)
+        kinds = {name: (tool.idempotent, tool.writes) for name, tool in tools.items()}
+        assert kinds["mcp_a__look"] == (True, False)
+        assert kinds["mcp_a__put"] == (True, True)
+        assert kinds["mcp_a__change"] == (False, True)
+        assert tools["mcp_a__look"].description == "Looks at one thing."
+        assert tools["mcp_a__look"].parameters["required"] == ["name"]
+        assert "apple is there" in str(await tools["mcp_a__look"].run({"name": "apple"}))
+        assert (await tools["mcp_a__change"].run({"name": "x"})) == {"changed": "x"}
+        assert len(servers_alive()) == 2
+    assert servers_alive() == []
+
+
+async def test_without_trust_every_tool_is_taken_for_one_that_writes() -> None:
+    async with opened(a=STDIO | {"trust_annotations": False}) as tools:
+        assert {(tool.idempotent, tool.writes) for tool in tools.values()} == {(False, True)}
+
+
+async def test_a_list_is_kept_and_a_server_that_nobody_calls_is_not_started() -> None:
+    clock = VirtualClock()
+    async with opened(clock, a=STDIO) as first:
+        assert len(servers_alive()) == 1
+    async with opened(clock, a=STDIO) as again:
+        assert list(again) == list(first) and servers_alive() == []
+        assert "apple" in str(await again["mcp_a__look"].run({"name": "apple"}))
+    await clock.advance(601)
+    async with opened(clock, a=STDIO):
+        assert len(servers_alive()) == 1
+
+
+async def test_a_changed_list_is_asked_for_again() -> None:
+    async with opened(a=STDIO) as tools:
+        assert "mcp_a__learned" not in tools
+        await tools["mcp_a__learn"].run({})
+        for _ in range(1_000):
+            if not mcp_connection._lists:  # pyright: ignore[reportPrivateUsage] - the notification comes when it comes
+                break
+            await anyio.lowlevel.checkpoint()
+            await anyio.to_thread.run_sync(lambda: None)
+        assert not mcp_connection._lists  # pyright: ignore[reportPrivateUsage] - what is kept between agents
+
+
+async def test_what_a_tool_says_of_its_failure_is_told_and_pictures_are_described() -> None:
+    async with opened(a=STDIO) as tools:
+        with pytest.raises(ToolFailed, match="the disk is full"):
+            await tools["mcp_a__fail"].run({})
+        assert "image/png" in str(await tools["mcp_a__picture"].run({}))
+
+
+async def test_a_call_that_is_not_answered_is_given_up_and_the_server_stays() -> None:
+    async with opened(a=STDIO, call_seconds=3) as tools:
+        with pytest.raises(ToolFailed, match="hang has not answered within 3 s"):
+            await tools["mcp_a__hang"].run({})
+        assert "apple" in str(await tools["mcp_a__look"].run({"name": "apple"}))
+
+
+async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
+    async with opened(a=STDIO) as tools:
+        before = await tools["mcp_a__look"].run({"name": "x"})
+        with pytest.raises(ToolFailed, match="whether it was done is not known"):
+            await tools["mcp_a__die"].run({})
+        assert await tools["mcp_a__look"].run({"name": "x"}) != before
+        [pid] = servers_alive()
+        psutil.Process(pid).kill()
+        assert "x is there" in str(await tools["mcp_a__look"].run({"name": "x"}))
+        assert "alive again" in str(await tools["mcp_a__die_once"].run({"mark": str(tmp_path / "mark")}))
+    assert servers_alive() == []
+
+
+async def test_a_server_gets_no_secrets_but_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "planted")
+    monkeypatch.setenv("WIKI_TOKEN", "for the wiki")
+    async with opened(a=STDIO | {"env": {"TOKEN": "is ${WIKI_TOKEN}"}}) as tools:
+        names = str(await tools["mcp_a__environment"].run({}))
+        assert "ANTHROPIC_API_KEY" not in names and "WIKI_TOKEN" not in names and "PATH" in names
+        assert "is for the wiki" in str(await tools["mcp_a__variable"].run({"name": "TOKEN"}))
+    with pytest.raises(ConfigError, match="names the variable NOT_SET_X, which is not set"):
+        async with opened(a=STDIO | {"env": {"TOKEN": "${NOT_SET_X}"}}):
+            raise AssertionError("it is not opened")
+
+
+async def test_a_server_that_cannot_be_started_is_told_with_what_it_wrote() -> None:
+    with pytest.raises(ToolFailed, match="MCP server a cannot be used.*No such file"):
+        async with opened(a={"command": "/no/such/server"}):
+            raise AssertionError("it is not opened")
+    with pytest.raises(ToolFailed, match="it wrote: no licence"):
+        async with opened(a={"command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"]}):
+            raise AssertionError("it is not opened")
+    with pytest.raises(ToolFailed, match="has not answered within 0.5 s"):
+        async with opened(a=STDIO | {"args": ["-P", SCRIPT, "--silent"]}, start_seconds=0.5):
+            raise AssertionError("it is not opened")
+    assert servers_alive() == []
+
+
+async def test_an_optional_server_may_be_missing() -> None:
+    async with opened(a={"command": "/no/such/server", "optional": True}, b=STDIO) as tools:
+        assert {name.split("__")[0] for name in tools} == {"mcp_b"}
+
+
+async def test_a_failure_of_the_agent_comes_out_as_it_is() -> None:
+    with pytest.raises(ValueError, match="of the agent"):
+        async with opened(a=STDIO):
+            raise ValueError("of the agent")
+    assert servers_alive() == []
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ({}, "either command"),
+        ({"command": "x", "url": "http://x"}, "either command"),
+        ({"url": "ftp://x"}, "http://"),
+        ({"command": "x", "shell": True}, "Extra inputs"),
+    ],
+)
+async def test_settings_are_checked(server: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        async with opened(a=server):
+            raise AssertionError("it is not opened")
+    with pytest.raises(ConfigError, match="pattern"):
+        async with opened(None, **{"a__b": STDIO}):
+            raise AssertionError("it is not opened")
+
+
+# ── over HTTP ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def served() -> AsyncGenerator[str]:
+    from tests.support.mcp_server import server
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    config = uvicorn.Config(server.streamable_http_app(), log_config=None, lifespan="on", timeout_graceful_shutdown=1)
+    web = uvicorn.Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(web.serve, [listening])
+        yield f"http://127.0.0.1:{port}/mcp"
+        web.should_exit = True
+
+
+async def test_a_server_over_http_is_reached_where_the_operator_allows_it() -> None:
+    async with served() as url:
+        async with opened(web={"url": url, "allow_hosts": ["127.0.0.1"]}) as tools:
+            assert "apple is there" in str(await tools["mcp_web__look"].run({"name": "apple"}))
+            with pytest.raises(ToolFailed, match="the disk is full"):
+                await tools["mcp_web__fail"].run({})
+        with pytest.raises(HostRefused, match="loopback"):
+            async with opened(web={"url": url}):
+                raise AssertionError("it is not opened")
+
+
+async def test_a_server_over_http_that_is_not_there_is_told() -> None:
+    with pytest.raises(ToolFailed, match="MCP server web cannot be used"):
+        async with opened(web={"url": "http://127.0.0.1:9/mcp", "allow_hosts": ["127.0.0.1"]}):
+            raise AssertionError("it is not opened")
