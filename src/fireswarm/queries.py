@@ -55,6 +55,7 @@ TTL_FIELDS: dict[str, str] = {MAILBOX: "expires_at", MEMORY: "expires_at"}
 
 UNINDEXED: dict[str, tuple[str, ...]] = {
     TASKS: (
+        "capabilities",
         "context",
         "result",
         "answers",

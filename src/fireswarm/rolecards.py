@@ -21,12 +21,16 @@ class RoleLimits(Contract):
 
 
 class RoleCard(Contract):
-    """One role: its skills (the first is the default), its capabilities in order, and the prompt below."""
+    """One role: its skills (the first is the default), its capabilities in order, and the prompt below.
+
+    ``offers`` are capabilities that a task which another role planned may have beside them.
+    """
 
     name: RoleName
     description: str = Field(min_length=1)
     skills: tuple[str, ...] = Field(min_length=1)
     capabilities: tuple[CapabilityUse, ...] = DEFAULT_CAPABILITIES
+    offers: tuple[CapabilityUse, ...] = ()
     limits: RoleLimits = RoleLimits()
     prompt: str = ""
 

@@ -16,14 +16,15 @@ from typing import Any
 import anyio
 from pydantic import Field, ValidationError
 
-from fireswarm.capabilities import CapabilityContext, registry_for
+from fireswarm.capabilities import CapabilityContext, granted, registry_for
 from fireswarm.contracts.base import Contract
+from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.envelope import Artifact, Confidence, Signal
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import Task
-from fireswarm.errors import GraphInvalid, SkillFailed, StoreError, ThoughtFailed
+from fireswarm.errors import InvalidInput, SkillFailed, StoreError, ThoughtFailed
 from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
@@ -75,7 +76,8 @@ async def think_about(
     recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
     cwd = _workspace(request, kit)
     context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store, task.task_id)
-    async with registry_for(card.capabilities).open(card.capabilities, context) as given:
+    uses = _uses(task, card)
+    async with registry_for(uses).open(uses, context) as given:
         texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
         assignment = Assignment(
             task=task.objective,
@@ -98,6 +100,13 @@ async def think_about(
     if conclusion.ending is Ending.FINISHED and result.tasks:
         await journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
     return result
+
+
+def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
+    """What the task is given, by who wrote it: a task below another one was planned."""
+    if task.parent_task_id is None:
+        return granted.submitted(card, task.capabilities)
+    return granted.planned(card, [use.id for use in task.capabilities])
 
 
 async def _nothing() -> dict[str, Any]:
@@ -282,7 +291,9 @@ def _fault(result: Mapping[str, Any], kit: Kit, phase: int) -> str:
         return f"there is no such skill: {', '.join(unknown)}; leave skill out, and the role chooses"
     try:
         kit.board.check_plan(read.tasks)
-    except GraphInvalid as error:
+        for task in read.tasks:
+            granted.planned(kit.roles[task.assigned_to], task.capabilities)
+    except InvalidInput as error:
         return str(error)
     return ""
 

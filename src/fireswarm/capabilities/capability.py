@@ -55,6 +55,7 @@ def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
 class Capability:
     """One capability. ``system_prompt`` is put before the agent's own; ``needs`` names capabilities it builds on.
 
+    ``operator_keys`` of its configuration open doors, so only the role card or the settings may set them, no task.
     ``opens`` stands in the place of ``tools`` where something has to be closed when the agent is done.
     """
 
@@ -65,6 +66,7 @@ class Capability:
     system_prompt: str = ""
     opens: Opens | None = None
     config: type[BaseModel] = NoConfig
+    operator_keys: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     status: CapabilityStatus = CapabilityStatus.AVAILABLE
     icon: str | None = None

@@ -67,6 +67,7 @@ MCP = Capability(
     "The tools of MCP servers, started as processes or reached over HTTP.",
     opens=_open,
     config=McpConfig,
+    operator_keys=("servers",),
     icon="plug",
     category="Network",
 )

@@ -90,6 +90,7 @@ SANDBOX = Capability(
     opens=_open,
     system_prompt="You can execute code in a sandboxed environment. Use the execute_code tool to run code safely.",
     config=SandboxConfig,
+    operator_keys=tuple(SandboxConfig.model_fields),
     icon="box",
     category="Execution",
 )

@@ -167,6 +167,7 @@ WEB_FETCH = Capability(
     "Fetches content from URLs, and converts HTML to Markdown or plain text.",
     tools=_tools,
     config=WebFetchConfig,
+    operator_keys=("allow_hosts",),
     icon="globe",
     category="Network",
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fireswarm import __version__
-from fireswarm.cli import skills
+from fireswarm.cli import capabilities, skills
 from fireswarm.cli.failing import reported
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.quick import without_collector
@@ -28,6 +28,7 @@ app = typer.Typer(
 config = typer.Typer(help="The settings file agent.yaml.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config, name="config")
 app.add_typer(skills.app, name="skills")
+app.command()(capabilities.capabilities)
 
 SWITCHES = ("--dry-run", "--debug-llm", "--stream")
 """Options that take ``true`` or ``false``, and stand for ``true`` when nothing follows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import datetime
 from pathlib import Path
@@ -36,9 +37,11 @@ from fireswarm.cli.common import (
 from fireswarm.cli.find import find_task
 from fireswarm.cli.stream import SEVERITY
 from fireswarm.cli.telling import Follower
+from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.documents import explain as explain_error
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
+from fireswarm.kit import Kit
 from fireswarm.settings import Settings
 
 Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
@@ -53,6 +56,9 @@ def submit(
         list[str] | None, typer.Option("--context", help="key=value, repeatable; JSON is taken.")
     ] = None,
     skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; chosen when left out.")] = None,
+    capability: Annotated[
+        list[str] | None, typer.Option("--capability", help="Beside the role's: an id, or JSON; repeatable.")
+    ] = None,
     priority: Annotated[int, typer.Option("--priority", min=1, max=10, help="10 is most urgent.")] = 5,
     deadline: Annotated[
         datetime | None, typer.Option("--deadline", help="UTC; blocks the task when it passes.")
@@ -75,23 +81,22 @@ def submit(
         if not path.exists():
             raise InvalidInput(f"--path {path} does not exist")
         given["path"] = str(path.resolve())
-    try:
-        spec = TaskSpec(
-            objective=objective,
-            assigned_to=role,
-            session_hash=settings.session,
-            skill=skill,
-            context=given,
-            priority=priority,
-            deadline=deadline,
-            depends_on=tuple(depends_on or ()),
-            fresh_key=again,
-        )
-    except ValidationError as error:
-        raise InvalidInput(f"nothing was submitted: {explain_error(error)}") from error
+    spec = _spec(
+        objective=objective,
+        assigned_to=role,
+        session_hash=settings.session,
+        skill=skill,
+        capabilities=_uses(capability),
+        context=given,
+        priority=priority,
+        deadline=deadline,
+        depends_on=tuple(depends_on or ()),
+        fresh_key=again,
+    )
 
     async def main() -> TaskStatus:
         async with app.open_kit(settings) as kit:
+            _check_capabilities(kit, spec)
             started = time.monotonic()
             submitted = await kit.board.submit(spec)
             _say_submitted(submitted, as_json)
@@ -103,6 +108,32 @@ def submit(
 
     if run_async(main) is not TaskStatus.DONE:
         raise typer.Exit(1)
+
+
+def _spec(**fields: Any) -> TaskSpec:
+    try:
+        return TaskSpec(**fields)
+    except ValidationError as error:
+        raise InvalidInput(f"nothing was submitted: {explain_error(error)}") from error
+
+
+def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
+    """Read ``--capability``: an id, or a map of id, config and prefix."""
+    try:
+        return tuple(CapabilityUse.model_validate(json.loads(text) if "{" in text else text) for text in given or ())
+    except ValidationError as error:
+        raise InvalidInput(f"--capability: {explain_error(error)}") from error
+    except ValueError as error:
+        raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
+
+
+def _check_capabilities(kit: Kit, spec: TaskSpec) -> None:
+    """Refuse now what the role's turn would refuse later."""
+    card = kit.roles.get(spec.assigned_to)
+    if card is not None and spec.capabilities:
+        from fireswarm.capabilities import granted
+
+        granted.submitted(card, spec.capabilities)
 
 
 def _say_submitted(submitted: Submitted, as_json: bool) -> None:

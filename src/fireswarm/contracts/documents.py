@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
+from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.envelope import Envelope
 from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import (
@@ -35,7 +36,7 @@ FILES = "agent_files"
 FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
     "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
-    "content",
+    "content", "capabilities",
 })  # fmt: skip
 """Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
 
@@ -164,6 +165,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
         skill=planned.skill,
         context=planned.context,
         constraints=parent.constraints.model_copy(update=planned.constraints),
+        capabilities=tuple(CapabilityUse(id=name) for name in planned.capabilities),
         priority=planned.priority or parent.priority,
         deadline=planned.deadline or parent.deadline,
         max_attempts=planned.max_attempts or parent.max_attempts,

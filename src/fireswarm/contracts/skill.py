@@ -19,6 +19,7 @@ from pydantic import Field
 
 from fireswarm.contracts.backbone import Advice, AdviceRequest
 from fireswarm.contracts.base import Contract, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.capability import CapabilityId
 from fireswarm.contracts.conversation import Conversation, ConversationEvent, InputField, PocketFact
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal
 from fireswarm.settings.backbone import BackboneSettings
@@ -44,7 +45,10 @@ class Question(InputField):
 
 
 class PlannedTask(Contract):
-    """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan."""
+    """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
+
+    ``capabilities`` are ids only: of what the role has, or offers to plans.
+    """
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
     assigned_to: RoleName
@@ -52,6 +56,7 @@ class PlannedTask(Contract):
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
     constraints: JsonObject = Field(default_factory=dict)
+    capabilities: tuple[CapabilityId, ...] = Field(default=(), max_length=20)
     depends_on: tuple[str, ...] = ()
     priority: int | None = Field(default=None, ge=1, le=10)
     deadline: Timestamp | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
+from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal, Trace
 from fireswarm.contracts.skill import Question
 
@@ -82,7 +83,10 @@ class Constraints(Contract):
 
 
 class TaskSpec(Contract):
-    """What a submitter asks for. ``context`` is free JSON; the objective and it make the idempotency key."""
+    """What a submitter asks for. ``context`` is free JSON; the objective and it make the idempotency key.
+
+    ``capabilities`` come after the role's; one that the role has too takes this configuration.
+    """
 
     objective: str = Field(min_length=1, max_length=8_000)
     assigned_to: RoleName
@@ -91,6 +95,7 @@ class TaskSpec(Contract):
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
     constraints: Constraints = Constraints()
+    capabilities: tuple[CapabilityUse, ...] = Field(default=(), max_length=20)
     attachments: tuple[Attachment, ...] = ()
     priority: int = Field(default=DEFAULT_PRIORITY, ge=1, le=10)
     deadline: Timestamp | None = None
@@ -136,6 +141,7 @@ class Task(Stored):
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
     constraints: Constraints = Constraints()
+    capabilities: tuple[CapabilityUse, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     priority: int = DEFAULT_PRIORITY
     deadline: Timestamp = NO_DEADLINE

@@ -1,0 +1,103 @@
+"""Capabilities that a task brings: a person's count, a plan's only within what the role's operator gave."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.llm import ChatRequest
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.kit import Kit
+from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+
+
+def noting(request: ChatRequest) -> dict[str, Any]:
+    """Take a note where there is a tool for it, and say whether there was."""
+    if answers_so_far(request) == 0 and "`add_note`" in request.system:
+        return decide(act("call_tool", tool="add_note", input=json.dumps({"text": "five apples", "source": "basket"})))
+    return decide(act("finish", answer=f"tools: {[line.split('`')[1] for line in tools_of(request)]}"))
+
+
+def tools_of(request: ChatRequest) -> list[str]:
+    return [line for line in request.system.partition("# Tools")[2].splitlines() if line.startswith("- `")]
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def offering(kit: Kit, *uses: Any) -> Kit:
+    """The kit, with roles that offer *uses* to plans."""
+    offers = tuple(CapabilityUse.model_validate(use) for use in uses)
+    return replace(kit, roles={name: card.model_copy(update={"offers": offers}) for name, card in kit.roles.items()})
+
+
+async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm: Swarm, tmp_path: Path) -> None:
+    kit = thinking(swarm, noting, tmp_path)
+    await submit(swarm, tmp_path, capabilities=(CapabilityUse(id="research"),))
+    done = await one_turn(swarm, kit)
+    assert done.status is TaskStatus.DONE and done.result is not None, done.error
+    assert "'read_file'" in done.result.summary and "'add_note'" in done.result.summary
+    [fact] = await kit.memory.bucket("s1", "research")
+    assert (fact.value, fact.source) == ("five apples", "basket")
+
+
+async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: Swarm, tmp_path: Path) -> None:
+    kit = thinking(swarm, noting, tmp_path)
+    server = CapabilityUse(id="mcp", config={"servers": {"x": {"command": "/bin/touch", "args": [f"{tmp_path}/ran"]}}})
+    await submit(swarm, tmp_path, capabilities=(server,))
+    ended = await one_turn(swarm, kit)
+    assert ended.status is TaskStatus.BLOCKED and "may not set servers" in (ended.error or "")
+    assert not names_in(tmp_path) & {"ran"}
+
+
+def planning(*names: str) -> Any:
+    """Plan one task with *names*, corrected to a plan without them when it is sent back."""
+
+    def answer(request: ChatRequest) -> dict[str, Any]:
+        if "# What was brought" in request.messages[0].text and "carry out the part" in request.messages[0].text:
+            return noting(request)
+        refused = "neither has nor offers" in request.messages[-1].text
+        part = {"key": "part", "assigned_to": "scout", "objective": "carry out the part: count the things"}
+        plan = {"tasks": [part | ({} if refused else {"capabilities": list(names)})]}
+        return decide(act("finish", answer=f"refused: {refused}", result=json.dumps(plan)))
+
+    return answer
+
+
+async def part_of(swarm: Swarm, kit: Kit, folder: Path) -> Any:
+    """Have a role plan, and its part worked on: the part, and what the planner said."""
+    await submit(swarm, folder, role="architect")
+    planned = await one_turn(swarm, kit, role="architect")
+    assert planned.status_reason is StatusReason.DELEGATING, planned.error
+    part = await one_turn(swarm, kit)
+    assert part.status is TaskStatus.DONE and part.result is not None, part.error
+    return part
+
+
+async def test_a_plan_may_switch_on_what_the_role_offers(swarm: Swarm, tmp_path: Path) -> None:
+    kit = offering(thinking(swarm, planning("research"), tmp_path), {"id": "research", "config": {"max_notes": 3}})
+    part = await part_of(swarm, kit, tmp_path)
+    assert "'add_note'" in part.result.summary
+
+
+async def test_a_plan_that_reaches_for_more_is_sent_back(swarm: Swarm, tmp_path: Path) -> None:
+    kit = thinking(swarm, planning("research"), tmp_path)
+    part = await part_of(swarm, kit, tmp_path)
+    assert part.capabilities == () and "'add_note'" not in part.result.summary
+
+
+async def test_a_planned_task_that_was_let_through_is_stopped_at_its_turn(swarm: Swarm, tmp_path: Path) -> None:
+    kit = offering(thinking(swarm, planning("research"), tmp_path), "research")
+    await submit(swarm, tmp_path, role="architect")
+    await one_turn(swarm, kit, role="architect")
+    stopped = await one_turn(swarm, offering(kit))  # the operator took the offer back meanwhile
+    assert stopped.status is TaskStatus.BLOCKED and "neither has nor offers research" in (stopped.error or "")

@@ -1,0 +1,63 @@
+"""``capabilities`` lists what there is, and ``submit --capability`` refuses what a role's turn would refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fireswarm.cli.agent import app as agent_app
+from fireswarm.cli.swarm import app as swarm_app
+from fireswarm.errors import FireswarmError, NotFound
+
+
+def run(*arguments: str, agent: bool = False) -> str:
+    found = CliRunner().invoke(agent_app if agent else swarm_app, arguments)
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+@pytest.mark.parametrize("agent", [True, False])
+def test_the_list_has_every_capability_with_its_status_and_category(agent: bool) -> None:
+    listed = json.loads(run("capabilities", "--json", agent=agent))
+    by_id = {item["id"]: item for item in listed["items"]}
+    assert listed["total"] == len(by_id) >= 11
+    fetch = by_id["web_fetch"]
+    assert (fetch["status"], fetch["icon"], fetch["category"]) == ("available", "globe", "Network")
+    assert (by_id["sandbox"]["icon"], by_id["sandbox"]["category"]) == ("box", "Execution")
+    assert (by_id["research"]["icon"], by_id["research"]["category"]) == ("search", "AI")
+
+
+def test_one_is_shown_with_settings_and_tools() -> None:
+    shown = json.loads(run("capabilities", "sandbox", "--json"))
+    assert [tool["name"] for tool in shown["tools"]] == ["execute_code"]
+    assert "memory_bytes" in shown["settings"] and "memory_bytes" in shown["operator_keys"]
+    assert json.loads(run("capabilities", "mcp", "--json"))["tools"] is None
+    with pytest.raises(NotFound, match="no capability 'telepathy'"):
+        run("capabilities", "telepathy")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("telepathy", "no capability 'telepathy'"),
+        ('{"id": "mcp", "config": {"servers": {"x": {"command": "sh"}}}}', "may not set servers"),
+        ('{"id": "web_fetch", "config": {"body_seconds": -1}}', "body_seconds"),
+        ('{"id": ', "takes an id, or JSON"),
+        ("Not An Id", "pattern"),
+    ],
+)
+def test_what_a_task_may_not_bring_is_refused_when_it_is_submitted(tmp_path: Path, given: str, told: str) -> None:
+    with pytest.raises(FireswarmError, match=told):
+        run("submit", "look", "--role", "scout", "--capability", given, "--root", str(tmp_path), "--store", "memory")
+
+
+def test_a_task_carries_its_capabilities(tmp_path: Path) -> None:
+    given = ("--capability", "research", "--capability", '{"id": "web_fetch", "config": {"body_seconds": 9}}')
+    told = run("submit", "look", "--role", "scout", *given, "--root", str(tmp_path), "--store", "memory", "--json")
+    uses = json.loads(told)["task"]["capabilities"]
+    assert [(use["id"], use["config"]) for use in uses] == [("research", {}), ("web_fetch", {"body_seconds": 9.0})]
