@@ -14,10 +14,13 @@ from pydantic import BaseModel
 
 from fireswarm import queries
 from fireswarm.contracts.catalog import SkillCandidate, SkillMetadata
+from fireswarm.contracts.context import ContextState
+from fireswarm.contracts.conversation import Terms
 from fireswarm.contracts.decision import ModelDecision, StepExecutionResult, TokenBudget
 from fireswarm.contracts.envelope import Envelope, Message
 from fireswarm.contracts.event import EventRecord
 from fireswarm.contracts.llm import LlmRequestMeta
+from fireswarm.contracts.response import AgentResponse
 from fireswarm.contracts.run import Run
 from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.status import AgentStatus
@@ -38,6 +41,9 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "task_spec": TaskSpec,
     "skill_request": SkillRequest,
     "skill_result": SkillResult,
+    "skill_terms": Terms,
+    "agent_response": AgentResponse,
+    "agent_contexts": ContextState,
     "role_card": RoleCard,
     "handoff_policy": HandoffPolicy,
     "swarm_yaml": Settings,
@@ -80,6 +86,10 @@ def indexes() -> dict[str, Any]:
             if queries.TTL_FIELDS.get(collection) == field:
                 override["ttl"] = True
             overrides.append(override)
+    for collection, field in queries.TTL_FIELDS.items():
+        if field not in queries.UNINDEXED.get(collection, ()):  # also asked for: it keeps its index
+            indexed = [{"order": "ASCENDING", "queryScope": "COLLECTION"}]
+            overrides.append({"collectionGroup": collection, "fieldPath": field, "indexes": indexed, "ttl": True})
     return {"indexes": composites, "fieldOverrides": overrides}
 
 

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from fireswarm.contracts.documents import FILES, MAILBOX, MEMORY, RUNS, TASKS
+from fireswarm.contracts.documents import CONTEXTS, FILES, MAILBOX, MEMORY, RUNS, TASKS
 from fireswarm.ports import Operator, Query
 
 JOURNAL = "journal"
 """Collection below each run that holds the pages of its events."""
+
+POCKET, ANSWERED = "pocket_facts", "answered_messages"
+"""Collections below each conversation: what its skill keeps between turns, and messages that were handled."""
 
 Direction = Literal["asc", "desc"]
 
@@ -50,7 +53,13 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
 """Composite indexes by collection. Those that end in the same order are merged by the planner when a
 query filters on several of their leading fields."""
 
-TTL_FIELDS: dict[str, str] = {MAILBOX: "expires_at", MEMORY: "expires_at"}
+TTL_FIELDS: dict[str, str] = {
+    MAILBOX: "expires_at",
+    MEMORY: "expires_at",
+    CONTEXTS: "expires_at",
+    POCKET: "expires_at",
+    ANSWERED: "expires_at",
+}
 """Fields with a time-to-live policy: Firestore deletes the documents, usually within a day after."""
 
 UNINDEXED: dict[str, tuple[str, ...]] = {
@@ -70,6 +79,9 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     JOURNAL: ("events",),
     MAILBOX: ("payload", "expires_at"),
     MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
+    CONTEXTS: ("events", "summary", "inputs", "input_request", "messages", "resume_key", "created_at"),
+    POCKET: ("value", "at", "expires_at"),
+    ANSWERED: ("response", "at", "expires_at"),
     FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection
@@ -189,6 +201,16 @@ def spend(**filters: str) -> Query:
 def journal(run: str) -> Query:
     """The pages of a run's journal, by the path of its document: in the order of their names."""
     return Query(f"{run}/journal")
+
+
+def pocket(context: str) -> Query:
+    """The facts of a conversation, by the path of its document."""
+    return Query(f"{context}/{POCKET}")
+
+
+def ended_contexts(before: datetime, limit: int) -> Query:
+    """Conversations whose time was over at a moment; those that wait have none."""
+    return Query(CONTEXTS, where=(("expires_at", "<=", before),), limit=limit)
 
 
 def session_files(session_hash: str, lower: str, upper: str, limit: int | None = None) -> Query:

@@ -67,13 +67,15 @@ class KeptFact(Stored):
 class Context:
     """A conversation as a store gives it: facts that have not expired, events and message ids, oldest first.
 
-    ``stamp`` is the store's own mark of this version, where it has one.
+    ``gone`` names facts whose time is over and that are still stored; ``stamp`` is the store's own mark of this
+    version, where it has one.
     """
 
     state: ContextState
     facts: tuple[KeptFact, ...] = ()
     events: tuple[LoggedEvent, ...] = ()
     messages: tuple[str, ...] = ()
+    gone: tuple[tuple[str, str], ...] = ()
     stamp: Any = None
 
 

@@ -177,7 +177,7 @@ class PocketFact(Contract):
     ``ttl_seconds`` is how long it is there; without, as long as the conversation.
     """
 
-    bucket: str = Field(default="state", pattern=r"^[^/]{1,100}$")
+    bucket: str = Field(default="state", pattern=r"^[^/\x00-\x1f]{1,100}$")
     key: str = Field(min_length=1, max_length=255)
     value: Any
     ttl_seconds: int | None = Field(default=None, ge=1, le=315_360_000)

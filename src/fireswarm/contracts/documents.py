@@ -31,6 +31,7 @@ RUNS = "agent_runs"
 MAILBOX = "agent_mailbox"
 MEMORY = "mcp_memory"
 FILES = "agent_files"
+CONTEXTS = "agent_contexts"
 
 
 FREE_FIELDS = frozenset({
