@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType
 from typing import Any, overload
 
 import anyio.to_thread
@@ -100,13 +101,61 @@ def tool(
 
     def make(given: Callable[..., Any]) -> Tool:
         called = name or getattr(given, "__name__", "tool")
-        model = _input_of(given, called)
-        words = " ".join((inspect.getdoc(given) or called).split("\n\n")[0].split())
-        schema = model.model_json_schema()
-        schema.pop("title", None)
-        return Tool(called, words, schema, _runner(given, model, called), idempotent, writes)
+        shape = _shape_of(given, called)
+        run = _runner(given, shape.model, called)
+        return Tool(called, shape.words, shape.schema, run, idempotent, writes)
 
     return make if function is None else make(function)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What of a tool follows from its function's text alone."""
+
+    model: type[BaseModel]
+    words: str
+    schema: dict[str, Any]
+
+
+_shapes: dict[Hashable, _Shape] = {}
+"""Tools are made anew for each agent, and always of the same functions: a shape takes a millisecond to make."""
+
+MAX_SHAPES = 2_000
+
+
+def _shape_of(function: Callable[..., Any], name: str) -> _Shape:
+    key = _text_of(function, name)
+    if key is not None and key in _shapes:
+        return _shapes[key]
+    model = _input_of(function, name)
+    schema = model.model_json_schema()
+    schema.pop("title", None)
+    words = " ".join((inspect.getdoc(function) or name).split("\n\n")[0].split())
+    shape = _Shape(model, words, schema)
+    if key is not None and len(_shapes) < MAX_SHAPES:
+        _shapes[key] = shape
+    return shape
+
+
+def _text_of(function: Callable[..., Any], name: str) -> Hashable | None:
+    """The same for two functions that are one text with the same types and defaults; None where that is not known."""
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, FunctionType):
+        return None
+    defaults = (*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values())
+    key = (
+        plain.__code__,
+        name,
+        plain is function,
+        plain.__doc__,
+        tuple((type(value), value) for value in defaults),
+        tuple(plain.__annotations__.items()),
+    )
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def _input_of(function: Callable[..., Any], name: str) -> type[BaseModel]:

@@ -115,6 +115,22 @@ def test_a_function_becomes_a_tool_by_its_types_and_words() -> None:
     assert (other_ping.name, other_ping.writes, other_ping.parameters["required"]) == ("ping", True, ["host"])
 
 
+async def test_functions_of_one_text_but_other_types_or_defaults_are_other_tools() -> None:
+    def made(kind: Any, default: Any) -> Tool:
+        def show(value) -> str:  # type: ignore[no-untyped-def]  # pyright: ignore
+            """Shows."""
+            return repr(value)  # pyright: ignore[reportUnknownArgumentType] - typed by the next line
+
+        show.__annotations__["value"] = kind
+        show.__defaults__ = (default,)
+        return tool(show)  # pyright: ignore[reportUnknownArgumentType] - as above
+
+    assert made(int, 1).parameters is made(int, 1).parameters
+    assert made(int, 1).parameters != made(str, "1").parameters
+    assert (await made(bool, True).run({}), await made(int, 1).run({})) == ("True", "1")
+    assert await made(list[int], [1]).run({"value": [2]}) == "[2]"
+
+
 async def test_input_that_does_not_fit_is_told_in_words() -> None:
     with pytest.raises(InvalidInput, match="ping: times"):
         await ping.run({"times": "often"})
