@@ -49,8 +49,7 @@ class Guard:
     def allows(self, host: str, port: int) -> bool:
         """True for a host that the operator named."""
         name = host_name(host)
-        spelled = f"[{name}]" if ":" in name else name
-        return not self.allow_hosts.isdisjoint({name, spelled, f"{spelled}:{port}"})
+        return not self.allow_hosts.isdisjoint({name, _spelled(name), f"{_spelled(name)}:{port}"})
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """The addresses to connect to. HostRefused when one of them may not be reached; OSError when there is none."""
@@ -69,11 +68,16 @@ class Guard:
         return found
 
 
+def _spelled(name: str) -> str:
+    """As in a URL: an IPv6 address in brackets."""
+    return f"[{name}]" if ":" in name else name
+
+
 def _refusal(name: str, port: int, address: str, reason: str) -> str:
     where = f"{address}, " if address and address != name else ""
     return (
         f"{name} is {where}a {reason} address, which is not reached from here; the operator can allow it: "
-        f"allow_hosts: [{name}:{port}] in the capability's configuration"
+        f'allow_hosts: ["{_spelled(name)}:{port}"] in the capability\'s configuration'
     )
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -41,8 +41,10 @@ from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.documents import explain as explain_error
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.kit import Kit
 from fireswarm.settings import Settings
+
+if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
+    from fireswarm.kit import Kit
 
 Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
 TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -172,6 +173,14 @@ async def test_the_operator_allows_a_host_by_its_exact_name_and_port() -> None:
             async with client(Guard.of([other], local)) as http:
                 with pytest.raises(HostRefused):
                     await http.get(f"http://wiki.example:{port}/")
+
+
+async def test_what_a_refusal_says_to_allow_is_what_allows_it() -> None:
+    for host in ("::1", "127.0.0.1"):
+        with pytest.raises(HostRefused) as refused:
+            await Guard().addresses(host, 8080)
+        [named] = re.findall(r'allow_hosts: \["(.+?)"\]', str(refused.value))
+        assert await Guard.of([named]).addresses(host, 8080) == [host]
 
 
 async def test_an_address_that_does_not_answer_gives_way_to_the_next() -> None:
