@@ -32,7 +32,8 @@ class Kit:
     """Everything a role process works with.
 
     Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is
-    told to answer; ``unstored`` is what was spent, which goes with the next commit of a journal.
+    told to answer, ``advisor`` how it is asked for advice; ``unstored`` is what was spent, which goes with the next
+    commit of a journal.
     """
 
     settings: Settings
@@ -49,4 +50,5 @@ class Kit:
     processes: anyio.CapacityLimiter | None = None
     mind: Mind | None = None
     protocol: str = ""
+    advisor: str = ""
     unstored: Unstored | None = None

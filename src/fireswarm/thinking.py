@@ -63,6 +63,8 @@ def thinks(task: Task, kit: Kit) -> str:
         return kit.mind.no_model if kit.mind is not None else "this swarm works without a model"
     if task.skill is not None and task.created_by == task.assigned_to and kit.catalog.get(task.skill).entry is not None:
         return "a part of a skill's own work"
+    if task.skill is not None and kit.catalog.get(task.skill).execution_mode is not None:
+        return "a step of a pipeline"
     return ""
 
 
@@ -117,12 +119,13 @@ async def _nothing() -> dict[str, Any]:
 class JournalRecorder:
     """Writes a run of the mind into the journal of its lease.
 
-    ``phase`` counts the plans handed out before; ``streams`` says that the model's words come while it speaks.
+    ``phase`` counts the plans handed out before, or names the question; ``streams`` says that the model's words come
+    while it speaks.
     """
 
     journal: Journal
     redact: Redactor
-    phase: int = 0
+    phase: int | str = 0
     streams: bool = False
     _live: str = ""
     _stream: StreamRedactor = field(init=False)

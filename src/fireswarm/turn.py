@@ -9,16 +9,18 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from fireswarm.advising import run_step
 from fireswarm.agents import HOOKS, PLAIN
 from fireswarm.board import HeldLease
 from fireswarm.contracts.documents import parse_task, task_path
-from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
+from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, Snooze, Waiting
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import (
     BudgetExceeded,
     FireswarmError,
+    GateFailed,
     InvalidInput,
     LeaseLost,
     ModelError,
@@ -123,7 +125,7 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, ex
         named = task.skill is not None
         journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=why_not)
         await journal.flush()
-        execute, name, idempotent = _in_process(skill, kit), skill.name, skill.idempotent
+        execute, name, idempotent = _in_process(skill, kit, journal), skill.name, skill.idempotent
 
     made: list[SkillResult] = []
 
@@ -138,12 +140,16 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, ex
     return made[0] if made else SkillResult.model_validate(journaled)
 
 
-def _in_process(skill: Skill, kit: Kit) -> Any:
+def _in_process(skill: Skill, kit: Kit, journal: Journal) -> Any:
     async def execute(request: SkillRequest) -> SkillResult:
         request.workdir.mkdir(parents=True, exist_ok=True)
         return await run_skill(skill, request, kit.processes)
 
-    return execute
+    async def step(request: SkillRequest) -> SkillResult:
+        assert skill.execution_mode is not None
+        return await run_step(skill, skill.execution_mode, request, kit, journal, execute)
+
+    return execute if skill.execution_mode is None else step
 
 
 def _conclude(task: Task, result: SkillResult) -> Outcome:
@@ -164,6 +170,12 @@ def _conclude(task: Task, result: SkillResult) -> Outcome:
             if not result.questions:
                 raise SkillFailed(f"task {task.task_id}: the skill requires input but asks no question")
             return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions)
+        case SkillState.PAUSED if result.pause_seconds is not None:
+            return Snooze(result.pause_seconds, result.summary)
+        case SkillState.PAUSED:
+            return Waiting(StatusReason.PAUSED, result.summary)
+        case SkillState.ADVICE_REQUIRED:
+            raise SkillFailed("the skill asks for advice, and its SKILL.md names no execution_mode")
         case SkillState.FAILED:
             raise _SaidFailed(result)
 
@@ -171,6 +183,8 @@ def _conclude(task: Task, result: SkillResult) -> Outcome:
 def _failure(error: Exception) -> Outcome:
     match error:
         case _SaidFailed(result=result):
+            if result.escalated:
+                return Failed(result.summary, StatusReason.ESCALATED)
             return Retry(result.summary) if result.retryable else Failed(result.summary)
         case StepUncertain():
             return Failed(str(error), StatusReason.ESCALATED)
@@ -178,7 +192,7 @@ def _failure(error: Exception) -> Outcome:
             return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
         case ModelUnavailable(retry_after=after):
             return Retry(str(error), after)
-        case ModelError() | ThoughtFailed() | NoProgress():
+        case ModelError() | ThoughtFailed() | NoProgress() | GateFailed():
             return Failed(str(error), StatusReason.ESCALATED)
         case InvalidInput() | NotFound():
             return Failed(str(error))

@@ -28,6 +28,7 @@ from fireswarm.skills.rerank import Reranker
 from fireswarm.skills.router import Router
 
 PROTOCOL_FILE = "PROTOCOL.md"
+ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 
 

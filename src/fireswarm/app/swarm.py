@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fireswarm.app.data import packaged
-from fireswarm.app.minds import PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+from fireswarm.app.minds import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.board import Board, BoardRules
 from fireswarm.clocks import ServerClock
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
@@ -97,6 +97,7 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
         protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
+        advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         unstored=ledger,
     )
 

@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from fireswarm.backbone.code import code_faults
 from fireswarm.backbone.files import PROJECT, SOURCES, Carried
 from fireswarm.backbone.node_schema import NodeSchema
-from fireswarm.backbone.scope import Allowlist, changed_files, patch_paths
+from fireswarm.backbone.scope import Allowlist, apply_patch, changed_files
 from fireswarm.backbone.trace import trace_faults
 from fireswarm.contracts.backbone import ADVICE, AdviceKind, AdviceRequest, ExecutionMode, TraceMap
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
+from fireswarm.settings.backbone import MAX_CHANGED_FILES
 
 SNAPSHOT, INFERRED, TRACE, ALLOWLIST = (
     "request_snapshot.json",
@@ -116,13 +117,24 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
                 faults = Allowlist(request.scope).faults(drafts, len(drafts))
                 faults += [fault for path, text in drafts.items() for fault in code_faults(path, text)]
             case AdviceKind.PATCH:
-                paths = patch_paths(advice.model_dump()["patch"])
-                faults = Allowlist(request.scope).faults(paths, len(paths))
+                faults = _advised_patch(request, advice.model_dump()["patch"])
     except ValidationError as error:
         return explain(error)
     except (InvalidInput, TypeError, ValueError) as error:
         return str(error)
     return "; ".join(faults)
+
+
+def _advised_patch(request: AdviceRequest, patch: str) -> list[str]:
+    """The patch is tried on the project as the advisor was shown it."""
+    project = {
+        piece.name.removeprefix(PROJECT): piece.text for piece in request.material if piece.name.startswith(PROJECT)
+    }
+    after = apply_patch(patch, project, Allowlist(request.scope), MAX_CHANGED_FILES)
+    changed = changed_files(project, after)
+    if not changed:
+        return ["the patch changes nothing"]
+    return [fault for path in changed if path in after for fault in code_faults(path, after[path])]
 
 
 def _advised_schema(request: AdviceRequest, content: Mapping[str, Any]) -> str:

@@ -130,6 +130,27 @@ ADVICE: dict[AdviceKind, type[Contract]] = {
 """What the content of each kind has to be."""
 
 
+_TEXT = {"type": "string"}
+
+
+def _exactly(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_FILES = {"type": "array", "items": _exactly(path=_TEXT, content=_TEXT)}
+
+
 def advice_schema(kind: AdviceKind) -> dict[str, Any]:
-    """JSON Schema of the content of *kind*."""
-    return ADVICE[kind].model_json_schema()
+    """JSON Schema of the content of *kind*, in the words that every provider can be held to, where there are such."""
+    match kind:
+        case AdviceKind.CODE:
+            return _exactly(files=_FILES, notes=_TEXT)
+        case AdviceKind.PATCH:
+            return _exactly(patch=_TEXT, explanation=_TEXT)
+        case AdviceKind.SCHEMA:
+            return SchemaAdvice.model_json_schema()

@@ -34,7 +34,6 @@ _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is to
 """Words of a 400 that has other reasons than the schema: asking without it would be refused just the same."""
 
 SCHEMA = decision_schema()
-SCHEMA_TEXT = json.dumps(SCHEMA, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class ModelClient:
 
 @dataclass(slots=True)
 class Asking:
-    """The calls of one run: what it has used, and how it asks."""
+    """The calls of one run: what it has used, and how it asks. ``schema`` is what each answer is to fit."""
 
     client: ModelClient
     recorder: Recorder
@@ -74,6 +73,7 @@ class Asking:
     spent: Spend = field(default_factory=Spend)
     usage: list[TokenUsage] = field(default_factory=list)
     native: bool | None = None
+    schema: dict[str, Any] = field(default_factory=lambda: SCHEMA)
     _received: dict[str, Any] = field(default_factory=dict)
 
     async def compose(self, turn: int) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ class Asking:
         return native and about_it and mode == "native_with_json_fallback"
 
     def _request(self, native: bool) -> ChatRequest:
-        return request_of(self.conversation, self.client.settings, native=native)
+        return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
     def _decoded(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
         found: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
@@ -251,13 +251,16 @@ def longest_answer(settings: ModelSettings) -> int:
     return min(settings.max_tokens, max(settings.response_headroom_tokens, 256))
 
 
-def request_of(talk: Conversation, settings: ModelSettings, *, native: bool) -> ChatRequest:
+def request_of(
+    talk: Conversation, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
+) -> ChatRequest:
     """The call as it stands; where the provider does not hold an answer to the schema, the system text says it."""
-    request = talk.request(longest_answer(settings), SCHEMA, native=native)
+    request = talk.request(longest_answer(settings), schema, native=native)
     if native:
         return request
-    system = f"{request.system}\n\nThe JSON Schema of a decision:\n{SCHEMA_TEXT}"
-    return ChatRequest(system, request.messages, request.max_tokens, SCHEMA, native=False)
+    written = json.dumps(schema, separators=(",", ":"))
+    system = f"{request.system}\n\nThe JSON Schema of {'a decision' if schema is SCHEMA else 'an answer'}:\n{written}"
+    return ChatRequest(system, request.messages, request.max_tokens, schema, native=False)
 
 
 def prompt_limit(settings: ModelSettings) -> int:

@@ -36,7 +36,7 @@ class Undecodable(ValueError):
 
 def decode(text: str) -> ModelDecision:
     """Return the decision in *text*; Undecodable says what is wrong with it."""
-    value = _object_in(text)
+    value = object_in(text)
     try:
         decision = ModelDecision.model_validate(value)
     except ValidationError as error:
@@ -63,7 +63,8 @@ def json_params(text: Any) -> dict[str, Any]:
     return _storable(value)
 
 
-def _object_in(text: str) -> dict[str, Any]:
+def object_in(text: str) -> dict[str, Any]:
+    """The one JSON object in *text*; Undecodable when there is none, or more."""
     stripped = text.strip().removeprefix("\ufeff")
     if not stripped:
         raise Undecodable("the answer is empty; answer with one JSON object")

@@ -1,0 +1,42 @@
+"""Mend failing code by a bounded patch: the advisor proposes a diff, and only what is in scope is applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fireswarm.backbone.files import PROJECT, Carried
+from fireswarm.backbone.scope import Allowlist, apply_patch, changed_files, unified_diff
+from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, Material, PatchAdvice
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+QUESTION = Path(__file__).parents[1] / "references" / "question.md"
+MAX_LOG_CHARS = 20_000
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """The project with the patch applied, and the run's diff."""
+    carried = Carried.of(request)
+    patterns = tuple(item for item in carried.json("allowlist.json")["patterns"] if not item.startswith("tests/"))
+    if not request.advice:
+        asks = _asks(carried, patterns)
+        return SkillResult(state=SkillState.ADVICE_REQUIRED, summary="the tests fail", asks=asks)
+    advice = PatchAdvice.model_validate(request.advice[-1].content)
+    before = carried.tree(PROJECT)
+    after = apply_patch(advice.patch, before, Allowlist(patterns), request.limits.max_changed_files)
+    if gone := sorted(set(before) - set(after)):
+        told = f"the patch removes {', '.join(gone)}: files of a node are changed, not removed"
+        return SkillResult(state=SkillState.FAILED, summary=told)
+    changed = changed_files(before, after)
+    carried.write_project({path: after[path] for path in changed})
+    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")
+    told = f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}"[:500]
+    return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.5)
+
+
+def _asks(carried: Carried, patterns: tuple[str, ...]) -> AdviceRequest:
+    log = carried.text("validation_logs.txt")[-MAX_LOG_CHARS:]
+    paths = ["node_schema.json", *carried.names(PROJECT)]
+    material = [Material(name="validation_logs.txt", text=log)]
+    material += [Material(name=path, text=carried.text(path)) for path in paths if carried.text(path)]
+    question = QUESTION.read_text(encoding="utf-8").replace("{scope}", ", ".join(patterns))
+    return AdviceRequest(kind=AdviceKind.PATCH, question=question, material=tuple(material), scope=patterns)

@@ -1,0 +1,71 @@
+"""Write down what was asked for, once and for all: the request snapshot that every later step is held to."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fireswarm.backbone.files import Carried
+from fireswarm.backbone.node_schema import identifier
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+
+MAX_FILES = 50
+MAX_BYTES = 1_000_000
+SUFFIXES = (".ts", ".js", ".md", ".markdown", ".txt", ".yaml", ".yml", ".json")
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """The snapshot: correlation id, name, source with its hashes, and the bounds of the run."""
+    given = {**request.context, **request.answers}
+    named = str(given.get("source") or next((item.uri for item in request.attachments), ""))
+    if not named:
+        return _ask("Which file or folder is the node to be made from?")
+    place = Path(unquote(urlsplit(named).path)) if named.startswith("file://") else Path(named).expanduser()
+    if not place.exists():
+        return _ask(f"There is no {named}. Which file or folder is the node to be made from?")
+    files = _files(place)
+    if not files:
+        return _ask(f"{named} holds none of {', '.join(SUFFIXES)}. Which file or folder is it?")
+    size = sum(file["bytes"] for file in files)
+    if len(files) > MAX_FILES or size > MAX_BYTES:
+        told = f"{named} has {len(files)} files and {size:,} bytes; {MAX_FILES} and {MAX_BYTES:,} are read at most"
+        return SkillResult(state=SkillState.FAILED, summary=f"{told}: name a smaller folder or one file")
+    name = identifier(str(given.get("name") or place.name.split(".")[0]))
+    carried = Carried.of(request)
+    carried.write_json(
+        "request_snapshot.json",
+        {
+            "correlation_id": str(given.get("correlation_id") or request.task_id),
+            "objective": request.objective,
+            "requested_at": request.now.isoformat(timespec="seconds"),
+            "node_name": name,
+            "source": {"path": str(place.resolve()), "files": files},
+            "source_type": given.get("source_type"),
+            "repository": given.get("repository"),
+            "limits": request.limits.model_dump(),
+        },
+        "what was asked for; it never changes",
+    )
+    return SkillResult(
+        summary=f"{name}: {len(files)} file(s), {size:,} bytes", artifacts=carried.artifacts(), confidence=1.0
+    )
+
+
+def _files(place: Path) -> list[dict[str, Any]]:
+    """Name, size and hash of each file, sorted; a folder is searched to its end, hidden files are passed over."""
+    found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+    listed: list[dict[str, Any]] = []
+    for path in found:
+        name = path.name if path == place else path.relative_to(place).as_posix()
+        if path.suffix.lower() not in SUFFIXES or any(part.startswith(".") for part in Path(name).parts):
+            continue
+        content = path.read_bytes()
+        listed.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+    return listed
+
+
+def _ask(text: str) -> SkillResult:
+    question = Question(name="source", description=text)
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text, questions=(question,))

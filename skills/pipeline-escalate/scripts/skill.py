@@ -1,0 +1,38 @@
+"""Write down for a person what was tried and what still fails: nothing is retried forever."""
+
+from __future__ import annotations
+
+from fireswarm.backbone.files import Carried
+from fireswarm.contracts.skill import SkillRequest, SkillResult
+
+MAX_LOG_CHARS = 12_000
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """``escalation_report.md``."""
+    carried = Carried.of(request)
+    snapshot = carried.json("request_snapshot.json")
+    result = carried.json("validation.json") if "validation.json" in carried else {}
+    log = carried.text("validation_logs.txt")[-MAX_LOG_CHARS:] if "validation_logs.txt" in carried else "no log"
+    why = str(request.context.get("why") or "the tests still fail")
+    lines = [
+        f"# Escalated: {snapshot['node_name']}",
+        "",
+        f"Run `{snapshot['correlation_id']}` stopped: {why}.",
+        "",
+        f"- asked for: {snapshot['objective']}",
+        f"- attempts to mend it: {request.context.get('attempts', 0)} of {request.limits.fix_loop_max}",
+        f"- last result: {result.get('pytest', 'none')}",
+        "",
+        "## What to do",
+        "",
+        "Look at `diff.patch` and at the log below. Mend the source or the documents and submit the pipeline again, or",
+        "take the project as it is and finish it by hand. Nothing was merged.",
+        "",
+        "## Log",
+        "",
+        *(f"    {line}" for line in log.splitlines()),
+        "",
+    ]
+    carried.write("escalation_report.md", "\n".join(lines), why)
+    return SkillResult(summary=f"escalated: {why}", artifacts=carried.artifacts())

@@ -1,0 +1,147 @@
+"""Prepare a pull request: a branch and a patch, made with git. Nothing is merged unless the operator said so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fireswarm.backbone.files import PROJECT, Carried, lay_out
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+GIT_SECONDS = 60.0
+AUTHOR = {
+    "GIT_AUTHOR_NAME": "fireswarm",
+    "GIT_AUTHOR_EMAIL": "fireswarm@localhost",
+    "GIT_COMMITTER_NAME": "fireswarm",
+    "GIT_COMMITTER_EMAIL": "fireswarm@localhost",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+
+
+class _GitFailed(Exception):
+    """git said no; the message is its own."""
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """``pull_request.patch`` and ``pull_request.json``; with a repository in the request also a branch in it."""
+    carried = Carried.of(request)
+    snapshot = carried.json("request_snapshot.json")
+    result = carried.json("validation.json")
+    if not result["passed"]:
+        told = f"the tests do not pass ({result['pytest']}): there is nothing to prepare"
+        return SkillResult(state=SkillState.FAILED, summary=told)
+    branch = f"fireswarm/node-{snapshot['node_name']}"
+    moment = str(snapshot["requested_at"])  # the same run makes the same commit, however often it is resumed
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            git = _Git(Path(place), moment)
+            made = _prepare(git, carried, snapshot, branch, request)
+    except _GitFailed as failure:
+        return SkillResult(state=SkillState.FAILED, summary=f"git: {str(failure)[:1_500]}")
+    carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
+    carried.write_json("pull_request.json", made)
+    merged = "merged" if made["merge_executed"] else "not merged"
+    where = f"branch {branch} in {snapshot['repository']}" if snapshot["repository"] else "a patch for `git am`"
+    actions = () if made["merge_executed"] else ("review the pull request, then merge it",)
+    return SkillResult(
+        summary=f"{where}: {len(made['files'])} files, {merged}",
+        artifacts=carried.artifacts(),
+        next_recommended_actions=actions,
+        confidence=1.0,
+    )
+
+
+class _Git:
+    """git in one folder, at one moment: the same input makes the same commits."""
+
+    def __init__(self, folder: Path, moment: str) -> None:
+        self.folder = folder
+        dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+        self.environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), **AUTHOR, **dates}
+
+    def __call__(self, *arguments: str, at: Path | None = None) -> str:
+        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgsign=false", *arguments]
+        try:
+            ran = subprocess.run(
+                command,
+                cwd=at or self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                timeout=GIT_SECONDS,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise _GitFailed("git is not installed") from error
+        except subprocess.TimeoutExpired as error:
+            raise _GitFailed(f"{arguments[0]} took longer than {GIT_SECONDS:g} s") from error
+        if ran.returncode:
+            raise _GitFailed(f"{' '.join(arguments[:2])}: {ran.stderr.strip() or ran.stdout.strip()}")
+        return ran.stdout
+
+
+def _prepare(
+    git: _Git, carried: Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
+) -> dict[str, Any]:
+    files = carried.tree(PROJECT)
+    repository = Path(str(snapshot["repository"])).expanduser().resolve() if snapshot["repository"] else None
+    work = git.folder / "work"
+    if repository is None:
+        git("init", "--quiet", f"--initial-branch={branch}", str(work))
+        base = ""
+    else:
+        base = git("symbolic-ref", "--short", "HEAD", at=repository).strip()
+        git("worktree", "add", "--quiet", "--detach", str(work), base, at=repository)
+    try:
+        lay_out(files, work)
+        git("add", "--all", "--", *sorted(files), at=work)
+        git("commit", "--quiet", "--message", _message(snapshot, carried, request), at=work)
+        commit = git("rev-parse", "HEAD", at=work).strip()
+        merged = False
+        if repository is not None:
+            git("update-ref", f"refs/heads/{branch}", commit, at=repository)
+            merged = _merge(git, repository, base, commit, request)
+        return {
+            "branch": branch,
+            "base": base or None,
+            "commit": commit,
+            "files": sorted(files),
+            "merge_executed": merged,
+            "human_review_required": request.limits.require_human_review and not merged,
+            "patch": git("format-patch", "-1", "--stdout", "--no-signature", commit, at=work),
+        }
+    finally:
+        if repository is not None:
+            git("worktree", "remove", "--force", str(work), at=repository)
+
+
+def _merge(git: _Git, repository: Path, base: str, commit: str, request: SkillRequest) -> bool:
+    """Move the base to the branch, where the operator enabled that and nobody has the base checked out."""
+    if not request.limits.auto_merge_enabled:
+        return False
+    if f"branch refs/heads/{base}\n" in git("worktree", "list", "--porcelain", at=repository) and not _bare(
+        git, repository
+    ):
+        return False
+    git("update-ref", f"refs/heads/{base}", commit, git("rev-parse", base, at=repository).strip(), at=repository)
+    return True
+
+
+def _bare(git: _Git, repository: Path) -> bool:
+    return git("rev-parse", "--is-bare-repository", at=repository).strip() == "true"
+
+
+def _message(snapshot: Mapping[str, Any], carried: Carried, request: SkillRequest) -> str:
+    review = "\n\nA person has to review this before it is merged." if request.limits.require_human_review else ""
+    trace = carried.json("trace_map.json")["fields"]
+    assumed = sorted(name for name, entry in trace.items() if entry["kind"] == "ASSUMPTION")
+    told = f"\n\nAssumed, not read from the source: {', '.join(assumed)}." if assumed else ""
+    return (
+        f"Node {snapshot['node_name']}: {snapshot['objective'][:200]}\n\n"
+        f"Made by pipeline run {snapshot['correlation_id']}; {carried.json('validation.json')['pytest']}.{told}{review}"
+    )

@@ -1,0 +1,55 @@
+"""Build the schema that everything after it stands on: the inferred one in its one normal form, held to its trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fireswarm.backbone.files import SOURCES, Carried
+from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter
+from fireswarm.backbone.trace import trace_faults
+from fireswarm.contracts.backbone import TraceMap
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+JSON_TYPES = {"options": "string"}
+"""Kinds of parameters that JSON Schema calls otherwise."""
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """``node_schema.json``: operations and parameters sorted, and a JSON Schema of each operation's input."""
+    carried = Carried.of(request)
+    inferred = NodeSchema.model_validate(carried.json("inferred_schema.json"))
+    trace = TraceMap.model_validate(carried.json("trace_map.json"))
+    if faults := trace_faults(trace, inferred.fields(), carried.tree(SOURCES)):
+        return SkillResult(state=SkillState.FAILED, summary=f"the trace map does not hold: {'; '.join(faults)[:1_500]}")
+    schema = inferred.model_copy(
+        update={
+            "operations": tuple(sorted(inferred.operations, key=lambda operation: operation.key)),
+            "parameters": tuple(sorted(inferred.parameters, key=lambda item: (item.operations, item.name))),
+        }
+    )
+    inputs = {operation.key: _input_schema(schema, operation) for operation in schema.operations}
+    carried.write_json("node_schema.json", schema.model_dump(mode="json") | {"inputs": inputs})
+    assumed = sum(entry.kind == "ASSUMPTION" for entry in trace.fields.values())
+    told = f"{len(schema.operations)} operations; {assumed} of {len(trace.fields)} fields are assumptions"
+    return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=1.0)
+
+
+def _input_schema(schema: NodeSchema, operation: Operation) -> dict[str, Any]:
+    parameters = schema.parameters_of(operation.key)
+    return {
+        "type": "object",
+        "properties": {parameter.name: _property(parameter) for parameter in parameters},
+        "required": [parameter.name for parameter in parameters if parameter.required],
+        "additionalProperties": False,
+    }
+
+
+def _property(parameter: Parameter) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": JSON_TYPES.get(parameter.kind, parameter.kind)}
+    if parameter.options:
+        found["enum"] = list(parameter.options)
+    if parameter.description:
+        found["description"] = parameter.description
+    if parameter.default not in (None, ""):
+        found["default"] = parameter.default
+    return found

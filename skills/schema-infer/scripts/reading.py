@@ -1,0 +1,98 @@
+"""What a reader finds: a schema that grows field by field, each with the lines it was read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter, field_of
+from fireswarm.contracts.backbone import Evidence, TraceEntry, TraceMap
+
+MAX_QUOTE_CHARS = 200
+
+
+class Unreadable(ValueError):
+    """The source is not what its reader reads; the message says what is missing."""
+
+
+@dataclass(slots=True)
+class Source:
+    """One file of the bundle, by its name in there."""
+
+    name: str
+    text: str
+
+    def evidence(self, first: int, last: int | None = None) -> Evidence:
+        """Lines *first* to *last*, counted from 1; the quote is the first of them."""
+        lines = self.text.splitlines()
+        quote = lines[first - 1].strip()[:MAX_QUOTE_CHARS] if first <= len(lines) else ""
+        return Evidence(file=self.name, line_start=first, line_end=max(first, last or first), quote=quote)
+
+    def line_of(self, text: str, after: int = 0) -> int:
+        """The first line below line *after* that holds *text*; 0 when none does."""
+        lines = self.text.splitlines()
+        return next((number for number in range(after + 1, len(lines) + 1) if text in lines[number - 1]), 0)
+
+
+@dataclass(slots=True)
+class Reading:
+    """Collects operations, parameters and evidence."""
+
+    source_type: Literal["TYPE1", "TYPE2"]
+    name: str
+    display_name: str = ""
+    description: str = ""
+    base_url: str = ""
+    credentials: list[str] = field(default_factory=list[str])
+    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    parameters: list[Parameter] = field(default_factory=list[Parameter])
+    trace: dict[str, TraceEntry] = field(default_factory=dict[str, TraceEntry])
+
+    def know(self, name: str, *evidence: Evidence) -> None:
+        """A field rests on *evidence*; said again, it rests on more."""
+        before = self.trace[name].evidence if name in self.trace else ()
+        self.trace[name] = TraceEntry(evidence=(*before, *evidence)[:20])
+
+    def assume(self, name: str, rationale: str) -> None:
+        """A field rests on nothing that was read."""
+        self.trace[name] = TraceEntry(kind="ASSUMPTION", rationale=rationale)
+
+    def operation(self, operation: Operation, *evidence: Evidence) -> None:
+        """An operation; a second one of the same key is left out."""
+        if operation.key not in self.operations:
+            self.operations[operation.key] = operation
+            self.know(f"operations.{operation.key}", *evidence)
+
+    def parameter(self, parameter: Parameter, *evidence: Evidence) -> None:
+        """A parameter; one of the same name, with the same content, for another operation is the same."""
+        for number, known in enumerate(self.parameters):
+            if known.model_copy(update={"operations": parameter.operations}) == parameter:
+                joined = known.model_copy(update={"operations": (*known.operations, *parameter.operations)})
+                entry = self.trace.pop(field_of(known))
+                self.parameters[number] = joined
+                self.trace[field_of(joined)] = entry
+                self.know(field_of(joined), *evidence)
+                return
+        self.parameters.append(parameter)
+        self.know(field_of(parameter), *evidence)
+
+    def schema(self) -> NodeSchema:
+        """The schema; ValueError when it does not hold together."""
+        content: dict[str, Any] = {
+            "name": self.name,
+            "display_name": self.display_name,
+            "description": self.description,
+            "source_type": self.source_type,
+            "base_url": self.base_url,
+            "credentials": self.credentials,
+            "operations": list(self.operations.values()),
+            "parameters": self.parameters,
+        }
+        return NodeSchema.model_validate(content)
+
+    def trace_map(self, schema: NodeSchema) -> TraceMap:
+        """The trace map of *schema*: fields nothing is known of are assumptions."""
+        for name in schema.fields():
+            if name not in self.trace:
+                self.assume(name, "taken from the request, not from the source")
+        return TraceMap(fields={name: self.trace[name] for name in schema.fields()})

@@ -1,0 +1,79 @@
+"""Read a source into a schema with a trace map: by code where the source is plain, by advice where it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fireswarm.backbone.files import SOURCES, Carried
+from fireswarm.backbone.trace import trace_faults
+from fireswarm.contracts.backbone import (
+    MAX_MATERIAL_CHARS,
+    AdviceKind,
+    AdviceRequest,
+    Material,
+)
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+from . import markdown, openapi
+from .reading import Reading, Source
+
+QUESTION = Path(__file__).parents[1] / "references" / "question.md"
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """``inferred_schema.json`` and ``trace_map.json``; asks for advice when the source is no plain one."""
+    carried = Carried.of(request)
+    name = str(carried.json("request_snapshot.json")["node_name"])
+    found = carried.json("classification.json")
+    if request.advice:
+        content = request.advice[-1].content
+        carried.write_json("inferred_schema.json", content["inferred"])
+        carried.write_json("trace_map.json", content["trace"])
+        told = f"{len(content['inferred']['operations'])} operations, by advice of {request.advice[-1].by}"
+        return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.7)
+    try:
+        reading = _read(found["reader"], Source(found["main"], carried.text(f"{SOURCES}{found['main']}")), name)
+        schema = reading.schema()
+        trace = reading.trace_map(schema)
+        faults = trace_faults(trace, schema.fields(), carried.tree(SOURCES))
+    except (ValidationError, ValueError, LookupError) as error:
+        return _ask(carried, name, found["source_type"], f"reading it by code failed: {str(error)[:300]}")
+    if faults:
+        return _ask(
+            carried, name, found["source_type"], f"what code could read is not enough: {'; '.join(faults)[:300]}"
+        )
+    carried.write_json("inferred_schema.json", schema.model_dump(mode="json"))
+    carried.write_json("trace_map.json", trace.model_dump(mode="json"))
+    unknown = [operation.key for operation in schema.operations if not operation.path]
+    told = f"{len(schema.operations)} operations, {len(schema.parameters)} parameters, read by code"
+    notes = (f"no method and path known of {', '.join(unknown)}",) if unknown else ()
+    return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
+
+
+def _read(reader: str, source: Source, name: str) -> Reading:
+    match reader:
+        case "typescript":
+            try:
+                from . import typescript
+            except ImportError as error:
+                raise RuntimeError("TypeScript is read with tree-sitter: pip install 'fireswarm[pipeline]'") from error
+            return typescript.read(source, name)
+        case "openapi":
+            return openapi.read(source, name)
+        case _:
+            return markdown.read(source, name)
+
+
+def _ask(carried: Carried, name: str, source_type: str, why: str) -> SkillResult:
+    material: list[Material] = []
+    left = MAX_MATERIAL_CHARS
+    for path in carried.names(SOURCES):
+        text = carried.text(path)[:left]
+        left -= len(text)
+        if text:
+            material.append(Material(name=path, text=text))
+    question = QUESTION.read_text(encoding="utf-8").replace("{name}", name).replace("{source_type}", source_type)
+    asks = AdviceRequest(kind=AdviceKind.SCHEMA, question=question, material=tuple(material))
+    return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=why, asks=asks)

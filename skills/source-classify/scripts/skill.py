@@ -1,0 +1,51 @@
+"""Tell a node's TypeScript source (TYPE1) from an API's documents (TYPE2): by a table, never by a guess."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fireswarm.backbone.files import Carried
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+
+RULES: tuple[tuple[str, str, str, str], ...] = (
+    (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),
+    (r"\.(ya?ml|json)$", r"(?m)^\s*[\"']?(openapi|swagger)[\"']?\s*:", "TYPE2", "openapi"),
+    (r"\.(md|markdown|txt)$", r"(?m)\b(GET|POST|PUT|PATCH|DELETE)\s+/\S*", "TYPE2", "markdown"),
+    (r"\.(md|markdown|txt)$", r"(?i)\b(api|endpoint|http)\b", "TYPE2", "document"),
+)
+"""File name, content, type, and how it is read. The first rule that fits any file decides."""
+
+TYPES = {"TYPE1": "typescript", "TYPE2": "document"}
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """The classification, with the file and the rule that decided."""
+    carried = Carried.of(request)
+    snapshot = carried.json("request_snapshot.json")
+    root = Path(snapshot["source"]["path"])
+    asked = request.answers.get("source_type") or snapshot["source_type"]
+    for pattern, content, kind, reader in RULES:
+        for file in snapshot["source"]["files"]:
+            path = root if root.is_file() else root / file["name"]
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if re.search(pattern, file["name"], re.IGNORECASE) and re.search(content, text):
+                if asked and asked != kind:
+                    continue
+                why = f"{file['name']} fits {content}"
+                return _classified(carried, kind, reader, file["name"], why)
+    if asked in TYPES:
+        first = snapshot["source"]["files"][0]["name"]
+        return _classified(carried, str(asked), TYPES[str(asked)], first, "the request says so")
+    question = Question(
+        name="source_type",
+        description="TYPE1 (the TypeScript source of a node) or TYPE2 (documents of an API)?",
+        allowed={"enum": sorted(TYPES)},
+    )
+    told = "no rule tells what this source is"
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
+
+
+def _classified(carried: Carried, kind: str, reader: str, main: str, why: str) -> SkillResult:
+    carried.write_json("classification.json", {"source_type": kind, "reader": reader, "main": main, "why": why})
+    return SkillResult(summary=f"{kind}, read as {reader}: {why}", artifacts=carried.artifacts(), confidence=1.0)

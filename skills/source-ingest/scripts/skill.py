@@ -1,0 +1,33 @@
+"""Copy the source into the run, byte for byte what the snapshot says: later steps read nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from fireswarm.backbone.files import SOURCES, Carried
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """The source bundle, and a manifest of it."""
+    carried = Carried.of(request)
+    source = carried.json("request_snapshot.json")["source"]
+    root = Path(source["path"])
+    lines = 0
+    for file in source["files"]:
+        path = root if root.is_file() else root / file["name"]
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != file["sha256"]:
+            told = f"{file['name']} changed or went away since it was asked for: submit the pipeline again"
+            return SkillResult(state=SkillState.FAILED, summary=told)
+        try:
+            text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError:
+            return SkillResult(state=SkillState.FAILED, summary=f"{file['name']} is no UTF-8 text: save it as UTF-8")
+        carried.write(f"{SOURCES}{file['name']}", text)
+        lines += len(text.splitlines())
+    carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})
+    return SkillResult(
+        summary=f"{len(source['files'])} file(s), {lines} lines in the bundle", artifacts=carried.artifacts()
+    )

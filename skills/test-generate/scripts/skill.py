@@ -1,0 +1,102 @@
+"""Write the node's tests: from the schema by template; by advice only where the schema does not say what is sent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from fireswarm.backbone.files import PROJECT, SOURCES, Carried
+from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter
+from fireswarm.backbone.scope import unified_diff
+from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, CodeAdvice, Material
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+
+REFERENCES = Path(__file__).parents[1] / "references"
+
+SAMPLES: dict[str, Any] = {
+    "integer": 3,
+    "number": 3,
+    "boolean": True,
+    "array": ["one", "two"],
+    "object": {"a": 1},
+}
+
+
+def run(request: SkillRequest) -> SkillResult:
+    """``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
+    carried = Carried.of(request)
+    content = carried.json("node_schema.json")
+    content.pop("inputs")
+    schema = NodeSchema.model_validate(content)
+    unclear = [operation.key for operation in schema.operations if not (operation.method and operation.path)]
+    if unclear and not request.advice:
+        told = f"the schema does not say what {', '.join(unclear)} send"
+        asks = _asks(carried, schema.name, unclear)
+        return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=told, asks=asks)
+    carried.write_project({f"tests/test_{schema.name}.py": _tests(schema)})
+    for advice in request.advice:
+        drafts = CodeAdvice.model_validate(advice.content).files
+        carried.write_project({draft.path: draft.content for draft in drafts})
+    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")
+    told = f"tests for {len(schema.operations)} operations, {len(schema.operations) - len(unclear)} by template"
+    return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
+
+
+def _tests(schema: NodeSchema) -> str:
+    head = (REFERENCES / "tests.py.tmpl").read_text(encoding="utf-8").replace("$name", schema.name)
+    cases = [_case(schema, operation) for operation in schema.operations if operation.method and operation.path]
+    refusals = [_refusal(schema, operation) for operation in schema.operations]
+    return "\n\n\n".join(text.strip("\n") for text in [head, *cases, *refusals] if text) + "\n"
+
+
+def _case(schema: NodeSchema, operation: Operation) -> str:
+    parameters = schema.parameters_of(operation.key)
+    given = {parameter.name: _sample(parameter) for parameter in parameters}
+    path = operation.path
+    for name in operation.placeholders:
+        path = path.replace(f"{{{name}}}", str(given.get(name, "")))
+    lines = [
+        f"def test_{operation.function}_sends_what_the_schema_says() -> None:",
+        "    sent: list[Sent] = []",
+        f"    run({operation.key!r}, {given!r}, recording(sent))",
+        "    assert len(sent) == 1",
+        f"    assert (sent[0].method, sent[0].path) == {(operation.method, path)!r}",
+    ]
+    for place in ("query", "body"):
+        names = sorted(parameter.name for parameter in parameters if parameter.place == place)
+        if names:
+            lines.append(f"    assert set({names!r}) <= set(sent[0].{place})")
+    return "\n".join(lines)
+
+
+def _refusal(schema: NodeSchema, operation: Operation) -> str:
+    required = [parameter.name for parameter in schema.parameters_of(operation.key) if parameter.required]
+    if not required:
+        return ""
+    return (
+        f"def test_{operation.function}_is_refused_without_{_word(required[0])}() -> None:\n"
+        "    sent: list[Sent] = []\n"
+        f"    with pytest.raises(InputError, match={re.escape(required[0])!r}):\n"
+        f"        run({operation.key!r}, {{}}, recording(sent))\n"
+        "    assert sent == []\n"
+    )
+
+
+def _word(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def _sample(parameter: Parameter) -> Any:
+    if parameter.options:
+        return parameter.options[-1]
+    return SAMPLES.get(parameter.kind, f"sample-{parameter.name}")
+
+
+def _asks(carried: Carried, name: str, unclear: list[str]) -> AdviceRequest:
+    target = f"tests/test_{name}_advised.py"
+    paths = [*carried.names(SOURCES), "node_schema.json", *carried.names(f"{PROJECT}nodes/")]
+    material = tuple(Material(name=path, text=carried.text(path)) for path in paths if carried.text(path))
+    question = (REFERENCES / "question.md").read_text(encoding="utf-8")
+    question = question.replace("{name}", name).replace("{target}", target).replace("{unclear}", ", ".join(unclear))
+    return AdviceRequest(kind=AdviceKind.CODE, question=question, material=material, scope=(target,))

@@ -1,0 +1,234 @@
+"""The node pipeline on the real board: from a shipped source to a patch, killed in between, and held to its bounds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.backbone.gates import LEAVES
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from tests.support.pipeline import DEMO, advised, family, files, one_turn, shipped_advisor, submit, work
+from tests.support.swarm import Swarm
+
+pytestmark = pytest.mark.anyio
+
+SHIPPED = {
+    "Linkshelf.node.ts": ("code-convert", "TYPE1", "linkshelf"),
+    "linkshelf-api.md": ("code-implement", "TYPE2", "linkshelf_api"),
+    "linkshelf-openapi.yaml": ("code-implement", "TYPE2", "linkshelf_openapi"),
+}
+
+
+def implementing(request: Any) -> dict[str, Any]:
+    """An advisor that writes every operation of a schema from the schema itself."""
+    text = request.messages[0].text
+    schema = json.JSONDecoder().raw_decode(text, text.index("{", text.index("# node_schema.json")))[0]
+    lines = ["from __future__ import annotations", "", "from typing import Any", "from urllib.parse import quote", ""]
+    lines += ["from .transport import Send", ""]
+    for operation in schema["operations"]:
+        mine = [item for item in schema["parameters"] if operation["key"] in item["operations"]]
+        path = operation["path"]
+        for item in mine:
+            path = path.replace(f"{{{item['name']}}}", f"{{quote(str(parameters[{item['name']!r}]), safe='')}}")
+        places = {place: [item["name"] for item in mine if item["place"] == place] for place in ("query", "body")}
+        given = "".join(
+            f", {place}={{name: parameters.get(name) for name in {names!r}}}"
+            for place, names in places.items()
+            if names
+        )
+        lines += ["", f"def {operation['key'].replace('.', '_')}(parameters: dict[str, Any], send: Send) -> Any:"]
+        lines += [f"    return send({operation['method']!r}, {'f' * ('{' in path)}{path!r}{given})", ""]
+    target = f"nodes/{schema['name']}/operations.py"
+    return {"files": [{"path": target, "content": "\n".join(lines)}], "notes": ""}
+
+
+async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_trail(swarm: Swarm) -> None:
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts")
+    await work(swarm, advised(swarm, shipped_advisor()))
+    tasks = await family(swarm, root)
+    assert [task.status for task in tasks.values()] == [TaskStatus.DONE] * 13
+    left = await files(swarm, tasks["root"])
+    for wanted in LEAVES["pr-prepare"]:
+        assert any(name.startswith(wanted) for name in left), wanted
+    request = json.loads(left["pull_request.json"])
+    assert (request["merge_executed"], request["human_review_required"]) == (False, True)
+    assert json.loads(left["validation.json"])["passed"] is True
+    assert '"DELETE"' in left["project/nodes/linkshelf/operations.py"], "the bounded fix is in"
+    assert left["source_bundle/Linkshelf.node.ts"] == (DEMO / "Linkshelf.node.ts").read_text()
+    assert "pull_request.patch" in left
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: Swarm, name: str) -> None:
+    code_step, source_type, node = SHIPPED[name]
+    root = await submit(swarm, DEMO / name)
+    await work(swarm, advised(swarm, implementing))
+    tasks = await family(swarm, root)
+    assert tasks["root"].status is TaskStatus.DONE, {name: task.summary for name, task in tasks.items()}
+    assert code_step in tasks and "code-fix.1" not in tasks
+    left = await files(swarm, tasks["root"])
+    schema = json.loads(left["node_schema.json"])
+    assert (schema["source_type"], schema["name"]) == (source_type, node)
+    assert {"POST /links", "GET /links", "GET /links/{id}"} <= {
+        f"{operation['method']} {operation['path'].replace('linkId', 'id')}" for operation in schema["operations"]
+    }
+
+
+async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm: Swarm, tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet", "--initial-branch=main")
+    git("commit", "--quiet", "--allow-empty", "--message", "begin")
+    before = git("rev-parse", "main")
+    settings = {"backbone": {"auto_merge_enabled": True}}
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts", repository=str(tmp_path))
+    await work(swarm, advised(swarm, shipped_advisor(), **settings))
+    left = await files(swarm, (await family(swarm, root))["root"])
+    branch = json.loads(left["pull_request.json"])["branch"]
+    assert git("rev-parse", "main") == before, "somebody has it checked out"
+    assert git("status", "--porcelain") == ""
+    git("merge", "--quiet", branch)
+    assert (tmp_path / "nodes" / "linkshelf" / "operations.py").read_text() == left[
+        "project/nodes/linkshelf/operations.py"
+    ]
+    assert git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+async def test_merging_takes_the_operators_word(swarm: Swarm, tmp_path: Path, enabled: bool) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet", "--initial-branch=main", "seed")
+    git("-C", "seed", "commit", "--quiet", "--allow-empty", "--message", "begin")
+    git("clone", "--quiet", "--bare", "seed", "bare.git")
+    before = git("-C", "bare.git", "rev-parse", "main").strip()
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts", repository=str(tmp_path / "bare.git"))
+    kit = advised(swarm, shipped_advisor(), backbone={"auto_merge_enabled": enabled})
+    await work(swarm, kit)
+    made = json.loads((await files(swarm, (await family(swarm, root))["root"]))["pull_request.json"])
+    after = git("-C", "bare.git", "rev-parse", "main").strip()
+    assert (made["merge_executed"], after == made["commit"], after == before) == (enabled, enabled, not enabled)
+    assert made["human_review_required"] is not enabled
+
+
+async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: Swarm) -> None:
+    asked: list[str] = []
+
+    def useless(request: Any) -> dict[str, Any]:
+        text = request.messages[0].text
+        asked.append(text[:40])
+        if "validation_logs.txt" not in text:
+            return shipped_advisor()(request)
+        lines = text[text.index("# project/nodes/linkshelf/operations.py") :].splitlines()
+        start = lines.index("```") + 1
+        first, second, third = lines[start : start + 3]
+        changed = first.replace('."""', '.."""')
+        path = "nodes/linkshelf/operations.py"
+        hunk = f"@@ -1,3 +1,3 @@\n-{first}\n+{changed}\n {second}\n {third}\n"
+        return {"patch": f"--- a/{path}\n+++ b/{path}\n{hunk}", "explanation": "a try"}
+
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts")
+    await work(swarm, advised(swarm, useless))
+    tasks = await family(swarm, root)
+    assert sum(name.startswith("code-fix") for name in tasks) == 3, tasks["code-fix.1"].summary
+    ended = tasks["root"]
+    assert (ended.status, ended.status_reason) == (TaskStatus.BLOCKED, StatusReason.ESCALATED)
+    report = (await files(swarm, next(task for name, task in tasks.items() if "escalate" in name)))[
+        "escalation_report.md"
+    ]
+    assert "attempts to mend it: 3 of 3" in report and "1 failed" in report
+    assert not any("pr-prepare" in name for name in tasks)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "fault"),
+    [
+        ("nodes/linkshelf/transport.py", "x = 1\n", "outside the scope"),
+        ("../../outside.py", "x = 1\n", "outside the scope"),
+        ("nodes/linkshelf/operations.py", "def broken(:\n", "invalid syntax"),
+    ],
+)
+async def test_advice_out_of_bounds_is_refused_before_anything_is_written(
+    swarm: Swarm, path: str, content: str, fault: str
+) -> None:
+    calls = 0
+
+    def stubborn(request: Any) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        return {"files": [{"path": path, "content": content}], "notes": ""}
+
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts")
+    await work(swarm, advised(swarm, stubborn))
+    tasks = await family(swarm, root)
+    refused = tasks["code-convert"]
+    assert (refused.status, refused.status_reason, calls) == (TaskStatus.BLOCKED, StatusReason.ESCALATED, 2)
+    assert fault in str(refused.error) and refused.result is None
+
+
+async def test_without_a_model_the_step_waits_and_a_person_may_answer_in_its_place(swarm: Swarm) -> None:
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts")
+    kit = advised(swarm, None)
+    await work(swarm, kit)
+    waiting = (await family(swarm, root))["code-convert"]
+    assert (waiting.status, waiting.status_reason) == (TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED)
+    [question] = waiting.questions
+    assert question.name == "advice" and "no model can be asked" in question.description
+    await swarm.board.answer(waiting.task_id, {"advice": {"files": [{"path": "elsewhere.py", "content": ""}]}})
+    await work(swarm, kit)
+    again = (await family(swarm, root))["code-convert"]
+    assert again.status_reason is StatusReason.INPUT_REQUIRED and "outside the scope" in again.summary
+    request = type("Request", (), {"messages": [type("Message", (), {"text": "Scope: nodes/linkshelf/operations.py"})]})
+    good = shipped_advisor()(request)
+    good["files"][0]["content"] = good["files"][0]["content"].replace("REMOVE", "DELETE")
+    await swarm.board.answer(waiting.task_id, {"advice": good})
+    await work(swarm, kit)
+    assert (await family(swarm, root))["root"].status is TaskStatus.DONE
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("number", (13, 24, 33))
+async def test_a_run_killed_at_any_commit_goes_on_and_pays_for_no_advice_twice(
+    swarm: Swarm, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def counting(request: Any) -> dict[str, Any]:
+        asked.append(len(request.messages[0].text))
+        return shipped_advisor()(request)
+
+    root = await submit(swarm, DEMO / "Linkshelf.node.ts")
+    real, commits = swarm.store.commit, 0
+
+    async def commit(writes: Any) -> Any:
+        nonlocal commits
+        commits += 1
+        done = await real(writes)
+        if commits == number:
+            raise Died
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swarm.store, "commit", commit)
+        try:
+            while await one_turn(swarm, advised(swarm, counting)) is not None:
+                pass
+        except Died:
+            pass
+    await swarm.clock.advance(400)
+    for role in ("scout", "executor", "architect", "predictor", "memory"):
+        await swarm.board.sweep(role)
+    await work(swarm, advised(swarm, counting))
+    assert (await family(swarm, root))["root"].status is TaskStatus.DONE
+    assert len(asked) == 2, "one translation, one fix"

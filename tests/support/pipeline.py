@@ -1,0 +1,88 @@
+"""Running a pipeline through the real board, one turn after the other, with a scripted advisor or none."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fireswarm.app import packaged
+from fireswarm.app.minds import ADVISOR_FILE, make_mind, prompt_file
+from fireswarm.contracts.documents import parse_task
+from fireswarm.contracts.task import Task, TaskStatus
+from fireswarm.kit import Kit
+from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.queries import chain
+from fireswarm.skills.catalog import load_catalog
+from fireswarm.turn import run_turn
+from tests.support.swarm import ROLES, Swarm
+
+DEMO = packaged("skills") / "node-pipeline" / "references" / "demo"
+
+
+def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
+    """The advisor that ships with the demo's source."""
+    spec = importlib.util.spec_from_file_location("shipped_advisor", DEMO / "advisor.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.answer
+
+
+def advised(swarm: Swarm, script: Any | None, **settings: Any) -> Kit:
+    """The swarm's kit with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
+    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | settings)
+    catalog = load_catalog([packaged("skills")])
+    mind = None
+    if script is not None:
+        model = ScriptedModel(script)
+        mind = make_mind(given, catalog, swarm.clock, given.root, environment={}, store=swarm.store, model=model)
+    advisor = prompt_file(packaged("roles"), ADVISOR_FILE)
+    return replace(swarm.kit, settings=given, catalog=catalog, mind=mind, advisor=advisor)
+
+
+async def submit(swarm: Swarm, source: Path, **context: Any) -> Task:
+    """Ask for a node made from *source*."""
+    return await swarm.submit(
+        "make a node", role="architect", skill="node-pipeline", context={"source": str(source), **context}
+    )
+
+
+async def one_turn(swarm: Swarm, kit: Kit) -> Task | None:
+    """Let whoever has something to do work for one turn; None when nobody has."""
+    for role in ROLES:
+        held = await swarm.claim(f"{role}-1", role)
+        for lease in held:
+            ending = await run_turn(lease, kit)
+            await swarm.board.settle(lease, ending.outcome, ending.also)
+            return await swarm.task(lease.task.task_id)
+    return None
+
+
+async def work(swarm: Swarm, kit: Kit, turns: int = 60) -> list[Task]:
+    """Work until nobody has anything to do; the tasks of all turns, in order."""
+    done: list[Task] = []
+    while len(done) < turns and (task := await one_turn(swarm, kit)) is not None:
+        done.append(task)
+    return done
+
+
+async def family(swarm: Swarm, root: Task) -> dict[str, Task]:
+    """All tasks of a run by their step's name."""
+    found = await swarm.store.query(chain(root.task_id))
+    tasks = [parse_task(item.data, item.path) for item in found]
+    return {task.plan_key or "root": task for task in tasks}
+
+
+async def files(swarm: Swarm, task: Task) -> dict[str, str]:
+    """The files that a task handed on, by name."""
+    assert task.result is not None, task.summary
+    found = {artifact.name: artifact for artifact in task.result.artifacts}
+    return {name: (await swarm.kit.blobs.get(artifact.uri or "")).decode() for name, artifact in found.items()}
+
+
+def ended(task: Task) -> bool:
+    """Whether a task is done."""
+    return task.status is TaskStatus.DONE
