@@ -97,8 +97,8 @@ async def test_what_a_tool_says_of_its_failure_is_told_and_pictures_are_describe
 
 
 async def test_a_call_that_is_not_answered_is_given_up_and_the_server_stays() -> None:
-    async with opened(a=STDIO, call_seconds=3) as tools:
-        with pytest.raises(ToolFailed, match="hang has not answered within 3 s"):
+    async with opened(a=STDIO, call_seconds=2) as tools:
+        with pytest.raises(ToolFailed, match="hang has not answered within 2 s"):
             await tools["mcp_a__hang"].run({})
         assert "apple" in str(await tools["mcp_a__look"].run({"name": "apple"}))
 
