@@ -13,7 +13,7 @@ from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.mailbox import Mailbox
 from fireswarm.memory import Memory
 from fireswarm.mind import Mind
-from fireswarm.ports import Blobs, Clock, Store, Unstored
+from fireswarm.ports import Blobs, Clock, Contexts, Store, Unstored
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 from fireswarm.skills.catalog import Catalog
@@ -33,7 +33,7 @@ class Kit:
 
     Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is
     told to answer, ``advisor`` how it is asked for advice; ``unstored`` is what was spent, which goes with the next
-    commit of a journal.
+    commit of a journal. ``contexts`` keeps conversations; None: the store does.
     """
 
     settings: Settings
@@ -52,3 +52,4 @@ class Kit:
     protocol: str = ""
     advisor: str = ""
     unstored: Unstored | None = None
+    contexts: Contexts | None = None

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 from fireswarm.advising import run_step
 from fireswarm.agents import HOOKS, PLAIN
 from fireswarm.board import HeldLease
+from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.documents import parse_task, task_path
 from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, Snooze, Waiting
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
+from fireswarm.conversing import Talk
 from fireswarm.errors import (
     BudgetExceeded,
     FireswarmError,
@@ -39,6 +41,7 @@ from fireswarm.ports import Write
 from fireswarm.skills import router
 from fireswarm.skills.catalog import Skill
 from fireswarm.skills.execute import run_skill
+from fireswarm.skills.terms import terms_of
 from fireswarm.thinking import think_about, thinks
 
 
@@ -90,10 +93,22 @@ async def _turn(held: HeldLease, kit: Kit, journal: Journal, also: list[Write]) 
     request = await exchange.request(await hooks.facts(kit, task))
     if exchange.envelope is not None:
         also += kit.mailbox.opened(task)
-    result = await _run(task, kit, journal, request, exchange)
+    skill, why_not = _skill_of(task, kit)
+    talk = await Talk.open(kit, held, skill) if skill is not None else None
+    if talk is not None:
+        if talk.stop is not None:
+            also.clear()
+            return talk.stop
+        request = talk.asked(request)
+    result = await _run(task, kit, journal, request, exchange, skill, why_not)
+    if talk is not None:
+        if (refused := talk.refused(result)) is not None:
+            also.clear()
+            return refused
+        also += await talk.keep(result)
     also += hooks.effects(kit, task, result)
     also += kit.memory.remember(task, result.facts)
-    outcome = _conclude(task, result)
+    outcome = _conclude(task, result, talk.terms.input_request_jsonschema if talk is not None else {})
     if isinstance(outcome, Handoff):
         births = kit.board.births(held, outcome)
         also += kit.mailbox.handoffs(task, births, outcome.result, outcome.notes)
@@ -110,18 +125,38 @@ async def _same_as(task: Task, kit: Kit) -> Outcome:
     return Failed(f"{reason}: submit this one again with --again to run it by itself", StatusReason.ESCALATED)
 
 
-async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, exchange: Exchange) -> SkillResult:
+def _skill_of(task: Task, kit: Kit) -> tuple[Skill | None, str]:
+    """The skill that works by its own code, and why no model is asked; None where one is, or the engine does it."""
+    if (task.skill or "") in kit.inline:
+        return None, ""
+    card, why_not = kit.roles[task.assigned_to], thinks(task, kit)
+    if task.skill is not None and not why_not:
+        named = kit.catalog.get(task.skill)
+        why_not = "a skill with a conversation of its own" if named.entry and terms_of(named) is not None else ""
+    if not why_not:
+        return None, ""
+    return router.choose(task.objective, task.skill, card.skills, kit.catalog), why_not
+
+
+async def _run(
+    task: Task,
+    kit: Kit,
+    journal: Journal,
+    request: SkillRequest,
+    exchange: Exchange,
+    skill: Skill | None,
+    why_not: str,
+) -> SkillResult:
     # Objective and context never change under a task's id; what a later turn has more is this.
-    inputs = [request.answers, [[child.task_id, child.status] for child in request.children]]
+    inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
+    if request.conversation is not None:
+        inputs.append(request.conversation.turn)
     inline = kit.inline.get(task.skill or "")
     if inline is not None:
         execute, name, idempotent = inline, str(task.skill), True
+    elif skill is None:
+        return await think_about(task, kit, kit.roles[task.assigned_to], journal, request, exchange)
     else:
-        card = kit.roles[task.assigned_to]
-        why_not = thinks(task, kit)
-        if not why_not:
-            return await think_about(task, kit, card, journal, request, exchange)
-        skill = router.choose(task.objective, task.skill, card.skills, kit.catalog)
         named = task.skill is not None
         journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=why_not)
         await journal.flush()
@@ -136,7 +171,9 @@ async def _run(task: Task, kit: Kit, journal: Journal, request: SkillRequest, ex
         made.append(await exchange.publish(result, request.workdir))
         return made[0].model_dump(mode="json", exclude_defaults=True)
 
-    journaled = await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=True)
+    # What is kept elsewhere is kept before the task is settled: by then the journal has to have the result.
+    last = request.conversation is None or kit.contexts is None
+    journaled = await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
     return made[0] if made else SkillResult.model_validate(journaled)
 
 
@@ -152,7 +189,7 @@ def _in_process(skill: Skill, kit: Kit, journal: Journal) -> Any:
     return execute if skill.execution_mode is None else step
 
 
-def _conclude(task: Task, result: SkillResult) -> Outcome:
+def _conclude(task: Task, result: SkillResult, schema: JsonObject) -> Outcome:
     outcome = TaskResult(
         summary=result.summary,
         artifacts=result.artifacts,
@@ -169,7 +206,7 @@ def _conclude(task: Task, result: SkillResult) -> Outcome:
         case SkillState.INPUT_REQUIRED:
             if not result.questions:
                 raise SkillFailed(f"task {task.task_id}: the skill requires input but asks no question")
-            return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions)
+            return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions, schema)
         case SkillState.PAUSED if result.pause_seconds is not None:
             return Snooze(result.pause_seconds, result.summary)
         case SkillState.PAUSED:

@@ -10,6 +10,7 @@ from typing import Any
 from fireswarm.board.rules import BoardRules
 from fireswarm.board.state import ended_run, queued, unleased
 from fireswarm.board.unblock import tell_dependents
+from fireswarm.contracts import inputs
 from fireswarm.contracts.documents import message_document, message_path, parse_task, task_path
 from fireswarm.contracts.envelope import Envelope, Signal, TaskRef
 from fireswarm.contracts.run import RunStatus
@@ -152,6 +153,8 @@ async def answer(store: Store, rules: BoardRules, task_id: str, answers: Mapping
             raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
         merged = {**task.answers, **answers}
         _check_answers(task.questions, merged, answers)
+        if wrong := inputs.faults(task.answer_schema, {**task.context, **merged}, partial=True):
+            raise InvalidInput(f"the answer does not fit the skill's inputs: {'; '.join(wrong)}")
         return queued(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
 
     return await _change(store, rules, task_id, fields)
@@ -169,5 +172,7 @@ def _check_answers(questions: tuple[Question, ...], merged: Mapping[str, Any], g
         value = merged[question.name]
         if not isinstance(value, expected) or (question.type in ("number", "integer") and isinstance(value, bool)):
             faults.append(f"{question.name} must be of type {question.type}")
+        elif told := inputs.value_fault(question.name, question.allowed, value):
+            faults.append(told)
     if faults:
         raise InvalidInput("the answer does not fit the questions: " + "; ".join(faults))

@@ -84,14 +84,17 @@ class Settler:
                 return self._failed(task, error, after)
             case Failed(error=error, reason=reason):
                 return self._blocked(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
-            case Waiting(reason=reason, summary=summary, questions=questions):
+            case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
                 asked = [plain(question) for question in questions]
-                return self._blocked(task, reason, summary, questions=asked)
+                more: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
+                transition = self._blocked(task, reason, summary, questions=asked, turn=task.turn + 1)
+                return Transition(transition.fields | more)
             case Handoff():
                 return self._handed_off(held, outcome)
-            case Snooze(after_seconds=after, summary=summary):
+            case Snooze(after_seconds=after, summary=summary, turn_over=over):
                 until = self.clock.now() + timedelta(seconds=after)
-                return self._blocked(task, StatusReason.PAUSED, summary or "paused", not_before=until)
+                turn = task.turn + over
+                return self._blocked(task, StatusReason.PAUSED, summary or "paused", not_before=until, turn=turn)
             case Released(summary=summary):
                 return Transition(queued(task, summary))
             case _:
@@ -128,5 +131,5 @@ class Settler:
         told = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
         summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
         fields = unleased(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
-        fields |= {"children": [*task.children, *ids], "waiting_on": len(ids)}
+        fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
         return Transition(fields, told)

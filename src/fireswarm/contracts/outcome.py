@@ -59,10 +59,11 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Look again after ``after_seconds``; no attempt is counted."""
+    """Look again after ``after_seconds``; no attempt is counted. Not ``turn_over``: the turn has not begun."""
 
     after_seconds: float
     summary: str = ""
+    turn_over: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.backbone import ExecutionMode
 from fireswarm.contracts.documents import explain
+from fireswarm.contracts.response import AgentResponse, as_result
 from fireswarm.contracts.skill import SkillRequest, SkillResult
 from fireswarm.errors import SkillFailed
 from fireswarm.skills.catalog import Skill
@@ -68,6 +69,11 @@ def _in_child(folder: str, entry: str, deterministic: bool, request: str) -> tup
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
         told = traceback.format_exception(error, limit=-8)
         return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
+    if isinstance(result, AgentResponse):
+        try:
+            result = as_result(result)
+        except ValueError as error:
+            return False, f"nothing that can be used: {error}"
     if not isinstance(result, SkillResult):
         return False, f"nothing, but returned {type(result).__name__} instead of SkillResult"
     return True, result.model_dump_json()

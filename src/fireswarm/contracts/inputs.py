@@ -1,0 +1,39 @@
+"""Whether inputs satisfy a JSON Schema, told so that a person knows what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.errors import ConfigError
+
+MAX_FAULTS = 10
+
+
+def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: bool = False) -> list[str]:
+    """What is wrong with *inputs*; empty when they fit. *partial*: what is missing will be asked for.
+
+    ConfigError when the schema itself is none.
+    """
+    if not schema:
+        return []
+    from jsonschema import Draft202012Validator, SchemaError
+
+    asked = {name: value for name, value in schema.items() if not (partial and name == "required")}
+    try:
+        Draft202012Validator.check_schema(asked)
+    except SchemaError as error:
+        raise ConfigError(f"input_request_jsonschema is no JSON Schema: {error.message}") from error
+    found = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
+    return [_told(error) for error in found[:MAX_FAULTS]]
+
+
+def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
+    """What is wrong with one value; empty when it fits."""
+    told = faults({"properties": {name: dict(schema)}}, {name: value})
+    return told[0] if told else ""
+
+
+def _told(error: Any) -> str:
+    where = error.json_path.removeprefix("$").removeprefix(".")
+    return f"{where}: {error.message}" if where else str(error.message)

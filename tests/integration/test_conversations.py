@@ -1,0 +1,349 @@
+"""Skills that stop and resume on the board: what they kept is there in whatever process has the next turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.conversations.cleaning import Cleaner
+from fireswarm.conversations.documents import StoreContexts
+from fireswarm.errors import InvalidInput
+from fireswarm.firelite.server import Server
+from fireswarm.kit import Kit
+from fireswarm.redaction import Redactor
+from fireswarm.skills.catalog import load_catalog
+from fireswarm.stores.contexts_sqlite import SqliteContexts
+from fireswarm.turn import run_turn
+from tests.support.fleet import environment, lay_out, until
+from tests.support.swarm import Swarm, open_swarm
+
+pytestmark = pytest.mark.anyio
+
+DAY_SECONDS = 86_400.0
+SURVEY = """
+from pathlib import Path
+from fireswarm.contracts.conversation import ConversationEvent, InputField, InputRequest, PocketFact, TaskState
+from fireswarm.contracts.response import AgentResponse
+from fireswarm.contracts.skill import Question, SkillResult, SkillState
+
+def run(request):
+    talk = request.conversation
+    if "log" in request.context:
+        with open(request.context["log"], "a") as log:
+            log.write(f"{talk.turn}\\n")
+    seen = PocketFact(bucket="plan", key="turns", value=[*talk.fact("turns", [], bucket="plan"), talk.turn])
+    note = ConversationEvent(type="looked", payload={"turn": talk.turn})
+    if "where" not in talk.inputs:
+        field = InputField(name="where", description="Which side?", allowed={"enum": ["north", "south"]})
+        return AgentResponse(state=TaskState.INPUT_REQUIRED, input_request=InputRequest(missing_fields=(field,)),
+                             facts=(seen,), events=(note,), message="Which side is it?")
+    if "depth" not in talk.inputs:
+        ask = Question(name="depth", type="integer", description="How deep?")
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="How deep is it?", questions=(ask,),
+                           pocket=(seen,), log=(note,))
+    return SkillResult(summary=f"{talk.inputs['where']} {talk.inputs['depth']}, turns {seen.value}", pocket=(seen,))
+"""
+RESTING = """
+from fireswarm.contracts.skill import SkillResult, SkillState
+
+def run(request):
+    if request.conversation.turn == 1:
+        return SkillResult(state=SkillState.PAUSED, summary="later", pause_seconds=600)
+    return SkillResult(summary=f"rested, {request.conversation.resumed_from.value}")
+"""
+ENDLESS = """
+from fireswarm.contracts.skill import Question, SkillResult, SkillState
+
+def run(request):
+    ask = Question(name=f"q{request.conversation.turn}", description="And?")
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary="and?", questions=(ask,))
+"""
+DELEGATES = """
+from fireswarm.contracts.skill import PlannedTask, SkillResult, SkillState
+
+def run(request):
+    if request.children:
+        return SkillResult(summary=f"{request.children[0].summary}, turn {request.conversation.turn}")
+    task = PlannedTask(key="look", assigned_to="scout", objective="look", skill="noop")
+    return SkillResult(state=SkillState.DELEGATING, summary="asks a scout", tasks=(task,))
+"""
+TERMS = """
+interaction_outcomes:
+  allowed_intermediate_states: [{states}]
+  max_turns: 3
+state_persistence: {persistence}
+input_request_jsonschema:
+  type: object
+  properties:
+    depth: {{type: integer, maximum: 100}}
+  required: [depth]
+"""
+SKILLS = {"survey": SURVEY, "resting": RESTING, "endless": ENDLESS, "delegates": DELEGATES, "forbidden": SURVEY}
+STATES = {"resting": "paused", "delegates": "delegating", "forbidden": "paused"}
+
+
+def lay_out_skills(root: Path) -> None:
+    lay_out(root, SKILLS, settings={"session": "s1"})
+    for name in SKILLS:
+        card = root / "skills" / name / "SKILL.md"
+        terms = TERMS.format(states=STATES.get(name, "input_required"), persistence="full_events")
+        card.write_text(card.read_text().replace("\n---\n# ", f"{terms}\n---\n# ").replace("\n\n---", "\n---"))
+
+
+@pytest.fixture
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[Swarm, Kit]]:
+    lay_out_skills(tmp_path)
+    async with open_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
+        yield swarm, replace(swarm.kit, catalog=load_catalog([tmp_path / "skills"]), roles=roles)
+
+
+async def one_turn(swarm: Swarm, kit: Kit, agent: str = "a") -> Task:
+    held = await swarm.claim_one(agent)
+    ending = await run_turn(held, kit)
+    await swarm.board.settle(held, ending.outcome, ending.also)
+    return await swarm.task(held.task.task_id)
+
+
+async def context_of(swarm: Swarm, task: Task) -> Any:
+    return await StoreContexts(swarm.store, swarm.clock).load(task.task_id)
+
+
+async def test_a_skill_asks_twice_and_ends(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="survey")
+    task = await one_turn(swarm, kit)
+    assert (task.status_reason, task.questions[0].name, task.turn) == (StatusReason.INPUT_REQUIRED, "where", 1)
+    with pytest.raises(InvalidInput, match="'east' is not one of"):
+        await swarm.board.answer(task.task_id, {"where": "east"})
+    await swarm.board.answer(task.task_id, {"where": "north"})
+    task = await one_turn(swarm, kit)
+    assert task.questions[0].name == "depth"
+    for wrong, told in (("deep", "of type integer"), (500, "greater than the maximum")):
+        with pytest.raises(InvalidInput, match=told):
+            await swarm.board.answer(task.task_id, {"depth": wrong})
+    await swarm.board.answer(task.task_id, {"depth": 7})
+    task = await one_turn(swarm, kit)
+    assert task.status is TaskStatus.DONE
+    assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]"
+    context = await context_of(swarm, task)
+    assert (context.state.task_state, context.state.turn) == ("completed", 3)
+    kinds = [event.type for event in context.events]
+    assert kinds == ["request", "looked", "input_request", "answer", "looked", "input_request", "answer", "response"]
+    raw = (await swarm.store.get(f"agent_contexts/{task.task_id}")).data
+    assert raw["session_hash"] == "s1"
+
+
+async def test_a_state_that_the_contract_does_not_allow_is_a_gate(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="forbidden", context={"depth": 1})
+    task = await one_turn(swarm, kit)
+    assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.GATE_FAILED)
+    assert "does not allow" in task.summary
+    assert await context_of(swarm, task) is None
+
+
+async def test_after_its_last_turn_a_person_has_to_look(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="endless")
+    for turn in (1, 2, 3):
+        task = await one_turn(swarm, kit)
+        assert task.status_reason is StatusReason.INPUT_REQUIRED
+        await swarm.board.answer(task.task_id, {f"q{turn}": "more"})
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.ESCALATED and "3 turns" in task.summary
+
+
+async def test_a_pause_ends_by_itself(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="resting", context={"depth": 1})
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.PAUSED
+    await swarm.clock.advance(601)
+    await swarm.board.sweep("scout")
+    task = await one_turn(swarm, kit)
+    assert task.result is not None and task.result.summary == "rested, paused"
+
+
+async def test_work_is_handed_over_and_its_result_taken_up(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="delegates", context={"depth": 1})
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.DELEGATING
+    await one_turn(swarm, kit, "b")
+    task = await one_turn(swarm, kit, "c")
+    assert task.result is not None and task.result.summary == "nothing to do, done, turn 2"
+
+
+async def test_inputs_that_do_not_fit_never_reach_the_skill(talking: tuple[Swarm, Kit], tmp_path: Path) -> None:
+    swarm, kit = talking
+    await swarm.submit(skill="survey", context={"depth": "deep", "log": str(tmp_path / "log")})
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.DEAD_LETTER and "'deep' is not of type 'integer'" in task.summary
+    assert not (tmp_path / "log").exists()
+
+
+async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    shared = {"context_id": "garden", "where": "south", "depth": 3}
+    await swarm.submit("first", skill="survey", context=shared)
+    await swarm.submit("second", skill="survey", context=shared)
+    await swarm.submit("third", skill="survey", context=shared, session="s2")
+    found = [await one_turn(swarm, kit) for _ in range(3)]
+    told = {task.objective: task.result and task.result.summary for task in found}
+    assert told == {
+        "first": "south 3, turns [1]",
+        "second": "south 3, turns [1, 1]",
+        "third": "south 3, turns [1]",
+    }, "nothing crosses a session"
+
+
+async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    for name in ("zero", "one", "two"):
+        await swarm.submit(name, skill="survey", context={"context_id": "garden", "where": "south", "depth": 3})
+    await one_turn(swarm, kit)
+    first, second = await swarm.claim("a", wanted=2)
+    ending = await run_turn(first, kit)
+    late = await run_turn(second, kit)
+    await swarm.board.settle(second, late.outcome, late.also)
+    task = await swarm.task(second.task.task_id)
+    assert (task.status_reason, task.turn) == (StatusReason.PAUSED, 0)
+    await swarm.board.settle(first, ending.outcome, ending.also)
+    await swarm.clock.advance(3)
+    await swarm.board.sweep("scout")
+    task = await one_turn(swarm, kit)
+    assert task.result is not None and task.result.summary == "south 3, turns [1, 1, 1]"
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("kept_in", ["store", "sqlite"])
+async def test_a_crash_at_any_write_applies_no_turn_twice(
+    kept_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out_skills(tmp_path)
+    number, over = 0, False
+    while not over:
+        number += 1
+        for when in ("before", "after"):
+            over = await _dying(tmp_path, kept_in, number, when, monkeypatch)
+
+
+async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Live through the conversation, dying once at a write; True when there was no such write any more."""
+    log = root / f"log-{kept_in}-{kill_at}-{when}"
+    async with open_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
+        kit = replace(swarm.kit, catalog=load_catalog([root / "skills"]), roles=roles)
+        contexts: Any = StoreContexts(swarm.store, swarm.clock)
+        if kept_in == "sqlite":
+            clean = Cleaner(Redactor())
+            contexts = SqliteContexts(root / f"artifacts-{kill_at}-{when}", swarm.clock, clean)
+            kit = replace(kit, contexts=contexts)
+        made = 0
+
+        def counted(real: Any) -> Any:
+            async def write(*arguments: Any) -> Any:
+                nonlocal made
+                made += 1
+                if made == kill_at and when == "before":
+                    raise Killed
+                done = await real(*arguments)
+                if made == kill_at:
+                    raise Killed
+                return done
+
+            return write
+
+        task = await swarm.submit(skill="survey", context={"log": str(log)}, max_attempts=10)
+        with monkeypatch.context() as patch:
+            patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
+            if kept_in == "sqlite":
+                patch.setattr(SqliteContexts, "apply", counted(lambda change, real=contexts.apply: real(change)))
+                patch.setattr(SqliteContexts, "apply", _bound(SqliteContexts.apply))
+            for _ in range(12):
+                task = await swarm.task(task.task_id)
+                if task.status.terminal:
+                    break
+                try:
+                    await _go_on(swarm, kit, task)
+                except Killed:
+                    await swarm.clock.advance(300)
+        assert task.status is TaskStatus.DONE, (
+            f"{kept_in}: killed {when} write {kill_at}: {task.status_reason} {task.error}"
+        )
+        context = await contexts.load(task.task_id)
+        assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]", (kill_at, when)
+        assert (context.state.turn, [event.sequence for event in context.events]) == (3, list(range(1, 9)))
+        return made < kill_at
+
+
+def _bound(call: Any) -> Any:
+    async def apply(self: Any, change: Any) -> Any:
+        return await call(change)
+
+    return apply
+
+
+async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
+    match task.status_reason:
+        case StatusReason.INPUT_REQUIRED:
+            given = {"where": "north", "depth": 7}
+            asked = {question.name: given[question.name] for question in task.questions}
+            await swarm.board.answer(task.task_id, asked)
+        case _:
+            await swarm.board.sweep("scout")
+            for held in await swarm.claim("a"):
+                ending = await run_turn(held, kit)
+                await swarm.board.settle(held, ending.outcome, ending.also)
+
+
+@contextmanager
+def role_process(root: Path, endpoint: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A scout as a process of its own; killed at the end whatever it does."""
+    with (root / "role.log").open("ab") as log:
+        command = [sys.executable, "-m", "fireswarm.cli", "role", "scout", "--store", f"firelite://{endpoint}"]
+        process = subprocess.Popen(
+            command, cwd=root, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        yield process
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=10)
+
+
+async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path) -> None:
+    """Every process is killed as soon as it has asked; the answers come a virtual day later."""
+    lay_out_skills(tmp_path)
+    async with open_swarm() as swarm, Server(swarm.database) as server:
+        task = await swarm.submit(skill="survey")
+        for answers in ({"where": "south"}, {"depth": 12}, None):
+            with role_process(tmp_path, server.endpoint):
+
+                async def rests() -> bool:
+                    return (await swarm.task(task.task_id)).status in (TaskStatus.BLOCKED, TaskStatus.DONE)
+
+                await until(rests, seconds=60, what="the turn")
+            if answers is not None:
+                asked = await swarm.task(task.task_id)
+                assert asked.status_reason is StatusReason.INPUT_REQUIRED, asked.error
+                await swarm.clock.advance(DAY_SECONDS)
+                await swarm.board.answer(task.task_id, answers)
+        ended = await swarm.task(task.task_id)
+        assert ended.result is not None and ended.result.summary == "south 12, turns [1, 2, 3]"
+        owners = [(await swarm.store.get(f"agent_runs/{task.task_id}.{epoch}")).data["agent_id"] for epoch in (1, 2, 3)]
+        assert len(set(owners)) == 3, "three processes had a turn each"
