@@ -1,0 +1,75 @@
+"""The stand-alone agent with capabilities that hold something open: used in its run, and closed with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fireswarm.app import packaged
+from fireswarm.app.agent import AgentTask, run_agent
+from fireswarm.errors import ToolFailed
+from fireswarm.llm.scripted import Answer, ScriptedModel
+from fireswarm.mind import Ending
+from fireswarm.runlog import read_events
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.catalog import load_catalog
+
+pytestmark = pytest.mark.anyio
+
+SERVER = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+
+
+def decision(kind: str, **params: str) -> Answer:
+    action = {"type": kind, "params": params, "expected_output": ""}
+    return {"selected_skill": "", "reasoning_summary": "as told", "planned_actions": [action]}
+
+
+def call(tool: str, **given: str) -> Answer:
+    return decision("call_tool", tool=tool, input=json.dumps(given))
+
+
+async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.chdir(tmp_path)
+    settings = AgentSettings.model_validate(
+        {"capabilities": ["research", "sandbox", {"id": "mcp", "config": {"servers": {"time": SERVER}}}]}
+    )
+    answers = [
+        call("add_note", text="apples ripen in autumn", source="https://a.example/"),
+        call("execute_code", code="print(6 * 7)"),
+        call("mcp_time__get_current_time", timezone="Europe/Berlin"),
+        call("search_notes", query="apples"),
+        decision("finish", answer="noted"),
+    ]
+    catalog = load_catalog([packaged("skills")])
+    task = AgentTask("inventory this folder and draft a report")
+    conclusion, log = await run_agent(settings, catalog, task, tmp_path, model=ScriptedModel(answers))
+    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "noted"), conclusion.error
+    told = json.dumps([event.payload for event in read_events(log.folder)], default=str)
+    assert "Europe/Berlin" in told and told.count("apples ripen in autumn") >= 2
+    assert "42" in told or "code is not run" in told, "where there is no bubblewrap the model is told so"
+    assert [path.name for path in temporary.iterdir()] == []
+    assert [each for each in psutil.Process().children(recursive=True) if "mcp_server_time" in each.cmdline()] == []
+
+
+async def test_a_server_that_cannot_be_started_ends_the_run_before_a_model_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    broken = {"id": "mcp", "config": {"servers": {"gone": {"command": "/no/such/server"}}}}
+    model = ScriptedModel([decision("finish", answer="not reached")])
+    with pytest.raises(ToolFailed, match="MCP server gone cannot be used"):
+        await run_agent(
+            AgentSettings.model_validate({"capabilities": [broken]}),
+            load_catalog([packaged("skills")]),
+            AgentTask("inventory this folder"),
+            tmp_path,
+            model=model,
+        )
