@@ -20,9 +20,10 @@ from fireswarm.firelite.errors import FireliteError
 from fireswarm.kit import Kit
 from fireswarm.llm.meter import Meter
 from fireswarm.ports import Query
+from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 
-EXTRAS = {"sklearn": "predict", "matplotlib": "report", "gcsfs": "gcs"}
+EXTRAS = {"sklearn": "predict", "matplotlib": "report", "gcsfs": "gcs", "mcp": "mcp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,26 @@ def _data(settings: Settings) -> list[Finding]:
                 findings.append(
                     Finding("skill", False, f"role {card.name} names skill {name}: add skills/{name}/SKILL.md")
                 )
+        findings += _capabilities(card)
     for sender, receivers in policy.routes.items():
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
             findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is no role of this swarm"))
     return findings
+
+
+def _capabilities(card: RoleCard) -> list[Finding]:
+    """Whether the role's capabilities can be used here, together with what it offers to plans."""
+    from fireswarm.capabilities import registry_for
+
+    own = {use.id for use in card.capabilities}
+    uses = (*card.capabilities, *(use for use in card.offers if use.id not in own))
+    try:
+        registry_for(uses).check(uses)
+    except FireswarmError as error:
+        return [Finding("role", False, f"role {card.name}: {error}")]
+    if "sandbox" in {use.id for use in uses} and shutil.which("bwrap") is None:
+        return [Finding("role", None, f"role {card.name} has a sandbox: install bubblewrap, or its code is refused")]
+    return []
 
 
 def _model(settings: Settings) -> Finding:

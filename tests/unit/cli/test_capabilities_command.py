@@ -61,3 +61,21 @@ def test_a_task_carries_its_capabilities(tmp_path: Path) -> None:
     told = run("submit", "look", "--role", "scout", *given, "--root", str(tmp_path), "--store", "memory", "--json")
     uses = json.loads(told)["task"]["capabilities"]
     assert [(use["id"], use["config"]) for use in uses] == [("research", {}), ("web_fetch", {"body_seconds": 9.0})]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("capabilities: [telepathy]", "no capability 'telepathy'"),
+        ("capabilities: [{id: web_fetch, config: {max_redirects: -1}}]", "max_redirects"),
+        ("offers: [{id: mcp}]", "servers"),
+    ],
+)
+def test_the_doctor_says_which_role_has_capabilities_that_cannot_be_used(tmp_path: Path, line: str, told: str) -> None:
+    card = tmp_path / "roles" / "scout" / "ROLE.md"
+    card.parent.mkdir(parents=True)
+    card.write_text(f"---\nname: scout\ndescription: looks\nskills: [noop]\n{line}\n---\nLook.\n")
+    found = CliRunner().invoke(swarm_app, ["doctor", "--root", str(tmp_path), "--store", "memory", "--json"])
+    findings = [item for item in json.loads(found.output) if item["what"] == "role"]
+    assert [item["ok"] for item in findings] == [False] and found.exit_code == 1
+    assert findings[0]["detail"].startswith("role scout: ") and told in findings[0]["detail"]
