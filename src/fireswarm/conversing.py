@@ -37,6 +37,11 @@ BUSY_SECONDS = 2.0
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
 
 
+def joins(kit: Kit) -> bool:
+    """Whether a conversation is kept by the commit that settles its task."""
+    return kit.contexts is None or isinstance(kit.contexts, StoreContexts)
+
+
 @dataclass(slots=True)
 class Talk:
     """One turn of a conversation. ``stop`` is the outcome where there cannot be one."""
@@ -67,11 +72,6 @@ class Talk:
     def turn(self) -> int:
         """The number of this task's turn, from 1: the same again after a crash."""
         return self.held.task.turn + 1
-
-    @property
-    def joins(self) -> bool:
-        """Whether the change is part of the commit that settles the task."""
-        return isinstance(self.contexts, StoreContexts)
 
     @property
     def contexts(self) -> Contexts:
@@ -135,6 +135,7 @@ class Talk:
             facts=result.pocket,
             events=turns.events_of(self.terms, self._began(), result),
             agent_id=self.held.owner,
+            retention_days=self.kit.settings.state.retention_days,
         )
 
     def _began(self) -> ConversationEvent:

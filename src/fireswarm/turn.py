@@ -18,7 +18,7 @@ from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, S
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
-from fireswarm.conversing import Talk
+from fireswarm.conversing import Talk, joins
 from fireswarm.errors import (
     BudgetExceeded,
     FireswarmError,
@@ -172,7 +172,7 @@ async def _run(
         return made[0].model_dump(mode="json", exclude_defaults=True)
 
     # What is kept elsewhere is kept before the task is settled: by then the journal has to have the result.
-    last = request.conversation is None or kit.contexts is None
+    last = request.conversation is None or joins(kit)
     journaled = await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
     return made[0] if made else SkillResult.model_validate(journaled)
 

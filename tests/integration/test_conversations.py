@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -272,8 +272,7 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
         with monkeypatch.context() as patch:
             patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
             if kept_in == "sqlite":
-                patch.setattr(SqliteContexts, "apply", counted(lambda change, real=contexts.apply: real(change)))
-                patch.setattr(SqliteContexts, "apply", _bound(SqliteContexts.apply))
+                patch.setattr(SqliteContexts, "apply", _bound(counted(contexts.apply)))
             for _ in range(12):
                 task = await swarm.task(task.task_id)
                 if task.status.terminal:
@@ -312,7 +311,7 @@ async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
 
 
 @contextmanager
-def role_process(root: Path, endpoint: str) -> Iterator[subprocess.Popen[bytes]]:
+def role_process(root: Path, endpoint: str) -> Generator[subprocess.Popen[bytes]]:
     """A scout as a process of its own; killed at the end whatever it does."""
     with (root / "role.log").open("ab") as log:
         command = [sys.executable, "-m", "fireswarm.cli", "role", "scout", "--store", f"firelite://{endpoint}"]

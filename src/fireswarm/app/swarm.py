@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from fireswarm.app.contexts import open_contexts
 from fireswarm.app.data import packaged
 from fireswarm.app.minds import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.board import Board, BoardRules
@@ -97,6 +98,7 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
         protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
+        contexts=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         unstored=ledger,
     )
@@ -154,6 +156,8 @@ async def open_kit(settings: Settings, *, thinks: bool = False) -> AsyncGenerato
         try:
             yield kit
         finally:
+            if kit.contexts is not None:
+                await kit.contexts.close()
             if kit.mind is not None:
                 await close_model(kit.mind)
 

@@ -44,6 +44,17 @@ class WorkerSettings(Section):
     heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="pause between heartbeats while idle")
 
 
+class StateSettings(Section):
+    """Where skills keep their conversations. ``database_url`` is only read from ``DATABASE_URL`` or given here."""
+
+    backend: Literal["firestore", "sqlite", "postgres"] = Field(
+        default="firestore", description="firestore: the swarm's own store; sqlite: a file each; postgres: DATABASE_URL"
+    )
+    folder: Path = Field(default=Path("artifacts"), description="for sqlite: FOLDER/CONTEXT/.state.db")
+    database_url: str | None = Field(default=None, description="for postgres: better set by DATABASE_URL")
+    retention_days: float = Field(default=30.0, gt=0, description="how long an ended conversation is kept")
+
+
 class Settings(AgentSettings):
     """Everything an operator can set. Relative paths are taken from ``root``."""
 
@@ -52,6 +63,7 @@ class Settings(AgentSettings):
     store: StoreSettings = StoreSettings()
     leases: LeaseSettings = LeaseSettings()
     worker: WorkerSettings = WorkerSettings()
+    state: StateSettings = StateSettings()
     backbone: BackboneSettings = BackboneSettings()
 
     def path(self, relative: Path | str) -> Path:
@@ -66,6 +78,8 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "FIRESWARM_DATABASE": ("store", "database"),
     "GOOGLE_CLOUD_PROJECT": ("store", "project"),
     "FIRESWARM_SESSION": ("session",),
+    "STATE_STORE_BACKEND": ("state", "backend"),
+    "DATABASE_URL": ("state", "database_url"),
     "FIRESWARM_LEASE_SECONDS": ("leases", "lease_seconds"),
     "FIRESWARM_BACKOFF_BASE_SECONDS": ("leases", "backoff_base_seconds"),
     "FIRESWARM_THINK": ("worker", "think"),

@@ -1,0 +1,234 @@
+"""Skills called by themselves, turn by turn: what the adapter holds them and their callers to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fireswarm.app.contexts import create_agent_adapter
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.conversation import (
+    STATES,
+    ConversationEvent,
+    InputField,
+    InputRequest,
+    InteractionOutcomes,
+    PocketFact,
+    TaskState,
+    Terms,
+)
+from fireswarm.contracts.response import AgentResponse, as_result, outcome_of, outcome_state, state_of, status_of
+from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.conversations.adapter import AgentAdapter
+from fireswarm.errors import ContextEnded, InvalidInput, ResumeRefused
+from fireswarm.skills.catalog import Skill, load_catalog
+from fireswarm.stores.contexts_sqlite import SqliteContexts
+
+pytestmark = pytest.mark.anyio
+
+HEADER = """---
+name: asking
+description: Asks.
+metadata:
+  entry: scripts/skill.py
+  interaction_outcomes: |
+    allowed_intermediate_states: [input_required, delegating]
+    max_turns: 3
+  state_persistence: {persistence}
+  input_request_jsonschema: |
+    properties: {{depth: {{type: integer}}}}
+    required: [depth]
+---
+# Asking
+"""
+ASK = Question(name="depth", type="integer", description="How deep?")
+Answer = Callable[[SkillRequest], Awaitable[SkillResult]]
+
+
+async def asks(request: SkillRequest) -> SkillResult:
+    """Asks until it knows how deep."""
+    assert request.conversation is not None
+    if "depth" not in request.conversation.inputs:
+        kept = (PocketFact(key="password", value="letmein"), PocketFact(key="seen", value=request.conversation.turn))
+        log = (ConversationEvent(payload={"text": "asked"}),)
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="How deep?", questions=(ASK,), pocket=kept, log=log)
+    return as_result(
+        AgentResponse(
+            state=TaskState.COMPLETED,
+            message="done",
+            outputs={"depth": request.conversation.inputs["depth"], "seen": request.conversation.fact("seen")},
+        )
+    )
+
+
+def adapter(folder: Path, run: Answer = asks, *, persistence: str = "full_events", **options: Any) -> AgentAdapter:
+    skill = folder / "skills" / "asking"
+    (skill / "scripts").mkdir(parents=True, exist_ok=True)
+    (skill / "scripts" / "skill.py").write_text("def run(request): ...\n")
+    (skill / "SKILL.md").write_text(HEADER.format(persistence=persistence))
+    clock = VirtualClock()
+
+    async def called(_: Skill, request: SkillRequest) -> SkillResult:
+        return await run(request)
+
+    contexts = SqliteContexts(folder / "artifacts", clock)
+    return AgentAdapter(load_catalog([folder / "skills"]), contexts, clock, run=called, **options)
+
+
+def always(**fields: Any) -> Answer:
+    async def run(request: SkillRequest) -> SkillResult:
+        return SkillResult(**fields)
+
+    return run
+
+
+async def test_a_skill_asks_and_is_resumed_by_its_token(tmp_path: Path) -> None:
+    agent = adapter(tmp_path)
+    first = await agent.invoke("asking", {}, "c1")
+    assert (first.state, first.metadata.turn, first.metadata.resumable) == (TaskState.INPUT_REQUIRED, 1, True)
+    assert first.input_request is not None and first.input_request.missing_fields[0].name == "depth"
+    second = await agent.invoke("asking", {"depth": 4}, "c1", resume=True, token=first.resume_token)
+    assert (second.state, second.outputs, second.resume_token) == (TaskState.COMPLETED, {"depth": 4, "seen": 1}, None)
+    with pytest.raises(ContextEnded, match="is completed"):
+        await agent.invoke("asking", {}, "c1", resume=True)
+    with pytest.raises(ContextEnded):
+        await agent.invoke("asking", {}, "c1")
+
+
+async def test_tokens_that_were_not_issued_or_are_stale_are_refused(tmp_path: Path) -> None:
+    agent = adapter(tmp_path)
+    first = await agent.invoke("asking", {}, "c1")
+    other = await agent.invoke("asking", {}, "c2")
+    token = str(first.resume_token)
+    for forged in (token[:-1] + ("0" if token[-1] != "0" else "1"), other.resume_token, "", "é", "1.1.", "x"):
+        with pytest.raises(ResumeRefused, match="never issued"):
+            await agent.invoke("asking", {"depth": 1}, "c1", resume=True, token=forged)
+    await agent.invoke("asking", {}, "c1", resume=True, token=token)
+    with pytest.raises(ResumeRefused, match="stale"):
+        await agent.invoke("asking", {"depth": 1}, "c1", resume=True, token=token)
+    with pytest.raises(ResumeRefused, match="no conversation"):
+        await agent.invoke("asking", {}, "c3", resume=True)
+    with pytest.raises(ResumeRefused, match="resume=True"):
+        await agent.invoke("asking", {}, "c1")
+
+
+async def test_what_the_contract_does_not_allow_is_blocked(tmp_path: Path) -> None:
+    task = PlannedTask(key="a", assigned_to="scout", objective="look")
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"state": SkillState.PAUSED, "summary": "later"}, "does not allow"),
+        ({"state": SkillState.DELEGATING, "summary": "you do it", "tasks": (task,)}, "nobody here"),
+        ({"state": SkillState.INPUT_REQUIRED, "summary": "something"}, "does not say which"),
+    ]
+    for number, (fields, told) in enumerate(cases):
+        response = await adapter(tmp_path, always(**fields)).invoke("asking", {}, f"c{number}")
+        assert response.state is TaskState.BLOCKED and told in response.errors[0]
+    routed = adapter(tmp_path, always(**cases[1][0]), router=True)
+    assert (await routed.invoke("asking", {}, "routed")).state is TaskState.DELEGATING
+
+
+async def test_turns_beyond_the_last_are_escalated(tmp_path: Path) -> None:
+    agent = adapter(tmp_path)
+    for turn in (1, 2, 3):
+        assert (await agent.invoke("asking", {}, "c1", resume=turn > 1)).state is TaskState.INPUT_REQUIRED
+    last = await agent.invoke("asking", {}, "c1", resume=True)
+    assert (last.state, last.metadata.terminal) == (TaskState.ESCALATED, True)
+    assert "max_turns" in last.errors[0]
+
+
+async def test_inputs_are_judged_before_the_skill_runs(tmp_path: Path) -> None:
+    async def never(request: SkillRequest) -> SkillResult:
+        raise AssertionError("it ran")
+
+    with pytest.raises(InvalidInput, match="depth: 'deep' is not of type 'integer'"):
+        await adapter(tmp_path, never).invoke("asking", {"depth": "deep"}, "c1")
+
+
+async def test_a_repeated_message_runs_nothing_and_is_answered_as_before(tmp_path: Path) -> None:
+    agent, ran = adapter(tmp_path), 0
+
+    async def counted(request: SkillRequest) -> SkillResult:
+        nonlocal ran
+        ran += 1
+        return await asks(request)
+
+    agent = adapter(tmp_path, counted)
+    first = await agent.invoke("asking", {}, "c1", message_id="m1")
+    again = await agent.invoke("asking", {}, "c1", message_id="m1")
+    assert ran == 1 and again == first
+    await agent.invoke("asking", {"depth": 2}, "c1", resume=True, token=again.resume_token, message_id="m2")
+    late = await agent.invoke("asking", {}, "c1", message_id="m1")
+    assert (late.state, late.resume_token, ran) == (TaskState.INPUT_REQUIRED, None, 2), "an old answer opens nothing"
+
+
+async def test_a_turn_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
+    async def stuck(request: SkillRequest) -> SkillResult:
+        await anyio.Event().wait()
+        raise AssertionError
+
+    response = await adapter(tmp_path, stuck, timeout_seconds=0.01).invoke("asking", {}, "c1")
+    assert (response.state, response.metadata.terminal) == (TaskState.TIMEOUT, True)
+
+
+async def test_the_persistence_decides_what_is_kept(tmp_path: Path) -> None:
+    for level, facts, events in (("facts_only", 2, 0), ("full_events", 2, 3)):
+        agent = adapter(tmp_path / level, persistence=level)
+        await agent.invoke("asking", {}, "c1")
+        kept = await agent.contexts.load("c1")
+        assert kept is not None and (len(kept.facts), len(kept.events)) == (facts, events)
+        assert "letmein" not in (tmp_path / level / "artifacts" / "c1" / ".state.db").read_bytes().decode("latin-1")
+
+
+async def test_another_session_cannot_go_on(tmp_path: Path) -> None:
+    await adapter(tmp_path, session="one").invoke("asking", {}, "c1")
+    with pytest.raises(ResumeRefused, match="another session"):
+        await adapter(tmp_path, session="two").invoke("asking", {}, "c1", resume=True)
+
+
+def test_a_skill_is_called_without_an_event_loop_in_a_process_of_its_own(tmp_path: Path) -> None:
+    adapter(tmp_path)  # lays the skill out
+    code = (
+        "from fireswarm.contracts.skill import SkillResult\ndef run(request):\n    return SkillResult(summary='ran')\n"
+    )
+    (tmp_path / "skills" / "asking" / "scripts" / "skill.py").write_text(code)
+    agent = create_agent_adapter([tmp_path / "skills"], root=tmp_path)
+    response = agent.invoke_sync("asking", {}, "c1")
+    assert (response.state, response.message) == (TaskState.COMPLETED, "ran")
+    assert (tmp_path / "artifacts" / "c1" / ".state.db").is_file()
+
+
+@pytest.mark.parametrize("state", list(TaskState))
+def test_states_lead_to_the_board_and_back(state: TaskState) -> None:
+    assert state_of(*status_of(state)) is state
+    assert set(STATES) == set(TaskState)
+    if state not in (TaskState.DELEGATING, TaskState.IN_PROGRESS):
+        assert outcome_state(outcome_of(state, "so")) is state
+    assert not (state.terminal and state.resumable)
+
+
+def test_every_status_of_the_board_is_a_state() -> None:
+    for status in TaskStatus:
+        assert state_of(status, None) in TaskState
+    for reason in StatusReason:
+        assert state_of(TaskStatus.BLOCKED, reason) in TaskState
+
+
+def test_a_contract_that_contradicts_itself_is_refused() -> None:
+    with pytest.raises(ValueError, match="no intermediate state"):
+        InteractionOutcomes(allowed_intermediate_states=(TaskState.COMPLETED,))
+    with pytest.raises(ValueError, match="less than or equal to 20"):
+        InteractionOutcomes(max_turns=21)
+    with pytest.raises(ValueError, match="keeps nothing"):
+        Terms.model_validate(
+            {"interaction_outcomes": {"allowed_intermediate_states": ["paused"]}, "state_persistence": "none"}
+        )
+    with pytest.raises(ValueError, match="input_request"):
+        AgentResponse(state=TaskState.INPUT_REQUIRED)
+    with pytest.raises(ValueError, match="cannot end in"):
+        as_result(AgentResponse(state=TaskState.ESCALATED))
+    asked = InputRequest(missing_fields=(InputField(name="a", description="?"),))
+    assert as_result(AgentResponse(state=TaskState.INPUT_REQUIRED, input_request=asked)).summary == "needs a"
