@@ -3,7 +3,7 @@ PY := .venv/bin/python
 COVERED := board/* mailbox.py journal.py firelite/* worker.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit generate format lock test-emulator bench clean
+.PHONY: help setup demo demo-pipeline test check unit generate format lock test-emulator bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ setup: .venv/.ready ## Create .venv from requirements.lock
 
 demo: setup ## Run the swarm on this folder and read its report
 	@.venv/bin/swarm demo
+
+demo-pipeline: setup ## Make a tested node from the shipped source, with a scripted advisor
+	@.venv/bin/swarm pipeline demo
 
 test: check unit ## All that CI runs
 
@@ -44,7 +47,7 @@ format: setup ## Format and mend what can be mended
 
 lock: ## Resolve the dependencies anew
 	@uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.12 \
-		--extra predict --extra report --extra mcp --extra postgres --group dev pyproject.toml -o requirements.lock
+		--extra predict --extra report --extra mcp --extra postgres --extra pipeline --group dev pyproject.toml -o requirements.lock
 
 test-emulator: setup ## The conformance tests on Google's emulator (Java 21 and npx)
 	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider

@@ -25,10 +25,11 @@ from tools.events import EVENTS
 
 from fireswarm import app
 from fireswarm.cli import agent_command, swarm_command
+from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.event import EventType
-from fireswarm.contracts.outcome import Failed, Outcome, Waiting
+from fireswarm.contracts.outcome import Done, Failed, Outcome, Waiting
 from fireswarm.contracts.skill import Question
-from fireswarm.contracts.task import StatusReason, TaskSpec
+from fireswarm.contracts.task import StatusReason, TaskResult, TaskSpec
 from fireswarm.runlog import read_events
 from fireswarm.settings import load_settings
 from fireswarm.turn import open_journal
@@ -40,6 +41,10 @@ START = "import sys; from fireswarm.cli import {0}_command; sys.argv[0] = '{0}';
 
 DECISION = {"selected_skill": "", "reasoning_summary": "said", "required_disclosure_paths": []}
 ANSWERS = [DECISION | {"planned_actions": [{"type": "finish", "params": {"answer": "hello"}, "expected_output": ""}]}]
+
+SCHEMA = {"name": "x", "source_type": "TYPE2", "operations": [{"key": "a.b"}]}
+SEEN = {"evidence": [{"file": "x.md", "line_start": 1, "line_end": 1}]}
+TRACE = {"fields": {"name": SEEN, "operations.a.b": SEEN}}
 
 EXPECTED = {
     "swarm demo": "report: ",
@@ -54,10 +59,10 @@ EXPECTED = {
     "swarm agents": "[]",
     "swarm mail": "no message yet",
     "swarm memory": "nothing remembered yet",
-    "swarm cost": "no model was asked in 2 runs",
+    "swarm cost": "no model was asked in 3 runs",
     "swarm artifacts": "report.md",
-    "swarm pipeline demo": "pull_request.patch",
-    "swarm pipeline check": "0 faults",
+    "swarm capabilities": "web_fetch",
+    "swarm pipeline check": "2 fields, 0 assumed, 0 faults",
     "swarm doctor": "skills",
     "swarm store stats": "documents",
     "swarm store export": "backup.jsonl",
@@ -73,6 +78,7 @@ EXPECTED = {
     "agent replay": "run_finished",
     "agent config init": "wrote agent.yaml",
     "agent config validate": "valid",
+    "agent capabilities": "execute_code",
     "agent skills list": "workspace-inventory",
     "agent skills inspect": "name: workspace-inventory",
     "agent skills check": "",
@@ -85,6 +91,7 @@ LASTING = {
     "swarm up": (" role processes", (0, INTERRUPTED)),
     "swarm role": ("works for role scout", (0, INTERRUPTED)),
     "swarm watch": ("turn_failed", (INTERRUPTED,)),
+    "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }
@@ -158,6 +165,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "notes" / "garden.md").write_text("# Garden\n\n- [ ] water the basil\n- [x] buy soil\n")
     prompts = [{"skill": "workspace-inventory", "query": "what is in this folder"}]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts))
+    (tmp_path / "run").mkdir()
+    for name, content in {"inferred_schema.json": SCHEMA, "trace_map.json": TRACE}.items():
+        (tmp_path / "run" / name).write_text(json.dumps(content))
     (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
     return tmp_path
 
@@ -179,10 +189,12 @@ async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
 def blocked(folder: Path) -> dict[str, str]:
     """The names that the examples use for tasks which wait for somebody."""
     question = Question(name="path", description="Which folder?")
+    report = Artifact(type="report", name="report.md", value="# A report")
     waiting = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (question,))
     return {
         "BLOCKED": anyio.run(settled, folder, "fails", Failed("no")),
         "ASKING": anyio.run(settled, folder, "asks", waiting),
+        "DONE": anyio.run(settled, folder, "makes", Done(TaskResult(artifacts=(report,)))),
     }
 
 

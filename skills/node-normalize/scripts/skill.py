@@ -38,7 +38,7 @@ def run(request: SkillRequest) -> SkillResult:
         "request_snapshot.json",
         {
             "correlation_id": str(given.get("correlation_id") or request.task_id),
-            "objective": request.objective,
+            "objective": str(given.get("objective") or request.objective),
             "requested_at": request.now.isoformat(timespec="seconds"),
             "node_name": name,
             "source": {"path": str(place.resolve()), "files": files},

@@ -59,14 +59,14 @@ class Carried:
 
     def text(self, name: str) -> str:
         """A file's content; InvalidInput when there is none: the step before did not leave it."""
-        if name in self.made:
-            return (self.workdir / name).read_text(encoding="utf-8")
-        if name not in self.given:
+        artifact = self.made.get(name) or self.given.get(name)
+        if artifact is None:
             raise InvalidInput(f"{name} is missing: the step that makes it did not run, or left it out")
-        artifact = self.given[name]
         if artifact.value is not None:
             return str(artifact.value)
-        return _local(artifact).read_text(encoding="utf-8")
+        uri = artifact.uri or ""
+        path = self.workdir / safe_path(uri.removeprefix(WORKDIR)) if uri.startswith(WORKDIR) else _local(artifact)
+        return path.read_text(encoding="utf-8")
 
     def json(self, name: str) -> Any:
         """A file's content as JSON."""

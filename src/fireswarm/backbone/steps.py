@@ -84,6 +84,7 @@ def _planned(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[P
     for step in steps:
         context = {"correlation_id": request.task_id}
         if step == "node-normalize":
+            context["objective"] = request.objective
             context |= {key: request.context[key] for key in PASSED_ON if key in request.context}
             if request.attachments and "source" not in context:
                 context["source"] = request.attachments[0].uri

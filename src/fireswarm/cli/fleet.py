@@ -41,13 +41,16 @@ DEMO_LEASE_SECONDS = 20.0
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
 
 
-def _fleet(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
+def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
+    """The role processes of one machine, with what *settings* say where a process would read another default."""
     return Supervisor.plan(
         replicas,
         arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
         environment={
             "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
             "FIRESWARM_THINK": settings.worker.think,
+            "FIRESWARM_PROVIDER": settings.model.provider,
+            **({"FIRESWARM_SCRIPT": settings.model.script} if settings.model.script else {}),
         },
         logs=settings.path(".fireswarm/logs"),
         drain_seconds=settings.worker.drain_seconds,
@@ -81,7 +84,7 @@ def demo(
 
     async def main() -> TaskStatus:
         started = time.monotonic()
-        async with app.serving(settings) as uri, _fleet(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
+        async with app.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
             console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
             async with app.open_kit(settings_for(root, uri, project, session)) as kit:
                 task = (await kit.board.submit(spec)).task
@@ -176,7 +179,7 @@ def up(
         async with (
             signalled() as stop,
             app.serving(settings, port=port) as uri,
-            _fleet(settings, uri, wanted).running() as fleet,
+            fleet_of(settings, uri, wanted).running() as fleet,
         ):
             console.print(f"store {uri}", soft_wrap=True)
             if port and not uri.endswith(f":{port}"):

@@ -37,7 +37,7 @@ def in_order(tasks: Sequence[Task]) -> list[Task]:
             depths[task.task_id] = 1 + max((depth(item) for item in needed), default=0)
         return depths[task.task_id]
 
-    return sorted(tasks, key=lambda task: (task.trace.step, depth(task), task.plan_key, task.created_at))
+    return sorted(tasks, key=lambda task: (task.trace.step, task.created_at, depth(task), task.plan_key))
 
 
 def ended(tasks: Sequence[Task], root_id: str) -> bool:

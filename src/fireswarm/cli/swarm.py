@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fireswarm import __version__
-from fireswarm.cli import capabilities, doctor, fleet, look, skills, store, work
+from fireswarm.cli import artifacts, capabilities, doctor, fleet, look, pipeline, skills, state, store, work
 from fireswarm.cli.failing import reported
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.redaction import environment_redactor
@@ -36,10 +36,13 @@ app.command()(look.agents)
 app.command()(look.mail)
 app.command()(look.memory)
 app.command()(look.cost)
+app.command()(artifacts.artifacts)
 app.command()(doctor.doctor)
 app.command()(capabilities.capabilities)
+app.add_typer(pipeline.app_, name="pipeline")
 app.add_typer(skills.app, name="skills")
 app.add_typer(store.app, name="store")
+app.add_typer(state.app, name="state")
 
 
 def _version(show: bool) -> None:

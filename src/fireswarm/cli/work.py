@@ -58,6 +58,10 @@ def submit(
         list[str] | None, typer.Option("--context", help="key=value, repeatable; JSON is taken.")
     ] = None,
     skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; chosen when left out.")] = None,
+    pipeline: Annotated[
+        str | None, typer.Option("--pipeline", help="Pipeline to run, such as node: its steps are skills.")
+    ] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="File or folder a pipeline works on.")] = None,
     capability: Annotated[
         list[str] | None, typer.Option("--capability", help="Beside the role's: an id, or JSON; repeatable.")
     ] = None,
@@ -78,16 +82,12 @@ def submit(
 ) -> None:
     """Submit an objective. The same objective and context in one session is the same task."""
     settings = settings_for(root, store, project, session)
-    given = pairs(context, "--context")
-    if path is not None:
-        if not path.exists():
-            raise InvalidInput(f"--path {path} does not exist")
-        given["path"] = str(path.resolve())
+    given = pairs(context, "--context") | _places(path=path, source=source)
     spec = _spec(
         objective=objective,
         assigned_to=role,
         session_hash=settings.session,
-        skill=skill,
+        skill=_skill(skill, pipeline),
         capabilities=_uses(capability),
         context=given,
         priority=priority,
@@ -136,6 +136,26 @@ def _check_capabilities(kit: Kit, spec: TaskSpec) -> None:
         from fireswarm.capabilities import granted
 
         granted.submitted(card, spec.capabilities)
+
+
+def _places(**named: Path | None) -> dict[str, str]:
+    """Paths that were given, as the context holds them; InvalidInput for one that does not exist."""
+    for option, path in named.items():
+        if path is not None and not path.exists():
+            raise InvalidInput(f"--{option} {path} does not exist")
+    return {option: str(path.resolve()) for option, path in named.items() if path is not None}
+
+
+def _skill(named: str | None, pipeline: str | None) -> str | None:
+    """The skill that was named; a pipeline is the skill that plans its steps."""
+    if pipeline is None:
+        return named
+    if named is not None:
+        raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
+    if not (app.packaged("skills") / f"{pipeline}-pipeline").is_dir():
+        known = sorted(path.name.removesuffix("-pipeline") for path in app.packaged("skills").glob("*-pipeline"))
+        raise InvalidInput(f"there is no pipeline {pipeline!r}; there is {', '.join(known)}")
+    return f"{pipeline}-pipeline"
 
 
 def _say_submitted(submitted: Submitted, as_json: bool) -> None:

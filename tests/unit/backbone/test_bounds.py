@@ -1,0 +1,280 @@
+"""The backbone's bounds: scope, patches, trace maps, gates. What is out of bounds is named, and nothing is changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fireswarm.backbone import Allowlist, Carried, apply_patch, changed_files, check_advice, check_step, unified_diff
+from fireswarm.backbone.files import FILE, safe_path
+from fireswarm.backbone.node_schema import NodeSchema, identifier
+from fireswarm.backbone.trace import trace_faults
+from fireswarm.contracts.backbone import (
+    MAX_MATERIAL_CHARS,
+    Advice,
+    AdviceKind,
+    AdviceRequest,
+    Evidence,
+    ExecutionMode,
+    Material,
+    TraceEntry,
+    TraceMap,
+)
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.errors import GateFailed, InvalidInput
+from fireswarm.settings.backbone import BackboneSettings
+
+SCOPE = Allowlist(("nodes/x/**", "tests/test_x*.py"))
+
+
+def request(tmp_path: Path, **fields: Any) -> SkillRequest:
+    """A step's request."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    base = {"task_id": "t", "session_hash": "s", "objective": "o", "role": "executor"}
+    return SkillRequest.model_validate({**base, "workdir": tmp_path, "now": now, **fields})
+
+
+def file(name: str, content: str) -> Artifact:
+    return Artifact(type=FILE, name=name, value=content)
+
+
+# ── scope and patches ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("nodes/x/a.py", True),
+        ("nodes/x/deep/er/a.py", True),
+        ("tests/test_x_more.py", True),
+        ("nodes/xy/a.py", False),
+        ("nodes/x", False),
+        ("nodes/x/../y/a.py", False),
+        ("/nodes/x/a.py", False),
+        ("tests/sub/test_x.py", False),
+        ("nodes/x/.git/config", False),
+        ("nodes/x/a:b.py", False),
+        ("", False),
+    ],
+)
+def test_an_allowlist_allows_what_its_patterns_say(path: str, allowed: bool) -> None:
+    assert SCOPE.allows(path) is allowed
+
+
+@given(st.text(max_size=40))
+def test_a_safe_path_never_leads_out_of_its_folder(name: str) -> None:
+    try:
+        path = safe_path(name)
+    except InvalidInput:
+        return
+    root = Path("/somewhere/folder")
+    assert (root / path).resolve().is_relative_to(root) and (root / path).resolve() != root
+
+
+FILES = st.dictionaries(
+    st.sampled_from(["nodes/x/a.py", "nodes/x/b.py", "tests/test_x.py"]),
+    st.lists(st.sampled_from(["one", "two", "three", ""]), min_size=1, max_size=6).map(
+        lambda lines: "\n".join(lines) + "\n"
+    ),
+    min_size=1,
+)
+
+
+@given(before=FILES, after=FILES)
+def test_a_diff_of_two_projects_turns_the_one_into_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+    if changed_files(before, after):
+        assert apply_patch(unified_diff(before, after), before, SCOPE, 20) == after
+
+
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        ("nothing of a patch", "no unified diff"),
+        ("--- a/nodes/y/a.py\n+++ b/nodes/y/a.py\n@@ -1 +1 @@\n-one\n+two\n", "outside the scope"),
+        ("--- /dev/null\n+++ b/nodes/x/../../etc/passwd\n@@ -0,0 +1 @@\n+x\n", "no path of a file"),
+        ("--- a/nodes/x/a.py\n+++ b/nodes/x/a.py\n@@ -1,2 +1,2 @@\n-three\n+two\n four\n", "does not apply"),
+        ("diff --git a/nodes/x/a.py b/nodes/x/a.py\nnew file mode 120000\n+++ b/nodes/x/a.py\n", "only change text"),
+        ("diff --git a/nodes/x/a.py b/nodes/x/c.py\nrename from nodes/x/a.py\n", "only change text"),
+    ],
+)  # fmt: skip
+def test_a_patch_out_of_bounds_is_refused(patch: str, fault: str) -> None:
+    with pytest.raises(InvalidInput, match=fault):
+        apply_patch(patch, {"nodes/x/a.py": "one\ntwo\n"}, SCOPE, 20)
+
+
+def test_a_patch_changes_no_more_files_than_it_may() -> None:
+    after = {f"nodes/x/{number}.py": "one\n" for number in range(3)}
+    with pytest.raises(InvalidInput, match="3 files are changed, and 2 are allowed"):
+        apply_patch(unified_diff({}, after), {}, SCOPE, 2)
+
+
+# ── trace maps ──────────────────────────────────────────────────────────────────────────────────────────
+
+SOURCES = {"api.md": "# API\n`GET /links` lists links\n"}
+SEEN = TraceEntry(evidence=(Evidence(file="api.md", line_start=2, line_end=2, quote="GET /links"),))
+GUESS = TraceEntry(kind="ASSUMPTION", rationale="usual")
+
+
+@pytest.mark.parametrize(
+    ("entries", "fault"),
+    [
+        ({"a": SEEN}, "b: no entry"),
+        ({"a": SEEN, "b": SEEN, "c": SEEN}, "c: the schema has no such field"),
+        ({"a": SEEN, "b": TraceEntry()}, "b: no evidence"),
+        ({"a": SEEN, "b": TraceEntry(kind="ASSUMPTION")}, "b: an assumption needs a rationale"),
+        ({"a": SEEN, "b": GUESS}, "1 of 2 fields are assumptions"),
+        (
+            {"a": SEEN, "b": TraceEntry(evidence=(Evidence(file="no.md", line_start=1, line_end=1),))},
+            "not in the source",
+        ),
+        ({"a": SEEN, "b": TraceEntry(evidence=(Evidence(file="api.md", line_start=9, line_end=9),))}, "has 2 lines"),
+        (
+            {"a": SEEN, "b": TraceEntry(evidence=(Evidence(file="api.md", line_start=1, line_end=1, quote="GET"),))},
+            "does not stand in",
+        ),
+    ],
+)
+def test_every_fault_of_a_trace_map_is_named(entries: dict[str, TraceEntry], fault: str) -> None:
+    faults = trace_faults(TraceMap(fields=entries), ["a", "b"], SOURCES)
+    assert any(fault in found for found in faults), faults
+
+
+@pytest.mark.parametrize(("guesses", "holds"), [(3, True), (4, False)])
+def test_at_most_three_tenths_may_be_assumed(guesses: int, holds: bool) -> None:
+    names = [f"f{number}" for number in range(10)]
+    trace = TraceMap(fields={name: GUESS if number < guesses else SEEN for number, name in enumerate(names)})
+    assert (trace_faults(trace, names, SOURCES) == []) is holds
+
+
+# ── gates ───────────────────────────────────────────────────────────────────────────────────────────────
+
+ASKS = AdviceRequest(kind=AdviceKind.CODE, question="?", scope=("nodes/x/a.py",))
+ADVICE = Advice(kind=AdviceKind.CODE, content={})
+
+
+def gate(step: str, mode: ExecutionMode, asked: SkillRequest, **result: Any) -> str:
+    """What the gate says; empty when it lets the step through."""
+    try:
+        check_step(step, mode, asked, SkillResult.model_validate({"summary": "done", **result}))
+    except GateFailed as failed:
+        return str(failed)
+    return ""
+
+
+def test_a_deterministic_step_that_reaches_for_a_model_fails_its_gate(tmp_path: Path) -> None:
+    asked = request(tmp_path)
+    wants = {"state": SkillState.ADVICE_REQUIRED, "asks": ASKS}
+    assert "it is deterministic" in gate("some-step", ExecutionMode.DETERMINISTIC, asked, **wants)
+    assert gate("some-step", ExecutionMode.HYBRID, asked, **wants) == ""
+    assert "asks nothing" in gate("some-step", ExecutionMode.HYBRID, asked, state=SkillState.ADVICE_REQUIRED)
+
+
+def test_an_advisor_only_step_cannot_end_without_advice(tmp_path: Path) -> None:
+    asked = request(tmp_path)
+    assert "without advice" in gate("some-step", ExecutionMode.ADVISOR_ONLY, asked)
+    assert gate("some-step", ExecutionMode.ADVISOR_ONLY, asked.model_copy(update={"advice": (ADVICE,)})) == ""
+
+
+ALLOWED = file("allowlist.json", '{"patterns": ["nodes/x/**", "tests/test_x*.py"]}')
+
+
+@pytest.mark.parametrize(
+    ("step", "made", "fault"),
+    [
+        ("source-classify", {}, "classification.json is missing"),
+        ("other", {"request_snapshot.json": "{}"}, "what was asked for never changes"),
+        ("other", {"project/nodes/y/a.py": "x = 1\n"}, "outside the scope"),
+        ("other", {"project/nodes/x/a.py": "def f(:\n"}, "invalid syntax"),
+        (
+            "other",
+            {"allowlist.json": '{"patterns": ["**"]}', "project/nodes/x/a.py": ""},
+            "does not widen its own scope",
+        ),
+        ("code-fix", {"project/tests/test_x.py": "x = 1\n"}, "not to be weakened"),
+        ("other", {"trace_map.json": '{"fields": {}}'}, "go together"),
+        ("other", {f"project/nodes/x/{number}.py": "" for number in range(21)}, "21 files are changed, and 20"),
+    ],
+)
+def test_a_step_that_leaves_what_it_may_not_fails_its_gate(
+    tmp_path: Path, step: str, made: dict[str, str], fault: str
+) -> None:
+    given = [file("request_snapshot.json", '{"a": 1}'), ALLOWED]
+    asked = request(tmp_path, artifacts=given)
+    left = {artifact.name: artifact for artifact in given} | {name: file(name, text) for name, text in made.items()}
+    assert fault in gate(step, ExecutionMode.DETERMINISTIC, asked, artifacts=tuple(left.values()))
+
+
+def test_a_project_changed_without_an_allowlist_fails_its_gate(tmp_path: Path) -> None:
+    made = (file("project/nodes/x/a.py", "x = 1\n"),)
+    assert "without allowlist.json" in gate("other", ExecutionMode.DETERMINISTIC, request(tmp_path), artifacts=made)
+
+
+# ── advice ──────────────────────────────────────────────────────────────────────────────────────────────
+
+PROJECT = Material(name="project/nodes/x/a.py", text="one\ntwo\n")
+GOOD_PATCH = "--- a/nodes/x/a.py\n+++ b/nodes/x/a.py\n@@ -1,2 +1,2 @@\n-one\n+three\n two\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "fault"),
+    [
+        (AdviceKind.CODE, {"files": [{"path": "nodes/x/a.py", "content": "x = 1\n"}]}, ""),
+        (AdviceKind.CODE, {"files": [{"path": "nodes/x/b.py", "content": "x = 1\n"}]}, "outside the scope"),
+        (AdviceKind.CODE, {"files": [{"path": "nodes/x/a.py", "content": "x = (\n"}]}, "never closed"),
+        (AdviceKind.CODE, {"files": []}, "files"),
+        (AdviceKind.CODE, {"files": "x", "more": 1}, "more"),
+        (AdviceKind.PATCH, {"patch": GOOD_PATCH}, ""),
+        (AdviceKind.PATCH, {"patch": GOOD_PATCH.replace("x/a.py", "x/b.py")}, "outside the scope"),
+        (AdviceKind.PATCH, {"patch": GOOD_PATCH.replace("-one", "-four")}, "does not apply"),
+        (AdviceKind.SCHEMA, {"inferred": {"name": "x"}, "trace": {"fields": {}}}, "source_type"),
+    ],
+)
+def test_advice_is_checked_before_anything_is_done_with_it(kind: AdviceKind, content: Any, fault: str) -> None:
+    material = () if kind is AdviceKind.CODE else (PROJECT,)
+    asks = AdviceRequest(kind=kind, question="?", material=material, scope=("nodes/x/a.py",))
+    found = check_advice(asks, content)
+    assert (fault in found) if fault else found == ""
+
+
+def test_a_question_is_bounded_and_code_needs_a_scope() -> None:
+    with pytest.raises(ValidationError, match="needs a scope"):
+        AdviceRequest(kind=AdviceKind.PATCH, question="?")
+    with pytest.raises(ValidationError, match="send less"):
+        AdviceRequest(
+            kind=AdviceKind.SCHEMA, question="?", material=(Material(name="a", text="x" * (MAX_MATERIAL_CHARS + 1)),)
+        )
+
+
+# ── limits, names, files ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_steps", 51), ("fix_loop_max", 4), ("max_changed_files", 21)])
+def test_the_hard_limits_cannot_be_widened(name: str, value: int) -> None:
+    with pytest.raises(ValidationError, match=name):
+        BackboneSettings.model_validate({name: value})
+
+
+@given(st.text(max_size=80))
+def test_any_name_becomes_a_name_that_a_schema_takes(text: str) -> None:
+    name = identifier(text)
+    assert name.isidentifier()
+    NodeSchema.model_validate({"name": name, "source_type": "TYPE1", "operations": [{"key": f"{name}.{name}"}]})
+
+
+def test_files_go_from_step_to_step_and_the_last_of_a_name_counts(tmp_path: Path) -> None:
+    asked = request(tmp_path, artifacts=[file("a.txt", "old"), file("b.txt", "kept"), Artifact(type="other", name="c")])
+    carried = Carried.of(asked)
+    carried.write("a.txt", "new")
+    assert {name: carried.text(name) for name in carried.names()} == {"a.txt": "new", "b.txt": "kept"}
+    assert [artifact.name for artifact in carried.artifacts()] == ["a.txt", "b.txt"]
+    with pytest.raises(InvalidInput, match=r"c.txt is missing: the step that makes it did not run"):
+        carried.text("c.txt")
+    with pytest.raises(InvalidInput, match="no path of a file"):
+        carried.write("../a.txt", "x")
