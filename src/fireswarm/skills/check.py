@@ -1,7 +1,8 @@
 """The strict judge: what in a SKILL.md breaks the Agent Skills specification, by file, line and rule.
 
-The rules are those of agentskills.io/specification, and one of our own: ``script-outside``, for scripts that a skill
-names beyond its own folder. The loader forgives most of what is found here.
+The rules are those of agentskills.io/specification, and some of our own: ``script-outside``, for scripts that a skill
+names beyond its own folder, what it says of its conversation (``check_terms``), and what its code does
+(``check_code``). The loader forgives most of what is found here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import yaml
 
 from fireswarm.skills import fields as values
 from fireswarm.skills import provenance
+from fireswarm.skills.check_code import check_code
+from fireswarm.skills.check_terms import check_terms
 from fireswarm.skills.discovery import SKILL_FILE, discover
 from fireswarm.skills.parse import MAX_FILE_BYTES, MAX_HEADER_CHARS, Parsed, parse, too_deep
+from fireswarm.skills.terms import FIELDS as CONVERSATION_FIELDS
 
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """All fields of the specification; the first two are required."""
@@ -79,7 +83,17 @@ def check_file(path: Path) -> tuple[Fault, ...]:
         line, _, text = sentence.removeprefix("line ").partition(": ")
         found.append((int(line), "script-outside", text))
     found += [(1, "script-outside", text) for text in provenance.entry_outside(_metadata(parsed), folder)]
-    return tuple(Fault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
+    if parsed.has_header and parsed.closed:
+        found += check_terms(parsed)
+    judged = tuple(Fault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
+    return (*judged, *_code(folder, _metadata(parsed).get("entry", "")))
+
+
+def _code(folder: Path, entry: str) -> Iterator[Fault]:
+    """What is wrong with the code of a skill that has some."""
+    if entry and not provenance.leads_outside(entry, folder) and (folder / entry).is_file():
+        for fault in check_code(folder, Path(entry)):
+            yield Fault(*fault)
 
 
 Found = tuple[int, str, str]
@@ -130,7 +144,7 @@ def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
         name, line = str(key.value), first + key.start_mark.line
         if name in seen:
             yield line, "field-repeated", f"{name} is given twice"
-        elif name not in FIELDS:
+        elif name not in (*FIELDS, *CONVERSATION_FIELDS):
             yield line, "field-unknown", f"{name} is no field of the specification: put it under metadata"
         seen[name] = value
     for name in FIELDS[:2]:
