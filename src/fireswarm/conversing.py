@@ -35,6 +35,9 @@ BUSY_SECONDS = 2.0
 """A task that finds its conversation in another's hands looks again after this."""
 
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
+LAST_LINE = "after"
+WORTH_CHARS = 1_000
+"""Lines shorter than this together are a summary already."""
 
 
 def joins(kit: Kit) -> bool:
@@ -102,10 +105,10 @@ class Talk:
         contexts = self.contexts
         if isinstance(contexts, StoreContexts):
             advanced, writes = contexts.writes(self.found, change)
-            if not advanced.dropped_events:
+            state = advanced.context.state
+            if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
                 return writes
-            text = advanced.context.state.summary
-            task_id, births = self._summary_task(text, advanced.context.state.version)
+            task_id, births = self._summary_task(state.summary, state.version)
             return [*contexts.writes(self.found, replace(change, summary_task=task_id))[1], *births]
         try:
             await contexts.apply(replace(change, message_id=f"{self.held.task.task_id}.{self.turn}"))
@@ -185,7 +188,11 @@ class Talk:
             return None
         made: Sequence[Artifact] = task.result.artifacts if task.status is TaskStatus.DONE and task.result else ()
         texts: list[Any] = [item.value for item in made if item.type == "session_summary"]
-        return texts[0] if texts and isinstance(texts[0], str) else None
+        if not texts or not isinstance(texts[0], str) or self.found is None:
+            return None
+        # What was dropped since Memory was asked stands behind the last line that it was shown.
+        since = self.found.state.summary.partition(str(task.context.get(LAST_LINE)))[2]
+        return f"{' '.join(texts[0].split())}{since}"
 
     def _summary_task(self, text: str, version: int) -> tuple[str, list[Write]]:
         """A task for Memory to say better what the log dropped; until it is done, lines of the events stand there."""
@@ -196,7 +203,11 @@ class Talk:
             assigned_to=SUMMARY_ROLE,
             skill=SUMMARY_SKILL,
             objective=f"summarise what the log of conversation {self.context_id} dropped up to version {version}",
-            context={"bucket": f"conversation:{self.context_id}"[:100], "max_chars": 4_000},
+            context={
+                "bucket": f"conversation:{self.context_id}"[:100],
+                "max_chars": 4_000,
+                LAST_LINE: text.rpartition("\n")[2],
+            },
             handoff_reason="the log of a conversation is full",
         )
         log = Artifact(type="report", name="conversation log", summary="what the log dropped", value=text)

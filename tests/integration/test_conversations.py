@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from fireswarm import queries
+from fireswarm.app import packaged
+from fireswarm.contracts.documents import CONTEXTS
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
 from fireswarm.conversations.cleaning import Cleaner
 from fireswarm.conversations.documents import StoreContexts
@@ -346,3 +349,53 @@ async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path)
         assert ended.result is not None and ended.result.summary == "south 12, turns [1, 2, 3]"
         owners = [(await swarm.store.get(f"agent_runs/{task.task_id}.{epoch}")).data["agent_id"] for epoch in (1, 2, 3)]
         assert len(set(owners)) == 3, "three processes had a turn each"
+
+
+async def test_the_shipped_skill_asks_for_what_a_request_lacks() -> None:
+    async with open_swarm() as swarm:
+        kit = replace(swarm.kit, catalog=load_catalog([packaged("skills")]))
+        await swarm.submit("write up the migration", skill="request-clarifier", context={"audience": "the board"})
+        task = await one_turn(swarm, kit)
+        assert [question.name for question in task.questions] == ["form"]
+        with pytest.raises(InvalidInput, match="is not one of"):
+            await swarm.board.answer(task.task_id, {"form": "song"})
+        await swarm.board.answer(task.task_id, {"form": "report"})
+        task = await one_turn(swarm, kit)
+        assert [question.name for question in task.questions] == ["limits"]
+        await swarm.board.answer(task.task_id, {"limits": "two pages"})
+        task = await one_turn(swarm, kit)
+        assert task.result is not None
+        brief = task.result.artifacts[0].value
+        assert (brief["form"], brief["limits"], brief["rounds"]) == ("report", "two pages", 2)
+
+
+async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> None:
+    """Memory's summary takes the place of the plain lines at the next turn."""
+    lay_out_skills(tmp_path)
+    chatty = SURVEY.replace("events=(note,)", "events=(note,) * 40").replace("log=(note,)", "log=(note,) * 40")
+    (tmp_path / "skills" / "survey" / "scripts" / "skill.py").write_text(chatty)
+    async with open_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
+        kit = replace(swarm.kit, catalog=load_catalog([tmp_path / "skills", packaged("skills")]), roles=roles)
+        context = {"context_id": "long"}
+        for number in range(4):
+            await swarm.submit(f"talk {number}", skill="survey", context=context)
+            await one_turn(swarm, kit)
+        [summarising] = await swarm.board.list(assigned_to="memory")
+        assert summarising.skill == "session-compactor"
+        contexts = StoreContexts(swarm.store, swarm.clock)
+        [name] = [item.id for item in await swarm.store.query(queries.newest(CONTEXTS, "updated_at", 5))]
+        before = await contexts.load(name)
+        assert before is not None and before.state.summary_task == summarising.task_id and before.state.summary
+        held = await swarm.claim_one("m", "memory")
+        ending = await run_turn(held, kit)
+        await swarm.board.settle(held, ending.outcome, ending.also)
+        made = (await swarm.task(summarising.task_id)).result
+        assert made is not None, "Memory did its work"
+        await swarm.submit("talk on", skill="survey", context=context)
+        await one_turn(swarm, kit)
+        after = await contexts.load(name)
+        assert after is not None
+        [text] = [item.value for item in made.artifacts if item.type == "session_summary"]
+        assert after.state.summary.startswith(" ".join(text.split())[:100]), "the next turn took it over"
+        assert before.state.summary.rpartition("\n")[2] in after.state.summary, "nothing that came since is lost"
