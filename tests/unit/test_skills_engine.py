@@ -141,3 +141,16 @@ async def test_a_skills_process_does_not_know_the_models_keys(tmp_path: Path, mo
         "import os; return SkillResult(summary=f\"{os.environ.get('ANTHROPIC_API_KEY')} {os.environ['MY_SETTING']}\")"
     )
     assert (await run_skill(make(tmp_path, "curious", body), request(tmp_path))).summary == "None kept"
+
+
+@pytest.mark.parametrize("how", ["import anthropic", "__import__('anthropic')", "from fireswarm.llm import client"])
+async def test_a_deterministic_skill_cannot_reach_for_a_model_while_others_in_its_process_can(
+    tmp_path: Path, how: str
+) -> None:
+    body = f"{how}\n    return SkillResult(summary=WORD)"
+    header = "name: {0}\ndescription: does it\nmetadata: {{{{entry: scripts/skill.py, execution_mode: {0}}}}}"
+    skills = {mode: make(tmp_path, mode, body, header.format(mode).format()) for mode in ("hybrid", "deterministic")}
+    for _ in range(2):  # the same process serves both, and has the SDK loaded by then
+        assert (await run_skill(skills["hybrid"], request(tmp_path))).summary == "from hybrid"
+        with pytest.raises(SkillFailed, match="ModuleNotFoundError|ImportError"):
+            await run_skill(skills["deterministic"], request(tmp_path))

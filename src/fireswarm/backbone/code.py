@@ -1,9 +1,14 @@
-"""What may stand in generated code: files that can be read, and Python that can be parsed and keeps to the rules."""
+"""What may stand in generated code: files that can be read, and Python that keeps to the rules of a skill's code.
+
+Those are one set of rules, since both run in a turn: synchronous, no threads that outlive the call, no call over a
+network without a timeout.
+"""
 
 from __future__ import annotations
 
-import ast
 import json
+
+from fireswarm.skills.check_code import judged
 
 
 def code_faults(path: str, text: str) -> list[str]:
@@ -16,8 +21,5 @@ def code_faults(path: str, text: str) -> list[str]:
         except ValueError as error:
             return [f"{path}: {error}"]
     if path.endswith(".py"):
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError) as error:
-            return [f"{path}: {error}"]
+        return [f"{path}:{line}: {rule}: {message}" for line, rule, message in judged(text)]
     return []

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from fireswarm.contracts.backbone import ExecutionMode
 from fireswarm.skills import fields as values
 from fireswarm.skills import provenance
 from fireswarm.skills.check_code import check_code
@@ -85,14 +86,24 @@ def check_file(path: Path) -> tuple[Fault, ...]:
     found += [(1, "script-outside", text) for text in provenance.entry_outside(_metadata(parsed), folder)]
     if parsed.has_header and parsed.closed:
         found += check_terms(parsed)
+        found += _mode(_metadata(parsed).get("execution_mode", ""))
     judged = tuple(Fault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
-    return (*judged, *_code(folder, _metadata(parsed).get("entry", "")))
+    return (*judged, *_code(folder, _metadata(parsed)))
 
 
-def _code(folder: Path, entry: str) -> Iterator[Fault]:
+def _mode(said: str) -> Iterator[Found]:
+    """The execution mode of a pipeline's step, where one is named."""
+    if said and said not in set(ExecutionMode):
+        known = ", ".join(mode.value for mode in ExecutionMode)
+        yield 1, "execution-mode", f"metadata.execution_mode {said!r} is none of {known}"
+
+
+def _code(folder: Path, metadata: dict[str, str]) -> Iterator[Fault]:
     """What is wrong with the code of a skill that has some."""
+    entry, said = metadata.get("entry", ""), metadata.get("execution_mode", "")
+    mode = ExecutionMode(said) if said in set(ExecutionMode) else None
     if entry and not provenance.leads_outside(entry, folder) and (folder / entry).is_file():
-        for fault in check_code(folder, Path(entry)):
+        for fault in check_code(folder, Path(entry), mode):
             yield Fault(*fault)
 
 

@@ -7,10 +7,13 @@ found here. A rule is a function from a module to what it finds; ``RULES`` lists
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from fireswarm.contracts.backbone import ExecutionMode
+from fireswarm.skills.modelless import is_model_sdk
 
 MAX_CODE_BYTES = 1_000_000
 MAX_CODE_FILES = 200
@@ -26,6 +29,7 @@ class CodeFault(NamedTuple):
 
 
 Finding = tuple[int, str, str]
+Rule = Callable[["Module"], Iterator[Finding]]
 
 
 @dataclass(slots=True)
@@ -66,25 +70,32 @@ class Module:
                 yield node, self.full(node.func)
 
 
-def check_code(folder: Path, entry: Path) -> list[CodeFault]:
-    """Judge the Python files beside a skill's entry and below."""
+def check_code(folder: Path, entry: Path, mode: ExecutionMode | None = None) -> list[CodeFault]:
+    """Judge the Python files beside a skill's entry and below; a deterministic one may know no model."""
     scripts = (folder / entry).parent
     files = sorted(scripts.rglob("*.py"))[:MAX_CODE_FILES]
-    return [CodeFault(file, *finding) for file in files for finding in check_source(file)]
+    rules = (*RULES, no_model) if mode is ExecutionMode.DETERMINISTIC else RULES
+    return [CodeFault(file, *finding) for file in files for finding in check_source(file, rules)]
 
 
-def check_source(path: Path) -> list[Finding]:
+def check_source(path: Path, rules: Sequence[Rule] | None = None) -> list[Finding]:
     """Judge one file; never raises for what is in it."""
     try:
         with path.open("rb") as file:
-            tree = ast.parse(file.read(MAX_CODE_BYTES))
+            return judged(file.read(MAX_CODE_BYTES), rules)
     except OSError as error:
         return [(1, "code-unreadable", str(error.strerror))]
+
+
+def judged(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[Finding]:
+    """What is wrong with *code*; never raises for what is in it."""
+    try:
+        tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [(getattr(error, "lineno", None) or 1, "code-syntax", f"it is not Python: {error}")]
     module = Module.of(tree)
     try:
-        return sorted({finding for rule in RULES for finding in rule(module)})
+        return sorted({finding for rule in (RULES if rules is None else rules) for finding in rule(module)})
     except RecursionError:
         return [(1, "code-syntax", "it is too deeply nested")]
 
@@ -213,7 +224,25 @@ def _timed(node: ast.Call) -> bool:
     return any(not (isinstance(word.value, ast.Constant) and word.value.value is None) for word in given)
 
 
-RULES: tuple[Callable[[Module], Iterator[Finding]], ...] = (
+def no_model(module: Module) -> Iterator[Finding]:
+    """No model: what a deterministic skill makes depends on what it is given, and on nothing else."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in filter(is_model_sdk, named):
+            yield (
+                node.lineno,
+                "model-in-deterministic",
+                f"a deterministic skill imports {name}: make it hybrid, and ask",
+            )
+            break
+
+
+RULES: tuple[Rule, ...] = (
     no_async,
     no_event_loop,
     no_lasting_threads,

@@ -228,6 +228,12 @@ GOOD_PATCH = "--- a/nodes/x/a.py\n+++ b/nodes/x/a.py\n@@ -1,2 +1,2 @@\n-one\n+th
         (AdviceKind.CODE, {"files": [{"path": "nodes/x/a.py", "content": "x = 1\n"}]}, ""),
         (AdviceKind.CODE, {"files": [{"path": "nodes/x/b.py", "content": "x = 1\n"}]}, "outside the scope"),
         (AdviceKind.CODE, {"files": [{"path": "nodes/x/a.py", "content": "x = (\n"}]}, "never closed"),
+        (AdviceKind.CODE, {"files": [{"path": "nodes/x/a.py", "content": "async def f(): ...\n"}]}, "async-code"),
+        (
+            AdviceKind.CODE,
+            {"files": [{"path": "nodes/x/a.py", "content": "import httpx\nhttpx.get('x', timeout=None)\n"}]},
+            "http-timeout",
+        ),
         (AdviceKind.CODE, {"files": []}, "files"),
         (AdviceKind.CODE, {"files": "x", "more": 1}, "more"),
         (AdviceKind.PATCH, {"patch": GOOD_PATCH}, ""),

@@ -31,6 +31,15 @@ WRONG = [
     ("import urllib.request\nurllib.request.urlopen('u')", 2, "http-timeout"),
     ("def run(:", 1, "code-syntax"),
 ]
+DETERMINISTIC = """---
+name: reader
+description: Reads.
+metadata:
+  entry: scripts/skill.py
+  execution_mode: {mode}
+---
+"""
+
 RIGHT = [
     "import threading\nt = threading.Thread(target=f)\nt.start()\nt.join()",
     "import threading\nts = [threading.Thread(target=f) for _ in range(3)]\nfor t in ts:\n    t.join()",
@@ -106,3 +115,17 @@ def test_code_is_named_by_its_own_file(tmp_path: Path) -> None:
 
 def test_the_shipped_skills_have_no_fault() -> None:
     assert check_paths([Path(__file__).parents[3] / "skills"]).faults == ()
+
+
+@pytest.mark.parametrize("line", ["import anthropic", "from google import genai", "import openai.types as t"])
+def test_a_deterministic_skill_that_imports_a_model_is_found(tmp_path: Path, line: str) -> None:
+    folder = tmp_path / "reader"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "scripts" / "skill.py").write_text(f"def run(request):\n    {line}\n")
+    for mode, rules in (
+        ("deterministic", ["model-in-deterministic"]),
+        ("hybrid", []),
+        ("sometimes", ["execution-mode"]),
+    ):
+        (folder / "SKILL.md").write_text(DETERMINISTIC.format(mode=mode))
+        assert [fault.rule for fault in check_file(folder / "SKILL.md")] == rules
