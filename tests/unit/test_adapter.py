@@ -232,3 +232,14 @@ def test_a_contract_that_contradicts_itself_is_refused() -> None:
         as_result(AgentResponse(state=TaskState.ESCALATED))
     asked = InputRequest(missing_fields=(InputField(name="a", description="?"),))
     assert as_result(AgentResponse(state=TaskState.INPUT_REQUIRED, input_request=asked)).summary == "needs a"
+
+
+def test_the_documented_states_are_those_of_the_contract() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "conversations.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for state, row in STATES.items():
+        status, reason = status_of(state)
+        words = [f"`{status.value}`"] + ([f"`{reason.value}`"] if reason else [])
+        told = [state.value, row.terminal, row.resumable]
+        cells = [f"`{told[0]}`", *("yes" if value else "no" for value in told[1:]), row.meaning, ", ".join(words)]
+        assert f"| {' | '.join(cells)} |" in rows, state
