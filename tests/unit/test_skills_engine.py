@@ -143,6 +143,7 @@ async def test_a_skills_process_does_not_know_the_models_keys(tmp_path: Path, mo
     assert (await run_skill(make(tmp_path, "curious", body), request(tmp_path))).summary == "None kept"
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("how", ["import anthropic", "__import__('anthropic')", "from fireswarm.llm import client"])
 async def test_a_deterministic_skill_cannot_reach_for_a_model_while_others_in_its_process_can(
     tmp_path: Path, how: str
