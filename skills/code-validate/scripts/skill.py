@@ -9,6 +9,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 from fireswarm.backbone.code import code_faults
 from fireswarm.backbone.files import PROJECT, Carried, lay_out
@@ -36,11 +37,13 @@ def run(request: SkillRequest) -> SkillResult:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         lay_out(files, folder)
+        kept_in = _kept_in(folder)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
-        code, told = _ran(command, folder, request.limits.default_timeout_seconds)
+        code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds)
         faults += _linted(folder)
     passed = code == 0 and not faults
-    log = "\n".join(["# code", *(faults or ["no faults"]), "", "# pytest", told, ""])
+    how = "without a network, with nothing to write but its folder" if kept_in else "not kept in: there is no bwrap"
+    log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")
     result = {"passed": passed, "pytest_exit_code": code, "pytest": last, "faults": faults}
@@ -50,10 +53,22 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=told[:2_000], artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
 
 
+def _kept_in(folder: Path) -> list[str]:
+    """What keeps the tests from the network and from writing elsewhere; empty where bubblewrap is not there to."""
+    program = which("bwrap")
+    if program is None:
+        return []
+    prefix = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", tempfile.gettempdir()]
+    prefix += ["--bind", str(folder), str(folder), "--unshare-net", "--unshare-ipc", "--die-with-parent", "--"]
+    tried = subprocess.run([*prefix, "true"], capture_output=True, timeout=LINT_SECONDS, check=False)
+    return prefix if tried.returncode == 0 else []
+
+
 def _ran(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
     """Exit code and output of *command*, ended after *seconds* with all that it started."""
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     environment |= {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed is no part of the node
     with subprocess.Popen(
         command,
         cwd=folder,

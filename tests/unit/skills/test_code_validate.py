@@ -1,0 +1,88 @@
+"""Generated tests run, fail, hang and misbehave in a folder of their own; what came of it is told, never raised."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.app import packaged
+from fireswarm.backbone.files import FILE
+from fireswarm.contracts.envelope import Artifact
+from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.settings.backbone import BackboneSettings
+from fireswarm.skills.execute import load_entry
+
+FOLDER = packaged("skills") / "code-validate"
+
+
+def validate(tmp_path: Path, limits: BackboneSettings | None = None, **files: str) -> tuple[dict[str, Any], str]:
+    """The result and the log of validating a project of *files* (double underscores stand for slashes)."""
+    artifacts = [Artifact(type=FILE, name="request_snapshot.json", value="{}")]
+    for name, text in files.items():
+        artifacts.append(Artifact(type=FILE, name=f"project/{name.replace('__', '/')}.py", value=text))
+    request = SkillRequest(
+        task_id="t",
+        session_hash="s",
+        objective="o",
+        role="predictor",
+        artifacts=tuple(artifacts),
+        limits=limits or BackboneSettings(),
+        workdir=tmp_path / "work",
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    result: SkillResult = load_entry(FOLDER, Path("scripts/skill.py")).run(request)
+    assert {artifact.name for artifact in result.artifacts} >= {"validation.json", "validation_logs.txt"}
+    left = tmp_path / "work"
+    return json.loads((left / "validation.json").read_text()), (left / "validation_logs.txt").read_text()
+
+
+def test_the_same_project_gives_the_same_log(tmp_path: Path) -> None:
+    passes = "def test_it() -> None:\n    assert True\n"
+    first = validate(tmp_path / "a", tests__test_x=passes)
+    assert first == validate(tmp_path / "b", tests__test_x=passes)
+    assert first[0] == {"passed": True, "pytest_exit_code": 0, "pytest": "1 passed", "faults": []}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def test_it() -> None:\n    assert 1 == 2\n", "1 failed"),
+        ("import os\n\n\ndef test_it() -> None:\n    assert 'ANTHROPIC_API_KEY' in os.environ\n", "1 failed"),
+        ("def test_it() -> None:\n    assert undefined_name\n", "undefined_name"),
+        ("async def test_it() -> None: ...\n", "async-code"),
+        ("x = (\n", "never closed"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-role")
+    result, log = validate(tmp_path, tests__test_x=code)
+    assert result["passed"] is False and told in log
+
+
+def test_what_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    hangs = "import subprocess\n\n\ndef test_it() -> None:\n    subprocess.run(['sleep', '61.7'], check=True)\n"
+    result, log = validate(tmp_path, BackboneSettings(default_timeout_seconds=1.5), tests__test_x=hangs)
+    assert (result["passed"], result["pytest_exit_code"]) == (False, 124) and "ended after 1.5 s" in log
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_generated_code_is_kept_from_the_network_and_from_other_folders(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = (
+            "import socket\nfrom pathlib import Path\n\nimport pytest\n\n\n"
+            "def test_it() -> None:\n"
+            "    with pytest.raises(OSError):\n"
+            f"        socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), timeout=5)\n"
+            "    with pytest.raises(OSError):\n"
+            f"        Path({str(outside)!r}).write_text('x')\n"
+        )
+        result, log = validate(tmp_path, tests__test_x=code)
+    assert result["passed"] is True and "without a network" in log
+    assert not outside.exists()
