@@ -275,7 +275,12 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
         with monkeypatch.context() as patch:
             patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
             if kept_in == "sqlite":
-                patch.setattr(SqliteContexts, "apply", _bound(counted(contexts.apply)))
+                kept = counted(contexts.apply)
+
+                async def apply(_: Any, change: Any) -> Any:
+                    return await kept(change)
+
+                patch.setattr(SqliteContexts, "apply", apply)
             for _ in range(12):
                 task = await swarm.task(task.task_id)
                 if task.status.terminal:
@@ -291,13 +296,6 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
         assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]", (kill_at, when)
         assert (context.state.turn, [event.sequence for event in context.events]) == (3, list(range(1, 9)))
         return made < kill_at
-
-
-def _bound(call: Any) -> Any:
-    async def apply(self: Any, change: Any) -> Any:
-        return await call(change)
-
-    return apply
 
 
 async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
