@@ -281,21 +281,24 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
                     return await kept(change)
 
                 patch.setattr(SqliteContexts, "apply", apply)
-            for _ in range(12):
-                task = await swarm.task(task.task_id)
-                if task.status.terminal:
-                    break
-                try:
-                    await _go_on(swarm, kit, task)
-                except Killed:
-                    await swarm.clock.advance(300)
-        assert task.status is TaskStatus.DONE, (
-            f"{kept_in}: killed {when} write {kill_at}: {task.status_reason} {task.error}"
-        )
+            task = await _to_the_end(swarm, kit, task.task_id)
+        assert task.status is TaskStatus.DONE, (kept_in, when, kill_at, task.error)
         context = await contexts.load(task.task_id)
         assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]", (kill_at, when)
         assert (context.state.turn, [event.sequence for event in context.events]) == (3, list(range(1, 9)))
         return made < kill_at
+
+
+async def _to_the_end(swarm: Swarm, kit: Kit, task_id: str) -> Task:
+    for _ in range(12):
+        task = await swarm.task(task_id)
+        if task.status.terminal:
+            return task
+        try:
+            await _go_on(swarm, kit, task)
+        except Killed:
+            await swarm.clock.advance(300)
+    return await swarm.task(task_id)
 
 
 async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
