@@ -18,12 +18,10 @@ from fireswarm import queries
 from fireswarm.app import packaged
 from fireswarm.contracts.documents import CONTEXTS
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
-from fireswarm.conversations.cleaning import Cleaner
 from fireswarm.conversations.documents import StoreContexts
 from fireswarm.errors import InvalidInput
 from fireswarm.firelite.server import Server
 from fireswarm.kit import Kit
-from fireswarm.redaction import Redactor
 from fireswarm.skills.catalog import load_catalog
 from fireswarm.stores.contexts_sqlite import SqliteContexts
 from fireswarm.turn import run_turn
@@ -253,8 +251,7 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
         kit = replace(swarm.kit, catalog=load_catalog([root / "skills"]), roles=roles)
         contexts: Any = StoreContexts(swarm.store, swarm.clock)
         if kept_in == "sqlite":
-            clean = Cleaner(Redactor())
-            contexts = SqliteContexts(root / f"artifacts-{kill_at}-{when}", swarm.clock, clean)
+            contexts = SqliteContexts(root / f"artifacts-{kill_at}-{when}", swarm.clock)
             kit = replace(kit, contexts=contexts)
         made = 0
 
