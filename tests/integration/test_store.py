@@ -40,6 +40,8 @@ EVERY_QUERY: dict[str, Query] = {
     "spend of a session": queries.spend(session_hash="s1"),
     "spend of a day": queries.spend(day="2026-11-22"),
     "session_files": queries.session_files("s1", "/a/", "/a0", 5),
+    "pocket": queries.pocket("agent_contexts/c1"),
+    "ended_contexts": queries.ended_contexts(NOW, 5),
     "strays": queries.strays(["scout"], 5),
     "newest tasks": queries.newest(
         "agent_tasks", "updated_at", 5, status="done", assigned_to="scout", session_hash="s1"

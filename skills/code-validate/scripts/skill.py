@@ -19,7 +19,7 @@ from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
 TIMED_OUT = 124
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT")
 """Of the environment: generated code sees no keys."""
 
 _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
@@ -35,7 +35,8 @@ def run(request: SkillRequest) -> SkillResult:
     files = carried.tree(PROJECT)
     faults = [fault for path, text in files.items() for fault in code_faults(path, text)]
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+        folder = Path(place) / "project"
+        (Path(place) / "tmp").mkdir()
         lay_out(files, folder)
         kept_in = _kept_in(folder)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
@@ -58,8 +59,9 @@ def _kept_in(folder: Path) -> list[str]:
     program = which("bwrap")
     if program is None:
         return []
-    prefix = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", tempfile.gettempdir()]
-    prefix += ["--bind", str(folder), str(folder), "--unshare-net", "--unshare-ipc", "--die-with-parent", "--"]
+    place = str(folder.parent)
+    prefix = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--bind", place, place]
+    prefix += ["--unshare-net", "--unshare-ipc", "--die-with-parent", "--"]
     tried = subprocess.run([*prefix, "true"], capture_output=True, timeout=LINT_SECONDS, check=False)
     return prefix if tried.returncode == 0 else []
 
@@ -68,6 +70,7 @@ def _ran(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
     """Exit code and output of *command*, ended after *seconds* with all that it started."""
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     environment |= {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["TMPDIR"] = str(folder.parent / "tmp")
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed is no part of the node
     with subprocess.Popen(
         command,
