@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anyio
 
-from fireswarm.capabilities import Capability, CapabilityContext, registry
+from fireswarm.capabilities import Capability, registry
+from fireswarm.capabilities.described import tools_of
 from fireswarm.cli.common import console, print_json, table
 from fireswarm.clocks import ServerClock
-from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
-from fireswarm.errors import ConfigError
+from fireswarm.contracts.capability import CapabilityStatus
 from fireswarm.mind.assignment import Tool
 
 
@@ -30,7 +29,7 @@ def list_all(*, as_json: bool) -> None:
 def show(name: str, *, as_json: bool) -> None:
     """One: its settings with their defaults, who may set them, and its tools; NotFound lists what there is."""
     capability = registry().get(name)
-    tools = _tools_of(capability)
+    tools = anyio.run(tools_of, capability, ServerClock())
     settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})
     if as_json:
         told: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)
@@ -63,17 +62,3 @@ def _told(tool: Tool) -> dict[str, Any]:
         "idempotent": tool.idempotent,
         "writes": tool.writes,
     }
-
-
-def _tools_of(capability: Capability) -> list[Tool] | None:
-    """The tools; None where they follow from settings that have no default."""
-
-    async def look() -> list[Tool]:
-        context = CapabilityContext("", Path(), ServerClock())
-        async with registry().open([CapabilityUse(id=capability.id)], context) as given:
-            return list(given.tools.values())
-
-    try:
-        return anyio.run(look)
-    except ConfigError:
-        return None

@@ -35,10 +35,6 @@ from fireswarm.cli.common import (
 from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS
 from fireswarm.contracts.envelope import MailStatus
 from fireswarm.contracts.run import Run, RunStatus
-from fireswarm.contracts.status import AgentState, AgentStatus
-
-MISSED_BEATS_SECONDS = 75.0
-"""Two and a half idle heartbeats: an agent silent for longer is shown as gone."""
 
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
 """Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
@@ -87,12 +83,6 @@ def runs(
     run_async(main)
 
 
-def state_now(status: AgentStatus) -> str:
-    """An agent's state, ``gone`` when it fell silent without saying goodbye."""
-    silent = (datetime.now(UTC) - status.created_at).total_seconds()
-    return "gone" if silent > MISSED_BEATS_SECONDS and status.status is not AgentState.STOPPED else status.status.value
-
-
 def agents(
     limit: Limit = 50, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
 ) -> None:
@@ -108,7 +98,7 @@ def agents(
             (
                 status.agent_id,
                 status.role,
-                styled(state_now(status)),
+                styled(status.state_at(datetime.now(UTC))),
                 ago(status.created_at),
                 f"{status.cpu:.0f} %",
                 f"{status.mem / 1e6:.0f} MB",

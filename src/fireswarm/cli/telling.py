@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -20,6 +19,7 @@ from fireswarm.cli.common import clip, counted, short
 from fireswarm.cli.stream import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter
 from fireswarm.contracts.event import EventRecord, EventType
 from fireswarm.contracts.run import RunStatus
+from fireswarm.journal import Event, Reader
 from fireswarm.kit import Kit
 from fireswarm.ports import Snapshot
 
@@ -38,52 +38,6 @@ QUIET = frozenset({"step_started", "step_finished", "step_replayed"})
 
 _SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
 _ESCAPED = re.compile(r"\\(.)")
-
-Event = Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class Reader:
-    """Reads what is new of one run. ``page`` is the first that may still grow; ``before`` counts events before it."""
-
-    kit: Kit
-    page: int = 1
-    before: int = 0
-    told: int = 0
-
-    async def news(self, run: Snapshot) -> list[Event]:
-        """The events that came since the last call, in order."""
-        data = run.data or {}
-        start = self.before
-        events = await self._paged(run.path) if data.get("journal_pages") else []
-        events += data.get("events") or []
-        new = events[max(0, self.told - start) :]
-        self.told = max(self.told, start + len(events))
-        return new
-
-    async def _paged(self, path: str) -> list[Event]:
-        if not self.told:
-            pages = await self.kit.store.query(queries.journal(path))
-            return self._taken([_events(page) for page in pages])
-        found: list[list[Event]] = []
-        while True:
-            names = [f"{path}/journal/{number:06d}" for number in (self.page, self.page + 1)]
-            here, following = await self.kit.store.get_many(names)
-            if here.data is None:
-                return [event for page in found for event in page]
-            found.append(_events(here))
-            if following.data is None:
-                return [event for page in found for event in page]
-            self.page, self.before = self.page + 1, self.before + len(found[-1])
-
-    def _taken(self, pages: Sequence[list[Event]]) -> list[Event]:
-        self.page = max(1, len(pages))
-        self.before = sum(len(page) for page in pages[:-1])
-        return [event for page in pages for event in page]
-
-
-def _events(page: Snapshot) -> list[Event]:
-    return list((page.data or {}).get("events") or [])
 
 
 class Teller:
@@ -205,7 +159,7 @@ class Follower:
                 if run.path in self._over:
                     continue
                 if run.path not in self._runs:
-                    self._runs[run.path] = (Reader(self._kit), Teller(self._console, self._level))
+                    self._runs[run.path] = (Reader(self._kit.store), Teller(self._console, self._level))
                 reader, teller = self._runs[run.path]
                 teller.tell(run.data or {}, await reader.news(run), last=last)
                 if _ended(run):

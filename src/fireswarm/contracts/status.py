@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import Field
 
 from fireswarm.contracts.base import JsonObject, Stored, Timestamp
+
+MISSED_BEATS_SECONDS = 75.0
+"""Two and a half idle heartbeats: an agent silent for longer is shown as gone."""
+
+GONE = "gone"
 
 
 class AgentState(StrEnum):
@@ -43,3 +49,8 @@ class AgentStatus(Stored):
     created_at: Timestamp
     started_at: Timestamp | None = None
     expires_at: Timestamp | None = None
+
+    def state_at(self, now: datetime) -> str:
+        """The state as it is shown: ``gone`` when the agent fell silent without saying goodbye."""
+        silent = (now - self.created_at).total_seconds()
+        return GONE if silent > MISSED_BEATS_SECONDS and self.status is not AgentState.STOPPED else self.status.value
