@@ -47,7 +47,7 @@ format: setup ## Format and mend what can be mended
 
 lock: ## Resolve the dependencies anew
 	@uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.12 \
-		--extra predict --extra report --extra mcp --extra postgres --extra pipeline --group dev pyproject.toml -o requirements.lock
+		--extra predict --extra report --extra mcp --extra postgres --extra pipeline --extra api --group dev pyproject.toml -o requirements.lock
 
 test-emulator: setup ## The conformance tests on Google's emulator (Java 21 and npx)
 	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider

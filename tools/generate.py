@@ -13,6 +13,7 @@ import reference
 from pydantic import BaseModel
 
 from fireswarm import queries
+from fireswarm.contracts.agent import Agent
 from fireswarm.contracts.catalog import SkillCandidate, SkillMetadata
 from fireswarm.contracts.context import ContextState
 from fireswarm.contracts.conversation import Terms
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "agent_tasks": Task,
+    "agents": Agent,
     "agent_runs": Run,
     "agent_mailbox": Message,
     "mcp_memory.agent_status": AgentStatus,

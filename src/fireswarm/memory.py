@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,7 +18,7 @@ from fireswarm.contracts.skill import Fact
 from fireswarm.contracts.status import AgentStatus
 from fireswarm.contracts.task import Task
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import SERVER_TIME, Clock, Delete, Merge, Store, Write
+from fireswarm.ports import SERVER_TIME, Clock, Delete, Merge, Snapshot, Store, Write
 
 STATUS_TTL_SECONDS = 24 * 3600.0
 """A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
@@ -92,14 +91,14 @@ class Memory:
         if not keywords:
             return []
         found = await self.store.query(queries.recall(session_hash, keywords, limit))
-        return [_fact(snapshot.data or {}, snapshot.path) for snapshot in found]
+        return [parse_fact(snapshot) for snapshot in found]
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
         """The facts of one bucket of a session, the newest first."""
         found = await self.store.query(
             queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
         )
-        return [_fact(snapshot.data or {}, snapshot.path) for snapshot in found]
+        return [parse_fact(snapshot) for snapshot in found]
 
     async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
         """Delete a fact; False when there was none."""
@@ -121,10 +120,12 @@ class Memory:
         return [AgentStatus.model_validate(snapshot.data) for snapshot in await self.store.query(query)]
 
 
-def _fact(data: Any, path: str) -> Fact:
+def parse_fact(snapshot: Snapshot) -> Fact:
+    """Read a fact's document; InvalidInput names what is wrong with it."""
+    data = snapshot.data or {}
     fields = {name: data.get(name) for name in Fact.model_fields if data.get(name) is not None}
     fields.setdefault("value", None)
     try:
         return Fact.model_validate(fields)
     except ValidationError as error:
-        raise InvalidInput(f"{path} is not a fact: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not a fact: {explain(error)}") from error

@@ -17,6 +17,7 @@ from fireswarm.contracts.llm import ChatRequest, ChatResponse
 from fireswarm.contracts.sandbox import SandboxLimits, SandboxRun
 from fireswarm.contracts.storage import (
     DELETE_FIELD,
+    NAME,
     SERVER_TIME,
     Committed,
     Create,
@@ -41,6 +42,7 @@ __all__ = [
     "Store",
     "Unstored",
     "DELETE_FIELD",
+    "NAME",
     "SERVER_TIME",
     "Committed",
     "Create",

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from fireswarm.contracts.documents import CONTEXTS, FILES, MAILBOX, MEMORY, RUNS, TASKS
-from fireswarm.ports import Operator, Query
+from fireswarm.contracts.documents import AGENTS, CONTEXTS, FILES, MAILBOX, MEMORY, REQUESTS, RUNS, TASKS
+from fireswarm.ports import NAME, Operator, Query
 
 JOURNAL = "journal"
 """Collection below each run that holds the pages of its events."""
@@ -49,6 +49,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("bucket", "asc"), ("created_at", "desc")),
     ),
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
+    AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),
 }
 """Composite indexes by collection. Those that end in the same order are merged by the planner when a
 query filters on several of their leading fields."""
@@ -59,6 +60,7 @@ TTL_FIELDS: dict[str, str] = {
     CONTEXTS: "expires_at",
     POCKET: "expires_at",
     ANSWERED: "expires_at",
+    REQUESTS: "expires_at",
 }
 """Fields with a time-to-live policy: Firestore deletes the documents, usually within a day after."""
 
@@ -74,6 +76,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
         "ended_at",
         "not_before",
         "created_at",
+        "instructions",
     ),
     RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "error"),
     JOURNAL: ("events",),
@@ -83,6 +86,8 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     POCKET: ("value", "at", "expires_at"),
     ANSWERED: ("response", "at", "expires_at"),
     FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
+    AGENTS: ("name", "system_prompt", "capabilities", "version", "updated_at"),
+    REQUESTS: ("content", "headers", "fingerprint", "claimed_at", "expires_at", "status"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection
 with a sequential indexed field takes about 500 writes/s)."""
@@ -173,6 +178,13 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
     return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)
 
 
+def page(collection: str, order: str, limit: int, after: tuple[datetime, str] | None, **filters: Any) -> Query:
+    """One page of ``newest``: what comes behind *after*, the time and the path of the last document before it."""
+    where = newest(collection, order, limit, **filters).where
+    start = None if after is None else {order: after[0], NAME: after[1]}
+    return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)
+
+
 def chain(chain_id: str, limit: int | None = None) -> Query:
     """Every task of one objective: the root and all that was planned below it."""
     return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)
@@ -181,6 +193,11 @@ def chain(chain_id: str, limit: int | None = None) -> Query:
 def runs_of(chain_id: str) -> Query:
     """Every run of an objective's tasks (listened to)."""
     return Query(RUNS, where=(("chain_id", "==", chain_id),))
+
+
+def tasks_in(session_hash: str, status: str) -> Query:
+    """Tasks of a session in one status (counted)."""
+    return Query(TASKS, where=(("session_hash", "==", session_hash), ("status", "==", status)))
 
 
 def id_prefix(prefix: str) -> Query:

@@ -80,7 +80,7 @@ async def think_about(
     context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store, task.task_id)
     uses = _uses(task, card)
     async with registry_for(uses).open(uses, context) as given:
-        texts = (*given.prompts, card.prompt.strip(), kit.protocol, described(given.tools))
+        texts = (*given.prompts, card.prompt.strip(), task.instructions.strip(), kit.protocol, described(given.tools))
         assignment = Assignment(
             task=task.objective,
             system="\n\n".join(text for text in texts if text),

@@ -49,6 +49,16 @@ EVERY_QUERY: dict[str, Query] = {
     "newest runs": queries.newest("agent_runs", "started_at", 5, status="error", role="scout", session_hash="s1"),
     "newest runs of a task": queries.newest("agent_runs", "started_at", 5, task_id="t1"),
     "newest mail": queries.newest("agent_mailbox", "created_at", 5, to_agent_id="a", status="new", session_hash="s1"),
+    "page of tasks": queries.page(
+        "agent_tasks", "updated_at", 5, (NOW, "agent_tasks/t1"), status="done", assigned_to="scout", session_hash="s1"
+    ),
+    "page of runs": queries.page("agent_runs", "started_at", 5, None, status="error", role="scout", session_hash="s1"),
+    "page of mail": queries.page(
+        "agent_mailbox", "created_at", 5, None, to_agent_id="a", status="new", session_hash="s1", task_id="t1"
+    ),
+    "page of memory": queries.page("mcp_memory", "created_at", 5, None, type="fact", bucket="b", session_hash="s1"),
+    "page of agents": queries.page("agents", "created_at", 5, None, status="active", session_hash="s1"),
+    "tasks_in": queries.tasks_in("s1", "queued"),
     "newest memory": queries.newest("mcp_memory", "created_at", 5, type="fact", bucket="b", session_hash="s1"),
 }
 

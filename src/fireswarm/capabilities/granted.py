@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from fireswarm.capabilities.registry import Registry, registry_for
 from fireswarm.contracts.capability import CapabilityUse
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import ConfigError, InvalidInput, NotFound
 from fireswarm.rolecards import RoleCard
 
 
@@ -29,6 +29,16 @@ def submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[Capabilit
     found = tuple(uses.values())
     registry.check(found)
     return found
+
+
+def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
+    """Raise InvalidInput for what a person asks for and cannot be given, whatever the reason."""
+    if not asked:
+        return
+    try:
+        submitted(card, asked)
+    except (ConfigError, NotFound) as error:
+        raise InvalidInput(str(error)) from error
 
 
 def _merged(registry: Registry, own: CapabilityUse | None, asked: CapabilityUse) -> CapabilityUse:

@@ -32,12 +32,14 @@ MAILBOX = "agent_mailbox"
 MEMORY = "mcp_memory"
 FILES = "agent_files"
 CONTEXTS = "agent_contexts"
+AGENTS = "agents"
+REQUESTS = "api_requests"
 
 
 FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
     "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
-    "content", "capabilities",
+    "content", "capabilities", "instructions", "system_prompt",
 })  # fmt: skip
 """Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
 
@@ -55,6 +57,11 @@ def run_path(run_id: str) -> str:
 def message_path(message_id: str) -> str:
     """Path of a mailbox message."""
     return f"{MAILBOX}/{message_id}"
+
+
+def agent_path(agent_id: str) -> str:
+    """Path of a stored agent."""
+    return f"{AGENTS}/{agent_id}"
 
 
 def plain(model: BaseModel) -> dict[str, Any]:

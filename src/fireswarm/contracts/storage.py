@@ -76,6 +76,10 @@ Write = Create | Update | Merge | Delete
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not-in", "array_contains", "array_contains_any"]
 
 
+NAME = "__name__"
+"""In ``order_by`` and ``start_after``: the document itself, by its path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query over one collection; every one that the code makes is listed in ``queries.py``."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
+from fireswarm.contracts.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
 from fireswarm.contracts.capability import CapabilityUse
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal, Trace
@@ -85,7 +86,8 @@ class Constraints(Contract):
 class TaskSpec(Contract):
     """What a submitter asks for. ``context`` is free JSON; the objective and it make the idempotency key.
 
-    ``capabilities`` come after the role's; one that the role has too takes this configuration.
+    ``capabilities`` come after the role's; one that the role has too takes this configuration. ``instructions`` are
+    said to the model after the role's prompt; ``for_agent`` is the stored agent that they are of.
     """
 
     objective: str = Field(min_length=1, max_length=8_000)
@@ -104,6 +106,8 @@ class TaskSpec(Contract):
     handoff_reason: str = ""
     expected_outcome: str = ""
     fresh_key: str = Field(default="", max_length=512)
+    instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
+    for_agent: DocumentId | None = None
 
 
 class TaskResult(Stored):
@@ -149,6 +153,8 @@ class Task(Stored):
     expected_outcome: str = ""
     idempotency_key: str
     fresh_key: str = ""
+    instructions: str = ""
+    for_agent: str | None = None
     duplicate_of: str | None = None
     trace: Trace
     lease: Lease | None = None

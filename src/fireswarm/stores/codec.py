@@ -23,7 +23,7 @@ from google.cloud.firestore_v1.types import (
 )
 
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Snapshot, Update, Write
+from fireswarm.ports import DELETE_FIELD, NAME, SERVER_TIME, Create, Delete, Merge, Query, Snapshot, Update, Write
 
 _Value: Any = Value.pb(Value()).__class__
 _Document: Any = Document.pb(Document()).__class__
@@ -213,8 +213,8 @@ def _check_name(name: str) -> None:
     _checked_names.add(name)
 
 
-def structured(query: Query) -> Any:
-    """Build the ``StructuredQuery`` message."""
+def structured(query: Query, root: str = "") -> Any:
+    """Build the ``StructuredQuery`` message; *root* as for writes, where a cursor names a document."""
     message = _Query()
     message.from_.add().collection_id = query.collection.rpartition("/")[2]
     filters = [_filter(field, operator, value) for field, operator, value in query.where]
@@ -233,7 +233,11 @@ def structured(query: Query) -> Any:
     if query.start_after is not None:
         message.start_at.before = False
         for field, _ in query.order_by:
-            put(message.start_at.values.add(), query.start_after[field])
+            value = message.start_at.values.add()
+            if field == NAME:
+                value.reference_value = f"{root}/{query.start_after[field]}"
+            else:
+                put(value, query.start_after[field])
     if query.limit is not None:
         message.limit.value = query.limit
     return message

@@ -98,7 +98,7 @@ class FirestoreStore:
 
     async def query(self, query: Query) -> list[Snapshot]:
         """Run a query; billed at least one read."""
-        request = _query_request(self._channel.parent_of(query.collection), query)
+        request = _query_request(self._channel.parent_of(query.collection), query, self._channel.root)
         found: list[Snapshot] = []
         with translated(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
@@ -183,10 +183,10 @@ _CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
 _query_pb: Any = RunQueryResponse.pb
 
 
-def _query_request(parent: str, query: Query) -> RunQueryRequest:
+def _query_request(parent: str, query: Query, root: str) -> RunQueryRequest:
     message: Any = RunQueryRequest.pb(RunQueryRequest())
     message.parent = parent
-    message.structured_query.CopyFrom(codec.structured(query))
+    message.structured_query.CopyFrom(codec.structured(query, root))
     return RunQueryRequest.wrap(message)
 
 

@@ -1,0 +1,112 @@
+"""Put the application together: routes, problems, what cleans answers, and the gate around it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp
+
+from fireswarm import __version__
+from fireswarm.api import problems
+from fireswarm.api.access import Access
+from fireswarm.api.gate import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
+from fireswarm.api.routes import ROUTERS
+from fireswarm.api.service import Service
+from fireswarm.api.shapes.base import Problem
+from fireswarm.redaction import Redactor
+
+OPENAPI_PATH = "/openapi.json"
+DESCRIPTION = """\
+One session of a fireswarm swarm. Errors are problems of RFC 9457. Lists come in pages: `next_cursor` leads to the next.
+A request that changes something may carry an `Idempotency-Key`: the same request again gets the same answer."""
+
+PROBLEM: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem",
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}
+KEY_PARAMETER: Mapping[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "random, for one piece of work: kept a day. With another request it is refused by 422",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
+    "example": "0f5c9c1e-5f2e-4a59-9a3c-0a1f6f0f3d11",
+}
+
+
+def make_application(service: Service) -> FastAPI:
+    """The application by itself, without the gate; for whoever brings one."""
+    app = FastAPI(
+        title="fireswarm",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url=OPENAPI_PATH,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=_clean_json(service.redactor),
+        responses=PROBLEM,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router)
+    problems.install(app, service.redactor)
+    app.openapi = lambda: _openapi(app)
+    return app
+
+
+def guarded(
+    service: Service,
+    access: Access,
+    *,
+    hosts: Collection[str] | None = LOOPBACK_HOSTS,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> ASGIApp:
+    """The application as it is served."""
+    once = Once(make_application(service), lambda: service.kit, service.redactor)
+    return Gate(once, access, service.redactor, hosts, max_body_bytes)
+
+
+def _clean_json(redactor: Redactor) -> type[JSONResponse]:
+    class CleanJSON(JSONResponse):
+        """Answers without secrets, whatever a document holds; numbers that JSON lacks are null."""
+
+        def render(self, content: Any) -> bytes:
+            cleaned = redactor.value(content)
+            try:
+                return super().render(cleaned)
+            except ValueError:
+                return super().render(json.loads(json.dumps(cleaned), parse_constant=lambda _: None))
+
+    return CleanJSON
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema:
+        return app.openapi_schema
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, tags=None
+    )
+    schemas = document["components"]["schemas"]
+    problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    schemas |= problem.pop("$defs", {}) | {"Problem": problem}
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for operations in document["paths"].values():
+        for method, operation in operations.items():
+            operation["responses"].pop("422", None)  # FastAPI's own; a problem is said by "default"
+            if method.upper() in METHODS:
+                operation.setdefault("parameters", []).append(dict(KEY_PARAMETER))
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}]
+    app.openapi_schema = document
+    return document

@@ -1,0 +1,84 @@
+"""Pages of a list: an opaque cursor names the last document of a page, so what is added meanwhile moves nothing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import Query as Parameter
+from pydantic import ValidationError
+
+from fireswarm import queries
+from fireswarm.errors import InvalidInput
+from fireswarm.kit import Kit
+from fireswarm.ports import Snapshot
+
+Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
+Cursor = Annotated[
+    str | None,
+    Parameter(max_length=1_000, description="`next_cursor` of the page before", examples=["WyIyMDI2LTExLTIy"]),
+]
+DEFAULT_LIMIT = 50
+
+Place = tuple[datetime, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found[T]:
+    """A page as it was read."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+    unreadable: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        """For a page's shape."""
+        return {"items": self.items, "next_cursor": self.next_cursor, "unreadable": self.unreadable}
+
+
+async def read_page[T](
+    kit: Kit,
+    collection: str,
+    order: str,
+    parse: Callable[[Snapshot], T],
+    *,
+    limit: int,
+    cursor: str | None,
+    **filters: Any,
+) -> Found[T]:
+    """Read one page of the session's documents. InvalidInput for a cursor that is none of this list's."""
+    after = None if cursor is None else _place(cursor, collection)
+    query = queries.page(collection, order, limit + 1, after, session_hash=kit.settings.session, **filters)
+    found = await kit.store.query(query)
+    items: list[T] = []
+    unreadable: list[str] = []
+    for snapshot in found[:limit]:
+        try:
+            items.append(parse(snapshot))
+        except (InvalidInput, ValidationError):
+            unreadable.append(snapshot.id)
+    more = len(found) > limit
+    return Found(tuple(items), _cursor(found[limit - 1], order) if more else None, tuple(unreadable))
+
+
+def _cursor(last: Snapshot, order: str) -> str:
+    moment = (last.data or {}).get(order)
+    at = moment.astimezone(UTC).isoformat() if isinstance(moment, datetime) else ""
+    return base64.urlsafe_b64encode(json.dumps([at, last.path]).encode()).decode().rstrip("=")
+
+
+def _place(cursor: str, collection: str) -> Place:
+    try:
+        at, path = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        moment = datetime.fromisoformat(at)
+        name = str(path).removeprefix(f"{collection}/")
+        if moment.tzinfo is None or name == path or not name or "/" in name:
+            raise ValueError("no cursor of this list")
+    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+        raise InvalidInput("the cursor is none of this list's: take next_cursor of the page before") from error
+    return moment, str(path)

@@ -1,0 +1,139 @@
+"""Errors on the wire: one table from the error tree to HTTP, and every answer a problem of RFC 9457."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from fireswarm import errors
+from fireswarm.redaction import Redactor
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 2
+
+logger = logging.getLogger(__name__)
+
+STATUS: dict[type[errors.FireswarmError], int] = {
+    errors.ConfigError: 500,
+    errors.InvalidInput: 422,
+    errors.GraphInvalid: 422,
+    errors.PolicyRefused: 422,
+    errors.HostRefused: 422,
+    errors.ResumeRefused: 409,
+    errors.ContextEnded: 409,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.LeaseLost: 409,
+    errors.VersionConflict: 409,
+    errors.DuplicateMessage: 409,
+    errors.TerminalTask: 409,
+    errors.StepUncertain: 409,
+    errors.SkillFailed: 500,
+    errors.ToolFailed: 500,
+    errors.SandboxRefused: 501,
+    errors.GateFailed: 409,
+    errors.NoProgress: 500,
+    errors.ThoughtFailed: 500,
+    errors.BudgetExceeded: 409,
+    errors.ModelError: 502,
+    errors.MissingApiKey: 501,
+    errors.ModelUnavailable: 503,
+    errors.ModelRejected: 502,
+    errors.DecisionInvalid: 502,
+    errors.StoreError: 502,
+    errors.StoreUnavailable: 503,
+    errors.StoreFull: 507,
+    errors.StoreRejected: 422,
+    errors.IndexMissing: 500,
+}
+"""The status of each error. Not by inheritance: a new error is put here by hand, and a test says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is no error of the tree: who may not, what is too large, what is not served."""
+
+    status: int
+    code: str
+    detail: str
+    headers: Mapping[str, str] | None = None
+    errors: Sequence[Mapping[str, str]] = ()
+    retryable: bool = False
+
+    def response(self) -> JSONResponse:
+        """As it is sent."""
+        content = {
+            "type": f"urn:fireswarm:problem:{self.code}",
+            "title": self.code.replace("_", " ").capitalize(),
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+            "retryable": self.retryable,
+            "errors": [dict(fault) for fault in self.errors],
+        }
+        headers = dict(self.headers or {})
+        if self.retryable:
+            headers.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
+        return JSONResponse(content, self.status, headers, MEDIA_TYPE)
+
+
+class Refused(Exception):
+    """Raised where a route refuses by HTTP's own rules, such as a version that does not match."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.detail)
+        self.refusal = refusal
+
+
+def told(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
+    """An error of the tree as a problem."""
+    status = STATUS.get(type(error), 500)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
+        logger.error("%s: %s", error.code, error)
+    return Refusal(status, error.code, redactor.clean(str(error)), retryable=error.retryable)
+
+
+def install(app: FastAPI, redactor: Redactor) -> None:
+    """Make every answer that is an error a problem."""
+
+    async def known(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, errors.FireswarmError)
+        return told(error, redactor).response()
+
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Refused)
+        return error.refusal.response()
+
+    async def unfit(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        faults = [_fault(item, redactor) for item in error.errors()]
+        detail = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:5])
+        return Refusal(422, "invalid_request", f"the request does not fit: {detail}", errors=faults).response()
+
+    async def plain(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        code = HTTPStatus(error.status_code).name.lower()
+        return Refusal(error.status_code, code, str(error.detail), headers=error.headers).response()
+
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        return Refusal(500, "internal", "something went wrong here; the log of `swarm api` says what").response()
+
+    app.add_exception_handler(errors.FireswarmError, known)
+    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(RequestValidationError, unfit)
+    app.add_exception_handler(HTTPException, plain)
+    app.add_exception_handler(Exception, unexpected)
+
+
+def _fault(item: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
+    """What is wrong, without the value that was sent."""
+    where = ".".join(str(part) for part in item["loc"])
+    return {"where": redactor.clean(where)[:300], "message": redactor.clean(str(item["msg"]))[:500]}

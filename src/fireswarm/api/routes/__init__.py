@@ -1,0 +1,16 @@
+"""The routes, a file for each kind of thing."""
+
+from fireswarm.api.routes import agents, capabilities, events, mail, memory, runs, status, tasks
+
+ROUTERS = (
+    capabilities.router,
+    agents.router,
+    tasks.router,
+    runs.router,
+    mail.router,
+    memory.router,
+    status.router,
+    events.router,
+)
+
+__all__ = ["ROUTERS"]

@@ -1,0 +1,97 @@
+"""``/v1/agents``: stored agents, each a role with capabilities and a system prompt of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+
+from fireswarm import definitions
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.problems import Refusal, Refused
+from fireswarm.api.service import Given, InPath
+from fireswarm.api.shapes.capability import AgentChange, AgentPage, AgentSent, AgentView, uses_of
+from fireswarm.contracts.agent import Agent, AgentLife, AgentSpec
+from fireswarm.contracts.documents import AGENTS
+from fireswarm.errors import Conflict
+
+router = APIRouter(prefix="/v1/agents", tags=["agents"])
+
+IfMatch = Annotated[
+    str | None,
+    Header(description="the ETag that was read: nothing is written if the agent changed since", examples=['"1"']),
+]
+
+
+@router.post("", status_code=201, response_model=AgentView)
+async def create_agent(given: Given, sent: AgentSent, response: Response) -> Any:
+    """Store an agent. Its capabilities are held to their schemas; settings that open doors stay with the role card."""
+    spec = AgentSpec(
+        name=sent.name,
+        role=sent.role,
+        system_prompt=sent.system_prompt,
+        capabilities=uses_of(sent.capabilities),
+        status=sent.status,
+    )
+    agent = await definitions.create(given.kit, given.session, spec)
+    response.headers["Location"] = f"/v1/agents/{agent.agent_id}"
+    return _shown(agent, response)
+
+
+@router.get("", response_model=AgentPage)
+async def list_agents(
+    given: Given,
+    status: Annotated[AgentLife | None, Query(description="only those", examples=["active"])] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Any:
+    """List stored agents, the newest first."""
+    found = await read_page(
+        given.kit, AGENTS, "created_at", definitions.parse_agent, limit=limit, cursor=cursor, status=status
+    )
+    return AgentPage.model_validate(found.fields())
+
+
+@router.get("/{agent_id}", response_model=AgentView)
+async def get_agent(given: Given, agent_id: InPath, response: Response) -> Any:
+    """Show one agent."""
+    return _shown(await definitions.get(given.kit, given.session, agent_id), response)
+
+
+@router.patch("/{agent_id}", response_model=AgentView)
+async def change_agent(
+    given: Given, agent_id: InPath, sent: AgentChange, response: Response, if_match: IfMatch = None
+) -> Any:
+    """Replace the fields that are sent; tasks that were submitted before keep what they were given."""
+    version = _version(if_match)
+    try:
+        agent = await definitions.change(given.kit, given.session, agent_id, sent.changed(), version)
+    except Conflict as conflict:
+        raise _stale(conflict) from conflict
+    return _shown(agent, response)
+
+
+@router.delete("/{agent_id}", status_code=204)
+async def delete_agent(given: Given, agent_id: InPath, if_match: IfMatch = None) -> None:
+    """Remove an agent; its tasks go on."""
+    try:
+        await definitions.delete(given.kit, given.session, agent_id, _version(if_match))
+    except Conflict as conflict:
+        raise _stale(conflict) from conflict
+
+
+def _shown(agent: Agent, response: Response) -> AgentView:
+    response.headers["ETag"] = f'"{agent.version}"'
+    return AgentView.model_validate(agent)
+
+
+def _version(if_match: str | None) -> int | None:
+    """The version that an If-Match header names; one that is no version matches nothing."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().strip('"')
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _stale(conflict: Conflict) -> Refused:
+    return Refused(Refusal(412, "precondition_failed", str(conflict)))

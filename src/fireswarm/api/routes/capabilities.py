@@ -1,0 +1,39 @@
+"""``/v1/capabilities``: what a role, a task or an agent can be given."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from fireswarm.api.service import Given
+from fireswarm.api.shapes.capability import CapabilityDetail, CapabilityList, CapabilityView, ToolView
+from fireswarm.capabilities import registry
+from fireswarm.capabilities.described import tools_of
+
+router = APIRouter(prefix="/v1/capabilities", tags=["capabilities"])
+
+
+@router.get("", response_model=CapabilityList)
+async def list_capabilities() -> Any:
+    """List all capabilities, by id; there are few, so there are no pages."""
+    known = registry().known
+    items = [CapabilityView.model_validate(known[name].info) for name in sorted(known)]
+    return CapabilityList(items=tuple(items), total=len(items))
+
+
+@router.get("/{capability_id}", response_model=CapabilityDetail)
+async def get_capability(
+    given: Given,
+    capability_id: Annotated[str, Path(max_length=50, description="its id", examples=["web_fetch"])],
+) -> Any:
+    """Show one capability with its settings and tools."""
+    capability = registry().get(capability_id)
+    tools = await tools_of(capability, given.kit.clock)
+    return CapabilityDetail(
+        **capability.info.model_dump(),
+        needs=capability.needs,
+        settings=capability.config.model_json_schema().get("properties", {}),
+        operator_keys=capability.operator_keys,
+        tools=None if tools is None else tuple(ToolView.model_validate(tool) for tool in tools),
+    )

@@ -1,0 +1,38 @@
+"""``/v1/mail``: handoff envelopes and messages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.service import Given, InPath
+from fireswarm.api.shapes.records import MessagePage, MessageView
+from fireswarm.contracts.documents import MAILBOX, message_path
+from fireswarm.contracts.envelope import MailStatus
+from fireswarm.mailbox import parse_message
+
+router = APIRouter(prefix="/v1/mail", tags=["mail"])
+
+
+@router.get("", response_model=MessagePage)
+async def list_mail(
+    given: Given,
+    to: Annotated[str | None, Query(max_length=200, description="to one role or agent", examples=["scout"])] = None,
+    task: Annotated[str | None, Query(max_length=200, description="about one task, by its id")] = None,
+    status: Annotated[MailStatus | None, Query(description="only those", examples=["new"])] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Any:
+    """List messages, the newest first."""
+    filters = {"to_agent_id": to, "task_id": task, "status": status}
+    found = await read_page(given.kit, MAILBOX, "created_at", parse_message, limit=limit, cursor=cursor, **filters)
+    return MessagePage.model_validate(found.fields())
+
+
+@router.get("/{message_id}", response_model=MessageView)
+async def get_mail(given: Given, message_id: InPath) -> Any:
+    """Show one message."""
+    snapshot = given.held(await given.kit.store.get(message_path(message_id)), "message")
+    return MessageView.model_validate(parse_message(snapshot))

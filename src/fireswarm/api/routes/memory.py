@@ -1,0 +1,50 @@
+"""``/v1/memory``: what the session knows, and which agents live."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.service import Given
+from fireswarm.api.shapes.records import FactPage, FactView, Heartbeats, Recalled, heartbeat
+from fireswarm.contracts.documents import MEMORY
+from fireswarm.memory import keywords_of, parse_fact
+
+router = APIRouter(prefix="/v1/memory", tags=["memory"])
+
+
+@router.get("/facts", response_model=FactPage)
+async def list_facts(
+    given: Given,
+    bucket: Annotated[str | None, Query(max_length=100, description="of one bucket", examples=["inventory"])] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Any:
+    """List facts, those stored last first."""
+    filters = {"type": "fact", "bucket": bucket}
+    found = await read_page(given.kit, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
+    return FactPage.model_validate(found.fields())
+
+
+@router.get("/recall", response_model=Recalled)
+async def recall(
+    given: Given,
+    query: Annotated[
+        str, Query(min_length=1, max_length=1_000, description="words to recall by", examples=["changed files"])
+    ],
+    limit: Limit = DEFAULT_LIMIT,
+) -> Any:
+    """Recall facts by the words of a text, as agents do."""
+    words = keywords_of([query])
+    found = await given.kit.memory.recall(given.session, words, limit)
+    return Recalled(keywords=tuple(words), items=tuple(FactView.model_validate(fact) for fact in found))
+
+
+@router.get("/agents", response_model=Heartbeats)
+async def list_heartbeats(given: Given, limit: Limit = DEFAULT_LIMIT) -> Any:
+    """List role processes by their latest heartbeat; a day after the last one it is forgotten."""
+    now = given.kit.clock.now()
+    items = tuple(heartbeat(status, now) for status in await given.kit.memory.agents(limit))
+    return Heartbeats(items=items, total=len(items))

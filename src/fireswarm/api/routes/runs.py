@@ -1,0 +1,53 @@
+"""``/v1/runs``: what agents did, run by run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.service import Given, InPath
+from fireswarm.api.shapes.work import RunDetail, RunPage
+from fireswarm.contracts.documents import RUNS, run_path
+from fireswarm.contracts.run import Run, RunStatus
+from fireswarm.journal import read_events
+from fireswarm.ports import Snapshot
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+SHOWN_EVENTS = 200
+
+
+@router.get("", response_model=RunPage)
+async def list_runs(
+    given: Given,
+    task: Annotated[str | None, Query(max_length=200, description="of one task, by its id")] = None,
+    role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
+    status: Annotated[RunStatus | None, Query(description="only those", examples=["completed"])] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Any:
+    """List runs, those that began last first; without their events."""
+    filters = {"task_id": task, "role": role, "status": status}
+    found = await read_page(given.kit, RUNS, "started_at", _read, limit=limit, cursor=cursor, **filters)
+    return RunPage.model_validate(found.fields())
+
+
+@router.get("/{run_id}", response_model=RunDetail)
+async def get_run(
+    given: Given,
+    run_id: InPath,
+    events: Annotated[
+        int, Query(ge=0, le=5_000, description="how many of its last events", examples=[200])
+    ] = SHOWN_EVENTS,
+) -> Any:
+    """Show one run with its events."""
+    snapshot = given.held(await given.kit.store.get(run_path(run_id)), "run")
+    found = await read_events(given.kit.store, snapshot)
+    shown = found[max(0, len(found) - events) :]
+    fields = {name: value for name, value in _read(snapshot) if name != "events"}
+    return RunDetail.model_validate(fields | {"events": shown, "events_left_out": len(found) - len(shown)})
+
+
+def _read(snapshot: Snapshot) -> Run:
+    return Run.model_validate(snapshot.data)

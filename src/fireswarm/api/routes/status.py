@@ -1,0 +1,37 @@
+"""``/v1/status``: how the swarm is, on one page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter
+
+from fireswarm import __version__, queries
+from fireswarm.api.service import Given
+from fireswarm.api.shapes.records import RoleView, StatusView
+from fireswarm.contracts.task import TaskStatus
+
+router = APIRouter(prefix="/v1/status", tags=["status"])
+
+
+@router.get("", response_model=StatusView)
+async def get_status(given: Given) -> Any:
+    """Show tasks by status, agents by state, and the roles. Costs six reads and one for each agent."""
+    kit, now = given.kit, given.kit.clock.now()
+    counts = {status.value: await kit.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
+    states = Counter(status.state_at(now) for status in await kit.memory.agents())
+    roles = [
+        RoleView(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
+        for _, card in sorted(kit.roles.items())
+    ]
+    return StatusView(
+        version=__version__,
+        session=given.session,
+        now=now,
+        tasks=counts,
+        agents=dict(states),
+        roles=tuple(roles),
+        reads=kit.store.usage.reads,
+        writes=kit.store.usage.writes,
+    )

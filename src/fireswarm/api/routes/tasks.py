@@ -1,0 +1,117 @@
+"""``/v1/tasks``: submit, look at, cancel, retry, answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ValidationError
+
+from fireswarm import definitions
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.service import Given, InPath, Service, read_task
+from fireswarm.api.shapes.capability import uses_of
+from fireswarm.api.shapes.work import AnswersSent, Canceled, CancelSent, TaskPage, TaskSent, TaskView
+from fireswarm.contracts.agent import DEFAULT_ROLE
+from fireswarm.contracts.documents import TASKS, explain, task_path
+from fireswarm.contracts.envelope import Attachment
+from fireswarm.contracts.task import Constraints, TaskSpec, TaskStatus
+from fireswarm.errors import InvalidInput
+
+router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=TaskView,
+    responses={200: {"model": TaskView, "description": "The same work was submitted before: this is its task"}},
+)
+async def submit_task(given: Given, sent: TaskSent, response: Response) -> Any:
+    """Submit an objective. 201 for a new task; 200 for one that the same objective and context made before."""
+    spec = await _spec(given, sent)
+    submitted = await given.kit.board.submit(spec)
+    response.headers["Location"] = f"/v1/tasks/{submitted.task.task_id}"
+    if not submitted.created:
+        response.status_code = 200
+    return TaskView.model_validate(await given.kit.board.get(submitted.task.task_id))
+
+
+@router.get("", response_model=TaskPage)
+async def list_tasks(
+    given: Given,
+    status: Annotated[TaskStatus | None, Query(description="only those", examples=["blocked"])] = None,
+    role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
+) -> Any:
+    """List tasks, those that changed last first; one that changes meanwhile moves to the front."""
+    filters = {"status": status, "assigned_to": role}
+    found = await read_page(given.kit, TASKS, "updated_at", read_task, limit=limit, cursor=cursor, **filters)
+    return TaskPage.model_validate(found.fields())
+
+
+@router.get("/{task_id}", response_model=TaskView)
+async def get_task(given: Given, task_id: InPath) -> Any:
+    """Show one task."""
+    return TaskView.model_validate(await given.task(task_id))
+
+
+@router.post("/{task_id}/cancel", response_model=Canceled)
+async def cancel_task(given: Given, task_id: InPath, sent: CancelSent | None = None) -> Any:
+    """Cancel a task, and with `tree` every task below it; running work stops within two seconds."""
+    await given.task(task_id)
+    asked = sent or CancelSent()
+    return Canceled(canceled=tuple(await given.kit.board.cancel(task_id, asked.reason, tree=asked.tree)))
+
+
+@router.post("/{task_id}/retry", response_model=TaskView)
+async def retry_task(given: Given, task_id: InPath) -> Any:
+    """Queue a failed or paused task again."""
+    await given.task(task_id)
+    return TaskView.model_validate(await given.kit.board.retry(task_id))
+
+
+@router.post("/{task_id}/answer", response_model=TaskView)
+async def answer_task(given: Given, task_id: InPath, sent: AnswersSent) -> Any:
+    """Supply what a blocked task asks for; it runs on at once."""
+    await given.task(task_id)
+    return TaskView.model_validate(await given.kit.board.answer(task_id, sent.answers))
+
+
+async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
+    """What was sent, as the board takes it; InvalidInput where it does not fit this swarm or session."""
+    agent = None if sent.agent_id is None else await definitions.get(given.kit, given.session, sent.agent_id)
+    if agent is not None and sent.role not in (None, agent.role):
+        raise InvalidInput(f"agent {agent.agent_id} works as {agent.role}: leave role out")
+    await _check_parents(given, sent.depends_on)
+    try:
+        spec = TaskSpec(
+            objective=sent.objective,
+            assigned_to=sent.role or DEFAULT_ROLE,
+            session_hash=given.session,
+            created_by="api",
+            skill=sent.skill,
+            context=sent.context,
+            constraints=Constraints(**sent.constraints.model_dump()),
+            capabilities=uses_of(sent.capabilities),
+            attachments=tuple(Attachment(**item.model_dump()) for item in sent.attachments),
+            priority=sent.priority,
+            deadline=sent.deadline,
+            max_attempts=sent.max_attempts,
+            depends_on=tuple(dict.fromkeys(sent.depends_on)),
+            expected_outcome=sent.expected_outcome,
+            fresh_key=sent.again,
+        )
+    except ValidationError as error:
+        raise InvalidInput(f"nothing was submitted: {explain(error)}") from error
+    if agent is not None:
+        spec = definitions.assigned(agent, spec)
+    definitions.check_task(given.kit, spec)
+    return spec
+
+
+async def _check_parents(given: Service, ids: tuple[str, ...]) -> None:
+    for snapshot in await given.kit.store.get_many([task_path(task_id) for task_id in ids]):
+        if (snapshot.data or {}).get("session_hash") != given.session:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which is no task of this session")

@@ -1,0 +1,295 @@
+"""Server-sent events of an objective, or of the session: tasks as they change, events of runs as they happen.
+
+The id of each event is the whole position of a reader, so any process can go on from a ``Last-Event-ID``: the last
+task change that was told, and of each run how many of its events were.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fireswarm import queries
+from fireswarm.contracts.documents import RUNS, TASKS, parse_task
+from fireswarm.contracts.run import RunStatus
+from fireswarm.contracts.task import Task
+from fireswarm.errors import FireswarmError, InvalidInput
+from fireswarm.journal import Reader
+from fireswarm.kit import Kit
+from fireswarm.ports import Query, Snapshot
+from fireswarm.redaction import Redactor
+
+BEAT_SECONDS = 15.0
+"""Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""
+
+TICK_SECONDS = 2.0
+"""How often the pages of a working run are looked at: a page grows without a word from the run's document."""
+
+FOLLOWED = 100
+"""Runs and tasks of a session that are followed: the newest."""
+
+RETRY_MILLISECONDS = 2_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Position:
+    """What a reader was told: task changes up to a time and id, and so many events of each run."""
+
+    changed: datetime | None = None
+    task_id: str = ""
+    runs: dict[str, int] = field(default_factory=dict[str, int])
+    ended: bool = False
+
+    def encoded(self) -> str:
+        """As an event's id."""
+        at = None if self.changed is None else self.changed.astimezone(UTC).isoformat()
+        text = json.dumps([at, self.task_id, self.runs, int(self.ended)], separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    @classmethod
+    def decoded(cls, text: str) -> Position:
+        """Read an event's id; InvalidInput for one that this API did not give."""
+        try:
+            at, task_id, runs, ended = json.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
+            changed = None if at is None else datetime.fromisoformat(at)
+            if changed is not None and changed.tzinfo is None:
+                raise ValueError("a time without a zone")
+            told = {str(name): int(count) for name, count in dict(runs).items()}
+        except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
+            raise InvalidInput("the Last-Event-ID is none of this API's: connect without one") from error
+        return cls(changed, str(task_id), told, bool(ended))
+
+
+def run_key(run_id: str) -> str:
+    """A run in a position: short, since an objective may have hundreds."""
+    return base64.urlsafe_b64encode(hashlib.sha256(run_id.encode()).digest()[:6]).decode()
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows one objective (*chain*), or the session, and hands on each event with the position after it."""
+
+    kit: Kit
+    chain: str | None
+    position: Position
+    fresh: bool
+    emit: Callable[[str, Mapping[str, Any], str | None], Awaitable[None]]
+    readers: dict[str, Reader] = field(default_factory=dict[str, Reader])
+    known: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
+    busy: anyio.Lock = field(default_factory=anyio.Lock)
+    started: anyio.Event = field(default_factory=anyio.Event)
+
+    async def follow(self) -> None:
+        """Tell what happens until canceled; of one objective, until it has ended and all is told."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._runs)
+            await self.started.wait()
+            group.start_soon(self._tick)
+            await self._tasks()
+            group.cancel_scope.cancel()
+
+    async def _tasks(self) -> None:
+        session = self.kit.settings.session
+        query = (
+            queries.newest(TASKS, "updated_at", FOLLOWED, session_hash=session)
+            if self.chain is None
+            else queries.chain(self.chain)
+        )
+        silent = self.fresh and self.chain is None
+        async with self.kit.store.listen(query) as snapshots:
+            async for found in snapshots:
+                tasks = _readable(found)
+                for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
+                    await self._task(task, silent=silent)
+                silent = False
+                if any(task.task_id == self.chain and task.status.terminal for task in tasks):
+                    await self._finish()
+                    return
+
+    async def _task(self, task: Task, *, silent: bool) -> None:
+        at = self.position
+        if at.changed is not None and (task.updated_at, task.task_id) <= (at.changed, at.task_id):
+            return
+        at.changed, at.task_id = task.updated_at, task.task_id
+        if silent:
+            return
+        told = {
+            "task_id": task.task_id,
+            "chain_id": task.trace.chain_id,
+            "assigned_to": task.assigned_to,
+            "status": task.status.value,
+            "status_reason": task.status_reason.value if task.status_reason else None,
+            "summary": task.summary,
+            "updated_at": task.updated_at,
+        }
+        await self.emit("task", told, at.encoded())
+
+    async def _finish(self) -> None:
+        """Tell what the last commit brought, then that the objective has ended."""
+        assert self.chain is not None
+        await self._tell(await self.kit.store.query(queries.runs_of(self.chain)))
+        self.position.ended = True
+        await self.emit("end", {"chain_id": self.chain}, self.position.encoded())
+
+    async def _runs(self) -> None:
+        session = self.kit.settings.session
+        query: Query = (
+            queries.newest(RUNS, "started_at", FOLLOWED, session_hash=session)
+            if self.chain is None
+            else queries.runs_of(self.chain)
+        )
+        silent = self.fresh and self.chain is None
+        async with self.kit.store.listen(query) as snapshots:
+            async for found in snapshots:
+                changed = [run for run in found if self._changed(run)]
+                self.known = {run.path: run for run in found}
+                await self._tell(changed, silent=silent)
+                silent = False
+                self.started.set()
+
+    async def _tick(self) -> None:
+        while True:
+            await self.kit.clock.sleep(TICK_SECONDS)
+            await self._tell([run for run in self.known.values() if _grows(run)])
+
+    def _changed(self, run: Snapshot) -> bool:
+        known = self.known.get(run.path)
+        return known is None or known.update_time != run.update_time
+
+    async def _tell(self, runs: Sequence[Snapshot], *, silent: bool = False) -> None:
+        async with self.busy:  # the tick, the listener and the end must not tell one event twice
+            for run in sorted(runs, key=lambda item: (str((item.data or {}).get("started_at")), item.id)):
+                await self._run(run, silent=silent)
+
+    async def _run(self, run: Snapshot, *, silent: bool) -> None:
+        data, key = run.data or {}, run_key(run.id)
+        if data.get("session_hash") != self.kit.settings.session:
+            return
+        if silent and data.get("ended_at") is not None:
+            self.position.runs[key] = int(data.get("events_total") or 0)
+            return
+        first = run.path not in self.readers
+        reader = self.readers.setdefault(run.path, Reader(self.kit.store))
+        events = await reader.news(run)
+        told = self.position.runs.get(key, 0)
+        number = 0 if first else told
+        for event in events:
+            number += 1
+            if number <= told:
+                continue
+            self.position.runs[key] = number
+            if not silent:
+                await self.emit("run", _told(data, number, event), self.position.encoded())
+
+
+def _told(run: Mapping[str, Any], number: int, event: Mapping[str, Any]) -> dict[str, Any]:
+    named = {name: run.get(name) for name in ("run_id", "task_id", "chain_id", "role", "agent_id")}
+    return {**named, "number": number, "ts": event.get("ts"), "type": event.get("type")} | {
+        "payload": event.get("payload") or {}
+    }
+
+
+def _readable(found: Sequence[Snapshot]) -> list[Task]:
+    tasks: list[Task] = []
+    for snapshot in found:
+        try:
+            tasks.append(parse_task(snapshot.data, snapshot.path))
+        except InvalidInput:
+            continue  # mistyped by hand: the role's sweep blocks it and says why
+    return tasks
+
+
+def _grows(run: Snapshot) -> bool:
+    data = run.data or {}
+    return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
+
+
+class EventStream(Response):
+    """The response: ends when the client goes, the objective has ended, or the server stops."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, kit: Kit, redactor: Redactor, stopping: anyio.Event, chain: str | None, position: Position | None
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
+        del self.headers["content-length"]
+        self._kit = kit
+        self._redactor = redactor
+        self._stopping = stopping
+        self._chain = chain
+        self._position = position
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events while there are some to come."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        outbox, inbox = anyio.create_memory_object_stream[str](0)
+        async with anyio.create_task_group() as group, outbox:
+            group.start_soon(self._until_gone, receive, group)
+            group.start_soon(self._until_stopped, group)
+            group.start_soon(self._beat, outbox.clone())
+            group.start_soon(self._follow, outbox.clone(), group)
+            async with inbox:
+                await _send(send, f"retry: {RETRY_MILLISECONDS}\n\n")
+                async for text in inbox:
+                    if text:
+                        await _send(send, text)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _follow(self, outbox: MemoryObjectSendStream[str], group: TaskGroup) -> None:
+        async def emit(kind: str, told: Mapping[str, Any], place: str | None) -> None:
+            await outbox.send(_spelled(kind, self._redactor.value(told), place))
+
+        fresh = self._position is None
+        position = self._position or Position()
+        async with outbox:
+            try:
+                await Follower(self._kit, self._chain, position, fresh, emit).follow()
+            except* FireswarmError as errors:
+                logger.warning("a stream of events ended: %s", errors.exceptions[0])
+            await outbox.send("")  # taken only once what came before it was sent
+        group.cancel_scope.cancel()
+
+    async def _beat(self, outbox: MemoryObjectSendStream[str]) -> None:
+        async with outbox:
+            while True:
+                await self._kit.clock.sleep(BEAT_SECONDS)
+                await outbox.send(": beat\n\n")
+
+    async def _until_gone(self, receive: Receive, group: TaskGroup) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        group.cancel_scope.cancel()
+
+    async def _until_stopped(self, group: TaskGroup) -> None:
+        await self._stopping.wait()
+        group.cancel_scope.cancel()
+
+
+async def _send(send: Send, text: str) -> None:
+    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+def _spelled(kind: str, told: Any, place: str | None) -> str:
+    data = json.dumps(told, default=_json, ensure_ascii=False)
+    mark = f"id: {place}\n" if place else ""
+    return f"{mark}event: {kind}\ndata: {data}\n\n"
+
+
+def _json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,138 @@
+"""Stored agents: made, changed by compare-and-set, removed, and given tasks. Nothing crosses a session."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from fireswarm.capabilities import granted
+from fireswarm.contracts.agent import Agent, AgentLife, AgentSpec
+from fireswarm.contracts.documents import agent_path, explain, plain
+from fireswarm.contracts.task import TaskSpec
+from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from fireswarm.kit import Kit
+from fireswarm.ports import SERVER_TIME, Create, Delete, Snapshot, Update
+from fireswarm.redaction import environment_redactor
+
+ATTEMPTS = 8
+"""Of a change, when others change the same agent at the same moment."""
+
+FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
+
+
+async def create(kit: Kit, session: str, spec: AgentSpec) -> Agent:
+    """Store an agent; InvalidInput where its role or its capabilities do not fit this swarm."""
+    _check(kit, spec)
+    agent_id = str(uuid.uuid4())
+    fields = _fields(spec) | {
+        "agent_id": agent_id,
+        "session_hash": session,
+        "version": 1,
+        "created_at": SERVER_TIME,
+        "updated_at": SERVER_TIME,
+    }
+    try:
+        await kit.store.commit([Create(agent_path(agent_id), fields)])
+    except Conflict as conflict:  # the id is random: if it exists, an attempt came through unseen
+        if not conflict.ambiguous:
+            raise
+    return await get(kit, session, agent_id)
+
+
+async def get(kit: Kit, session: str, agent_id: str) -> Agent:
+    """Read an agent of the session; NotFound when there is none."""
+    return (await _load(kit, session, agent_id))[0]
+
+
+async def change(
+    kit: Kit, session: str, agent_id: str, changed: Mapping[str, Any], if_version: int | None = None
+) -> Agent:
+    """Replace the named fields; InvalidInput when the whole does not fit, Conflict when *if_version* is not it."""
+    for _ in range(ATTEMPTS):
+        agent, version = await _load(kit, session, agent_id)
+        _same(agent, if_version)
+        merged = {name: getattr(agent, name) for name in FIELDS} | dict(changed)
+        spec = AgentSpec.model_validate(merged)
+        if spec.status is AgentLife.ACTIVE or "role" in changed or "capabilities" in changed:
+            _check(kit, spec)
+        fields = _fields(spec) | {"version": agent.version + 1, "updated_at": SERVER_TIME}
+        try:
+            await kit.store.commit([Update(agent_path(agent_id), fields, version)])
+        except Conflict:
+            continue
+        return await get(kit, session, agent_id)
+    raise StoreUnavailable(f"agent {agent_id} keeps changing: nothing was written, try again")
+
+
+async def delete(kit: Kit, session: str, agent_id: str, if_version: int | None = None) -> None:
+    """Remove an agent; its tasks go on with what they were given. NotFound, or Conflict as for ``change``."""
+    agent, _ = await _load(kit, session, agent_id)
+    _same(agent, if_version)
+    await kit.store.commit([Delete(agent_path(agent_id))])
+
+
+def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
+    """*spec* as work for *agent*: its role, its instructions, its capabilities before those of the task.
+
+    The same objective for another agent, or for a changed one, is other work. InvalidInput for an archived agent.
+    """
+    if agent.status is not AgentLife.ACTIVE:
+        raise InvalidInput(f"agent {agent.agent_id} is archived: set its status to active to give it tasks")
+    uses = {use.id: use for use in agent.capabilities} | {use.id: use for use in spec.capabilities}
+    return spec.model_copy(
+        update={
+            "assigned_to": agent.role,
+            "for_agent": agent.agent_id,
+            "instructions": agent.system_prompt,
+            "capabilities": tuple(uses.values()),
+            "fresh_key": f"{agent.agent_id}.{agent.version}/{spec.fresh_key}",
+        }
+    )
+
+
+def check_task(kit: Kit, spec: TaskSpec) -> None:
+    """Refuse now, by InvalidInput, what the role's turn would refuse later."""
+    if spec.assigned_to not in kit.roles:
+        raise InvalidInput(f"there is no role {spec.assigned_to!r}; this swarm has {', '.join(sorted(kit.roles))}")
+    if spec.skill is not None and spec.skill not in kit.catalog.skills and spec.skill not in kit.inline:
+        raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
+    granted.check(kit.roles[spec.assigned_to], spec.capabilities)
+
+
+def parse_agent(snapshot: Snapshot) -> Agent:
+    """Read a document of ``agents``; InvalidInput names what is wrong with it."""
+    try:
+        return Agent.model_validate(snapshot.data or {})
+    except ValidationError as error:
+        raise InvalidInput(f"{snapshot.path} is not an agent: {explain(error)}") from error
+
+
+async def _load(kit: Kit, session: str, agent_id: str) -> tuple[Agent, Any]:
+    snapshot = await kit.store.get(agent_path(agent_id))
+    if snapshot.data is None or snapshot.data.get("session_hash") != session:
+        raise NotFound(f"there is no agent {agent_id}")
+    return parse_agent(snapshot), snapshot.update_time
+
+
+def _same(agent: Agent, if_version: int | None) -> None:
+    if if_version is not None and agent.version != if_version:
+        raise Conflict(f"agent {agent.agent_id} has version {agent.version}, not {if_version}: read it again")
+
+
+def _check(kit: Kit, spec: AgentSpec) -> None:
+    if spec.role not in kit.roles:
+        raise InvalidInput(f"there is no role {spec.role!r}; this swarm has {', '.join(sorted(kit.roles))}")
+    granted.check(kit.roles[spec.role], spec.capabilities)
+
+
+def _fields(spec: AgentSpec) -> dict[str, Any]:
+    """What is stored, also what is empty: a change may have emptied it. The store cleans all but the name."""
+    fields = {name: getattr(spec, name) for name in FIELDS}
+    return fields | {
+        "name": environment_redactor().clean(spec.name),
+        "capabilities": [plain(use) for use in spec.capabilities],
+        "status": spec.status.value,
+    }
