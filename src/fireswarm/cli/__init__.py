@@ -6,25 +6,27 @@ Nothing is imported until a command is called: a skill's process loads this modu
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.quick import leave_lightly, without_collector
+    from fireswarm.quick import freeze, without_collector
 
     with without_collector():
         from fireswarm.cli.swarm import main
 
+    freeze()
     try:
         main()
     finally:
-        leave_lightly()
+        freeze()
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.quick import leave_lightly, without_collector
+    from fireswarm.quick import freeze, without_collector
 
     with without_collector():
         from fireswarm.cli.agent import main
 
+    freeze()
     try:
         main()
     finally:
-        leave_lightly()
+        freeze()
