@@ -29,6 +29,7 @@ from fireswarm.contracts.task import Task, TaskSpec
 from fireswarm.mailbox import HandoffPolicy
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import AgentSettings, Settings
+from fireswarm.skills.related import STEMMED, stemmed
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,6 +68,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     for name, model in SCHEMAS.items():
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
+    yield ROOT / "src" / "fireswarm" / "skills" / STEMMED, stemmed()
     yield from reference.documents()
 
 

@@ -12,11 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
-from fireswarm.capabilities.mcp_servers import MCP
-from fireswarm.capabilities.research import RESEARCH
-from fireswarm.capabilities.sandbox import SANDBOX
-from fireswarm.capabilities.session_files import SESSION_FILES
-from fireswarm.capabilities.web_fetch import WEB_FETCH
 from fireswarm.errors import InvalidInput
 from fireswarm.mind.assignment import Tool
 from fireswarm.mind.tools import reading_tools
@@ -189,9 +184,5 @@ BUILTIN: tuple[Capability, ...] = (
         icon="list-checks",
         category="Productivity",
     ),
-    SESSION_FILES,
-    WEB_FETCH,
-    RESEARCH,
-    SANDBOX,
-    MCP,
 )
+"""The larger ones have modules of their own: ``registry.LARGER`` names them."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 
 from pydantic import BaseModel, ValidationError
@@ -17,6 +18,15 @@ from fireswarm.errors import ConfigError, NotFound
 from fireswarm.mind.assignment import Tool
 
 ENTRY_POINTS = "fireswarm.capabilities"
+
+LARGER = {
+    "session_file_system": "session_files:SESSION_FILES",
+    "web_fetch": "web_fetch:WEB_FETCH",
+    "research": "research:RESEARCH",
+    "sandbox": "sandbox:SANDBOX",
+    "mcp": "mcp_servers:MCP",
+}
+"""Built-in capabilities with a module of their own, which is loaded when one of them is used or listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +162,7 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
 @cache
 def registry() -> Registry:
     """The built-in capabilities, and those that installed packages bring by entry point."""
-    from fireswarm.capabilities.builtin import BUILTIN
-
-    found: list[Capability] = list(BUILTIN)
+    found = _built_in(LARGER)
     for point in entry_points(group=ENTRY_POINTS):
         loaded = point.load()
         if not isinstance(loaded, Capability):
@@ -163,9 +171,24 @@ def registry() -> Registry:
     return Registry.of(found)
 
 
-def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
-    """A registry that knows *uses*: installed packages are only asked when one of them is not built in."""
+def _built_in(names: Iterable[str]) -> list[Capability]:
+    """The small built-in capabilities, and of the larger ones those of *names* with what they need."""
     from fireswarm.capabilities.builtin import BUILTIN
 
-    own = Registry.of(BUILTIN)
+    found = list(BUILTIN)
+    wanted = list(names)
+    while wanted:
+        place = LARGER.get(wanted.pop(0), "")
+        if place:
+            module, _, name = place.partition(":")
+            capability: Capability = getattr(import_module(f"fireswarm.capabilities.{module}"), name)
+            if capability not in found:
+                found.append(capability)
+                wanted += capability.needs
+    return found
+
+
+def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
+    """A registry that knows *uses*: installed packages are only asked when one of them is not built in."""
+    own = Registry.of(_built_in([use.id for use in uses]))
     return own if all(use.id in own.known for use in uses) else registry()

@@ -1,21 +1,33 @@
-"""Related words: a small thesaurus of the field, kept as data in ``related.txt`` and read once."""
+"""Related words: a small thesaurus of the field, written by hand in ``related.txt``.
+
+What is read is ``related.json``: the same with the words' stems, made by ``make generate``, since stemming all of them
+would cost each start a fiftieth of a second.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
 from fireswarm.skills.words import stem, words
 
-FILE = "related.txt"
+FILE, STEMMED = "related.txt", "related.json"
 
 
 @cache
 def related() -> Mapping[str, tuple[str, ...]]:
     """Stems of a word or of a phrase (joined by blanks), each with the stems that may be meant by it."""
+    text = (resources.files("fireswarm.skills") / STEMMED).read_text(encoding="utf-8")
+    return {source: tuple(meant) for source, meant in json.loads(text).items()}
+
+
+def stemmed() -> str:
+    """``related.json`` as ``related.txt`` says it."""
     text = (resources.files("fireswarm.skills") / FILE).read_text(encoding="utf-8")
-    return read_groups(text)
+    lines = (f"{json.dumps(source)}: {json.dumps(meant)}" for source, meant in sorted(read_groups(text).items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 @cache
