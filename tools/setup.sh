@@ -36,17 +36,39 @@ find_uv() {
     exit 1
 }
 
-# The sandbox's tests need bubblewrap; without it they are skipped, and only the refusal is tested.
-want_bubblewrap() {
-    [ "$(uname -s)" = Linux ] || return 0
-    command -v bwrap >/dev/null 2>&1 && return 0
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null 2>&1 && return 0
-    fi
-    say "bubblewrap is not installed: the capability sandbox refuses to run code here (Debian: apt-get install bubblewrap)"
+# The sandbox's tests need bubblewrap, the conformance tests of the state store a PostgreSQL server of their own.
+# Without them those tests are skipped, each with its reason: set-up goes on.
+have_postgresql() { command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }
+
+install_packages() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
+    apt-get update -qq || true
+    export DEBIAN_FRONTEND=noninteractive
+    for package in "$@"; do
+        if [ "$package" = postgresql ]; then
+            # The tests start servers of their own: no cluster is made here, so there is none to start.
+            config=/etc/postgresql-common/createcluster.conf
+            [ -e "$config" ] || { mkdir -p "${config%/*}" && echo "create_main_cluster = false" >"$config"; } || continue
+        fi
+        apt-get install -y -qq --no-install-recommends "$package" || true
+    done
 }
 
-want_bubblewrap
+want_packages() {
+    [ "$(uname -s)" = Linux ] || return 0
+    wanted=""
+    command -v bwrap >/dev/null 2>&1 || wanted="bubblewrap"
+    have_postgresql || wanted="$wanted postgresql"
+    # shellcheck disable=SC2086 # one word a package
+    [ -z "$wanted" ] || (install_packages $wanted) >/dev/null 2>&1 </dev/null
+    command -v bwrap >/dev/null 2>&1 ||
+        say "bubblewrap is not installed: the capability sandbox refuses to run code here (Debian: apt-get install bubblewrap)"
+    have_postgresql ||
+        say "PostgreSQL is not installed: its conformance tests are skipped here (Debian: apt-get install postgresql)"
+    return 0
+}
+
+want_packages
 python=$(find_python)
 uv=$(find_uv "$python")
 say "setting up .venv with $("$python" --version)"
