@@ -25,95 +25,19 @@ from fireswarm.kit import Kit
 from fireswarm.skills.catalog import load_catalog
 from fireswarm.stores.contexts_sqlite import SqliteContexts
 from fireswarm.turn import run_turn
-from tests.support.fleet import environment, lay_out, until
+from tests.support.fleet import environment, until
 from tests.support.swarm import Swarm, open_swarm
+from tests.support.talking import SKILLS, SURVEY, lay_out_skills, one_turn, open_talking
 
 pytestmark = pytest.mark.anyio
 
 DAY_SECONDS = 86_400.0
-SURVEY = """
-from pathlib import Path
-from fireswarm.contracts.conversation import ConversationEvent, InputField, InputRequest, PocketFact, TaskState
-from fireswarm.contracts.response import AgentResponse
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
-
-def run(request):
-    talk = request.conversation
-    if "log" in request.context:
-        with open(request.context["log"], "a") as log:
-            log.write(f"{talk.turn}\\n")
-    seen = PocketFact(bucket="plan", key="turns", value=[*talk.fact("turns", [], bucket="plan"), talk.turn])
-    note = ConversationEvent(type="looked", payload={"turn": talk.turn})
-    if "where" not in talk.inputs:
-        field = InputField(name="where", description="Which side?", allowed={"enum": ["north", "south"]})
-        return AgentResponse(state=TaskState.INPUT_REQUIRED, input_request=InputRequest(missing_fields=(field,)),
-                             facts=(seen,), events=(note,), message="Which side is it?")
-    if "depth" not in talk.inputs:
-        ask = Question(name="depth", type="integer", description="How deep?")
-        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="How deep is it?", questions=(ask,),
-                           pocket=(seen,), log=(note,))
-    return SkillResult(summary=f"{talk.inputs['where']} {talk.inputs['depth']}, turns {seen.value}", pocket=(seen,))
-"""
-RESTING = """
-from fireswarm.contracts.skill import SkillResult, SkillState
-
-def run(request):
-    if request.conversation.turn == 1:
-        return SkillResult(state=SkillState.PAUSED, summary="later", pause_seconds=600)
-    return SkillResult(summary=f"rested, {request.conversation.resumed_from.value}")
-"""
-ENDLESS = """
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
-
-def run(request):
-    ask = Question(name=f"q{request.conversation.turn}", description="And?")
-    return SkillResult(state=SkillState.INPUT_REQUIRED, summary="and?", questions=(ask,))
-"""
-DELEGATES = """
-from fireswarm.contracts.skill import PlannedTask, SkillResult, SkillState
-
-def run(request):
-    if request.children:
-        return SkillResult(summary=f"{request.children[0].summary}, turn {request.conversation.turn}")
-    task = PlannedTask(key="look", assigned_to="scout", objective="look", skill="noop")
-    return SkillResult(state=SkillState.DELEGATING, summary="asks a scout", tasks=(task,))
-"""
-TERMS = """
-interaction_outcomes:
-  allowed_intermediate_states: [{states}]
-  max_turns: 3
-state_persistence: {persistence}
-input_request_jsonschema:
-  type: object
-  properties:
-    depth: {{type: integer, maximum: 100}}
-  required: [depth]
-"""
-SKILLS = {"survey": SURVEY, "resting": RESTING, "endless": ENDLESS, "delegates": DELEGATES, "forbidden": SURVEY}
-STATES = {"resting": "paused", "delegates": "delegating", "forbidden": "paused"}
-
-
-def lay_out_skills(root: Path) -> None:
-    lay_out(root, SKILLS, settings={"session": "s1"})
-    for name in SKILLS:
-        card = root / "skills" / name / "SKILL.md"
-        terms = TERMS.format(states=STATES.get(name, "input_required"), persistence="full_events")
-        card.write_text(card.read_text().replace("\n---\n# ", f"{terms}\n---\n# ").replace("\n\n---", "\n---"))
 
 
 @pytest.fixture
 async def talking(tmp_path: Path) -> AsyncIterator[tuple[Swarm, Kit]]:
-    lay_out_skills(tmp_path)
-    async with open_swarm() as swarm:
-        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
-        yield swarm, replace(swarm.kit, catalog=load_catalog([tmp_path / "skills"]), roles=roles)
-
-
-async def one_turn(swarm: Swarm, kit: Kit, agent: str = "a") -> Task:
-    held = await swarm.claim_one(agent)
-    ending = await run_turn(held, kit)
-    await swarm.board.settle(held, ending.outcome, ending.also)
-    return await swarm.task(held.task.task_id)
+    async with open_talking(tmp_path) as opened:
+        yield opened
 
 
 async def context_of(swarm: Swarm, task: Task) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,9 +82,16 @@ class Board:
         """Queue a failed or paused task again."""
         return await operate.retry(self.store, self.clock, self.rules, task_id)
 
-    async def answer(self, task_id: str, answers: Mapping[str, Any]) -> Task:
-        """Supply what a blocked task asked for."""
-        return await operate.answer(self.store, self.rules, task_id, answers)
+    async def answer(
+        self,
+        task_id: str,
+        answers: Mapping[str, Any],
+        *,
+        accept: Callable[[Task], None] = lambda _: None,
+        also: Sequence[Write] = (),
+    ) -> Task:
+        """Supply what a blocked task asked for; *accept* may refuse the task, *also* joins the commit."""
+        return await operate.answer(self.store, self.rules, task_id, answers, accept=accept, also=also)
 
     async def get(self, task_id: str) -> Task:
         """Read one task; NotFound when there is none."""

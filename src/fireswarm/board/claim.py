@@ -10,12 +10,12 @@ from typing import Any
 import anyio
 
 from fireswarm import queries
-from fireswarm.board import intake
+from fireswarm.board import answers, intake
 from fireswarm.board.lease import HeldLease
 from fireswarm.board.rules import BoardRules
 from fireswarm.contracts.documents import parse_task, plain, task_path
 from fireswarm.contracts.task import Lease, Task, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput, LeaseLost
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost
 from fireswarm.ports import SERVER_TIME, Clock, Snapshot, Store, Update
 
 MAX_FACTOR = 256.0
@@ -112,6 +112,15 @@ class Claimer:
         if intake.is_stray(task):
             await intake.adopt(self.store, self.clock, task, snapshot)
             return None
+        return await self._answered(task, snapshot) if task.questions else task
+
+    async def _answered(self, task: Task, snapshot: Snapshot) -> Task | None:
+        """Somebody queued a task that still asks: its answers are judged here, before it costs a turn."""
+        try:
+            answers.merged(task, {})
+        except (InvalidInput, ConfigError) as error:
+            await intake.ask_again(self.store, task, snapshot, error)
+            return None
         return task
 
     async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
@@ -143,7 +152,8 @@ class Claimer:
 
     def _claimed(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
         lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
-        return {
+        answered: dict[str, Any] = {"questions": []} if task.questions else {}
+        return answered | {
             "status": TaskStatus.IN_PROGRESS.value,
             "status_reason": None,
             "summary": f"{self.agent_id} is working on it",

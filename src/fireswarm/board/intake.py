@@ -1,7 +1,7 @@
 """Tasks that did not come through ``submit``: written by hand, incomplete, malformed, or twins of another.
 
-People write tasks in the Firebase console. What is missing gets its default, what is wrong is blocked
-with a summary that names the field, and two documents of one idempotency key do their work once.
+People write tasks in the Firebase console, and answer them there. What is missing gets its default, what is wrong
+is blocked with a summary that names the field, and two documents of one idempotency key do their work once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fireswarm.contracts.task import (
     idempotency_key,
     task_id_for,
 )
-from fireswarm.errors import Conflict, InvalidInput
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
 
 HAND_WRITTEN_SESSION = "console"
@@ -70,6 +70,13 @@ async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
     """Block a task whose deadline has passed before anybody took it."""
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
     fields = unleased(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
+    await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
+
+
+async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: FireswarmError) -> None:
+    """Block a task that was queued by hand with answers that do not fit; they stay where they were written."""
+    summary = f"{error}. Correct answers, then set status to queued."
+    fields = unleased(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 

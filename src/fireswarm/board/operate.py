@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from fireswarm.board import answers
 from fireswarm.board.rules import BoardRules
 from fireswarm.board.state import ended_run, queued, unleased
 from fireswarm.board.unblock import tell_dependents
-from fireswarm.contracts import inputs
 from fireswarm.contracts.documents import message_document, message_path, parse_task, task_path
 from fireswarm.contracts.envelope import Envelope, Signal, TaskRef
 from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.skill import Question
 from fireswarm.contracts.task import NO_DEADLINE, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.ports import SERVER_TIME, Clock, Create, Store, Update, Write
@@ -33,14 +32,6 @@ RETRYABLE = frozenset(
         StatusReason.PAUSED,
     }
 )
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "number": (int, float),
-    "integer": int,
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
 
 
 async def load(store: Store, task_id: str) -> tuple[Task, Any]:
@@ -51,12 +42,18 @@ async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     return parse_task(snapshot.data, snapshot.path), snapshot.update_time
 
 
-async def _change(store: Store, rules: BoardRules, task_id: str, fields: Callable[[Task], Mapping[str, Any]]) -> Task:
+async def _change(
+    store: Store,
+    rules: BoardRules,
+    task_id: str,
+    fields: Callable[[Task], Mapping[str, Any]],
+    also: Sequence[Write] = (),
+) -> Task:
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         change = {**fields(task), "updated_at": SERVER_TIME}
         try:
-            await store.commit([Update(task_path(task_id), change, version)])
+            await store.commit([Update(task_path(task_id), change, version), *also])
         except Conflict:
             continue
         return (await load(store, task_id))[0]
@@ -143,36 +140,27 @@ async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> 
     return await _change(store, rules, task_id, fields)
 
 
-async def answer(store: Store, rules: BoardRules, task_id: str, answers: Mapping[str, Any]) -> Task:
-    """Supply what a blocked task asked for and queue it; InvalidInput lists what is missing or mistyped."""
+async def answer(
+    store: Store,
+    rules: BoardRules,
+    task_id: str,
+    given: Mapping[str, Any],
+    *,
+    accept: Callable[[Task], None] = lambda _: None,
+    also: Sequence[Write] = (),
+) -> Task:
+    """Supply what a blocked task asked for and queue it; InvalidInput lists what is missing or mistyped.
+
+    *accept* may refuse the task by raising; *also* is written in the same commit, or not at all.
+    """
 
     def fields(task: Task) -> dict[str, Any]:
+        accept(task)
         if task.status.terminal:
             raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
         if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
             raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
-        merged = {**task.answers, **answers}
-        _check_answers(task.questions, merged, answers)
-        if wrong := inputs.faults(task.answer_schema, {**task.context, **merged}, partial=True):
-            raise InvalidInput(f"the answer does not fit the skill's inputs: {'; '.join(wrong)}")
+        merged = answers.merged(task, given)
         return queued(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
 
-    return await _change(store, rules, task_id, fields)
-
-
-def _check_answers(questions: tuple[Question, ...], merged: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    known = {question.name: question for question in questions}
-    faults = [f"{name} was not asked for" for name in given if known and name not in known]
-    for question in questions:
-        if question.name not in merged:
-            if question.required:
-                faults.append(f"{question.name} is missing ({question.description})")
-            continue
-        expected = _TYPES.get(question.type, object)
-        value = merged[question.name]
-        if not isinstance(value, expected) or (question.type in ("number", "integer") and isinstance(value, bool)):
-            faults.append(f"{question.name} must be of type {question.type}")
-        elif told := inputs.value_fault(question.name, question.allowed, value):
-            faults.append(told)
-    if faults:
-        raise InvalidInput("the answer does not fit the questions: " + "; ".join(faults))
+    return await _change(store, rules, task_id, fields, also)

@@ -1,0 +1,120 @@
+"""Somebody answers a task in the Firebase console: by editing ``answers`` and setting ``status`` to queued."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.documents import task_path
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.kit import Kit
+from fireswarm.ports import Update
+from tests.support.swarm import Swarm
+from tests.support.talking import one_turn, open_talking
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[Swarm, Kit]]:
+    async with open_talking(tmp_path) as opened:
+        yield opened
+
+
+async def edit(swarm: Swarm, task: Task, **fields: Any) -> None:
+    """What the console does: it writes the fields and nothing else, on whatever version is there."""
+    await swarm.store.commit([Update(task_path(task.task_id), fields)])
+
+
+async def asked(swarm: Swarm, kit: Kit, **fields: Any) -> Task:
+    await swarm.submit(skill="survey", **fields)
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.INPUT_REQUIRED
+    return task
+
+
+async def test_answers_beside_queued_are_an_answer(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit)
+    await edit(swarm, task, answers={"where": "north"}, status="queued")
+    task = await one_turn(swarm, kit)
+    assert [question.name for question in task.questions] == ["depth"], "the first one was taken"
+    await edit(swarm, task, answers={"where": "north", "depth": 7}, status="queued")
+    task = await one_turn(swarm, kit)
+    assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]"
+    assert (task.questions, task.turn) == ((), 2)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"answers": {"where": "east"}}, "'east' is not one of"),
+        ({"answers": {"where": 3}}, "where must be of type string"),
+        ({"answers": {"were": "north"}}, "where is missing (Which side?)"),
+        ({"answers": {"where": "north", "depth": 500}}, "500 is greater than the maximum of 100"),
+        ({}, "where is missing"),
+    ],
+)
+async def test_what_does_not_fit_costs_no_turn_and_is_told(
+    written: dict[str, Any], told: str, talking: tuple[Swarm, Kit]
+) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit)
+    await edit(swarm, task, **written, status="queued")
+    assert await swarm.claim() == []
+    task = await swarm.task(task.task_id)
+    assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED)
+    assert told in task.summary and "Correct answers, then set status to queued" in task.summary
+    assert (task.answers, task.epoch, task.turn) == (written.get("answers", {}), 1, 1), "what was written stays"
+    assert [question.name for question in task.questions] == ["where"]
+    await edit(swarm, task, answers={"where": "south"}, status="queued")
+    task = await one_turn(swarm, kit)
+    assert [question.name for question in task.questions] == ["depth"]
+
+
+async def test_a_wrong_answer_is_mended_by_the_command_too(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit)
+    await edit(swarm, task, answers={"where": "east"}, status="queued")
+    assert await swarm.claim() == []
+    await swarm.board.answer(task.task_id, {"where": "south"})
+    assert (await one_turn(swarm, kit)).answers == {"where": "south"}
+
+
+async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_one(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit)
+    await edit(swarm, task, answers="north", status="queued")
+    assert await swarm.claim() == []
+    raw = await swarm.raw(task.task_id)
+    assert raw["status_reason"] == StatusReason.DEAD_LETTER and "answers" in raw["summary"]
+    await edit(swarm, task, answers={"where": "east"}, status="queued")
+    assert await swarm.claim() == [], "a document that was malformed is still held to its questions"
+    await edit(swarm, task, answers={"where": "north"}, status="queued")
+    assert [question.name for question in (await one_turn(swarm, kit)).questions] == ["depth"]
+
+
+async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit)
+    await edit(swarm, task, answer_schema={"type": "nonsense"}, answers={"where": "north"}, status="queued")
+    other = await swarm.submit("another", skill="resting", context={"depth": 1})
+    [held] = await swarm.claim(wanted=2)
+    assert held.task.task_id == other.task_id
+    assert "is no JSON Schema" in (await swarm.task(task.task_id)).summary
+
+
+async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[Swarm, Kit]) -> None:
+    swarm, kit = talking
+    task = await asked(swarm, kit, deadline=swarm.clock.now() + timedelta(seconds=60))
+    await swarm.clock.advance(61)
+    await swarm.board.sweep("scout")
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
+    await swarm.board.retry(task.task_id)
+    assert await swarm.claim() == []
+    await swarm.board.answer(task.task_id, {"where": "north"})
+    assert [question.name for question in (await one_turn(swarm, kit)).questions] == ["depth"]
