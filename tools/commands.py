@@ -35,6 +35,7 @@ EXAMPLES: dict[str, str] = {
     "swarm doctor": "swarm doctor",
     "swarm artifacts": "swarm artifacts $DONE --to artifacts",
     "swarm capabilities": "swarm capabilities",
+    "swarm api": f"swarm api --port 8090  {LONG}",
     "swarm pipeline demo": f"swarm pipeline demo  {LONG}",
     "swarm pipeline check": "swarm pipeline check run/trace_map.json",
     "swarm store serve": f"swarm store serve --port 8080  {LONG}",

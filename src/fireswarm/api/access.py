@@ -16,7 +16,6 @@ import anyio.to_thread
 
 from fireswarm.errors import ConfigError, StoreUnavailable
 
-TOKEN_VARIABLE = "FIRESWARM_API_TOKEN"
 MIN_TOKEN_CHARS = 16
 """A shorter one can be found by trying."""
 
@@ -39,15 +38,18 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def read_token(environment: Mapping[str, str], file: Path | None) -> str | None:
-    """The token that the operator chose; ConfigError for a file that cannot be read, or a token that is too short."""
+def read_token(given: str, file: Path | None) -> str | None:
+    """The token that the operator chose: of *file*, else *given*, which is that of the environment.
+
+    ConfigError for a file that cannot be read, or a token that is too short.
+    """
     if file is not None:
         try:
             token, where = file.read_text(encoding="utf-8").strip(), str(file)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"--token-file {file} cannot be read: {error}") from error
     else:
-        token, where = environment.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
+        token, where = given.strip(), "the environment"
         if not token:
             return None
     if len(token) < MIN_TOKEN_CHARS:

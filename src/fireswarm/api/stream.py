@@ -88,7 +88,7 @@ class Follower:
     chain: str | None
     position: Position
     fresh: bool
-    emit: Callable[[str, Mapping[str, Any], str | None], Awaitable[None]]
+    emit: Callable[[str, Mapping[str, Any], str], Awaitable[None]]
     readers: dict[str, Reader] = field(default_factory=dict[str, Reader])
     known: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
     busy: anyio.Lock = field(default_factory=anyio.Lock)
@@ -116,6 +116,8 @@ class Follower:
                 tasks = _readable(found)
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
                     await self._task(task, silent=silent)
+                if silent:  # a place without an event: who is cut off before the first one goes on from here
+                    await self.emit("", {}, self.position.encoded())
                 silent = False
                 if any(task.task_id == self.chain and task.status.terminal for task in tasks):
                     await self._finish()
@@ -252,7 +254,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _follow(self, outbox: MemoryObjectSendStream[str], group: TaskGroup) -> None:
-        async def emit(kind: str, told: Mapping[str, Any], place: str | None) -> None:
+        async def emit(kind: str, told: Mapping[str, Any], place: str) -> None:
             await outbox.send(_spelled(kind, self._redactor.value(told), place))
 
         fresh = self._position is None
@@ -285,9 +287,11 @@ async def _send(send: Send, text: str) -> None:
     await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 
-def _spelled(kind: str, told: Any, place: str | None) -> str:
+def _spelled(kind: str, told: Any, place: str) -> str:
+    mark = f"id: {place}\n"
+    if not kind:
+        return f"{mark}\n"
     data = json.dumps(told, default=_json, ensure_ascii=False)
-    mark = f"id: {place}\n" if place else ""
     return f"{mark}event: {kind}\ndata: {data}\n\n"
 
 

@@ -35,6 +35,9 @@ def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
     """Raise InvalidInput for what a person asks for and cannot be given, whatever the reason."""
     if not asked:
         return
+    names = [use.id for use in asked]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(f"capabilities are listed twice: {', '.join(twice)}")
     try:
         submitted(card, asked)
     except (ConfigError, NotFound) as error:

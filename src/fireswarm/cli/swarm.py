@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fireswarm import __version__
-from fireswarm.cli import artifacts, capabilities, doctor, fleet, look, pipeline, skills, state, store, work
+from fireswarm.cli import api, artifacts, capabilities, doctor, fleet, look, pipeline, skills, state, store, work
 from fireswarm.cli.failing import reported
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.redaction import environment_redactor
@@ -39,6 +39,7 @@ app.command()(look.cost)
 app.command()(artifacts.artifacts)
 app.command()(doctor.doctor)
 app.command()(capabilities.capabilities)
+app.command()(api.api)
 app.add_typer(pipeline.app_, name="pipeline")
 app.add_typer(skills.app, name="skills")
 app.add_typer(store.app, name="store")

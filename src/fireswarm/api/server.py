@@ -1,0 +1,76 @@
+"""Serve the application with uvicorn until told to stop; streams of events end then, and requests are finished."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Generator
+
+import anyio
+import uvicorn
+
+from fireswarm.api.access import Access
+from fireswarm.api.application import guarded
+from fireswarm.api.gate import LOOPBACK_HOSTS, is_loopback
+from fireswarm.api.service import Service
+from fireswarm.errors import ConfigError
+
+GRACE_SECONDS = 5
+"""For requests at a stop: Cloud Run kills ten seconds after SIGTERM."""
+
+MAX_CONNECTIONS = 500
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it: streams have to be told before the server stops."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections at *host*; ConfigError says why there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--host {host} --port {port} cannot be listened on: {error}") from error
+
+
+def address_of(listening: socket.socket) -> str:
+    """Where the API is, as a URL."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def serve(
+    service: Service, access: Access, listening: socket.socket, stop: anyio.Event, ready: Callable[[], None]
+) -> None:
+    """Serve until *stop* is set; *ready* is called once connections are accepted."""
+    address = listening.getsockname()[0]
+    hosts = LOOPBACK_HOSTS | {address} if is_loopback(address) else None
+    config = uvicorn.Config(
+        guarded(service, access, hosts=hosts),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = _Server(config)
+
+    async def end() -> None:
+        await stop.wait()
+        service.stopping.set()
+        server.should_exit = True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(end)
+        ready()
+        await server.serve(sockets=[listening])
+        group.cancel_scope.cancel()

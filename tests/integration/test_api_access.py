@@ -1,0 +1,223 @@
+"""Who gets in: the token, Google's identity tokens by keys made here, hosts, sizes, and where it refuses to start."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+from google.auth import crypt, jwt
+
+from fireswarm.api.access import CERTS_AGAIN_SECONDS, Access, GoogleTokens, new_token, read_token
+from fireswarm.cli.api import _access  # pyright: ignore[reportPrivateUsage] - decides what is refused at the start
+from fireswarm.errors import ConfigError, StoreUnavailable
+from tests.support.api import TOKEN, Api, open_api
+from tests.support.swarm import open_swarm
+
+pytestmark = pytest.mark.anyio
+
+AUDIENCE = "https://swarm.example"
+ADA = "ada@example.com"
+
+
+@pytest.fixture
+async def api() -> AsyncGenerator[Api]:
+    async with open_swarm(session="s1") as swarm, open_api(swarm, max_body_bytes=2_000) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", f"Basic {TOKEN}", "Bearer wrong", f"Bearer {TOKEN}x", "Bearer \udcff"])
+async def test_without_the_token_nothing_is_answered(given: str) -> None:
+    assert not await Access(TOKEN).allows(given)
+
+
+@pytest.mark.parametrize("path", ["/v1/status", "/openapi.json", "/v1/events", "/nothing"])
+async def test_every_path_asks_for_the_token(api: Api, path: str) -> None:
+    answer = await api.call("GET", path, headers={"Authorization": "Bearer wrong"})
+    assert answer.status_code == 401 and answer.json()["code"] == "unauthorized"
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_the_scheme_is_spelled_in_any_case() -> None:
+    assert await Access(TOKEN).allows(f"bearer  {TOKEN}")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.evil.example", "", "[::2]"])
+async def test_on_loopback_no_other_name_is_answered_to(api: Api, host: str) -> None:
+    assert await api.problem("GET", "/v1/status", host=host) == (421, "misdirected_request")
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8090", "LOCALHOST"])
+async def test_names_of_loopback_are_answered_to(api: Api, host: str) -> None:
+    assert (await api.call("GET", "/v1/status", headers={"host": host})).is_success
+
+
+async def test_a_body_that_is_too_large_is_refused_however_it_is_sent(api: Api) -> None:
+    assert await api.problem("POST", "/v1/tasks", {"objective": "x" * 3_000}) == (413, "content_too_large")
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        for _ in range(30):
+            yield b"x" * 100
+
+    answer = await api.client.post("/v1/tasks", content=pieces())
+    assert answer.status_code == 413 and answer.headers["connection"] == "close"
+
+
+async def test_no_site_may_read_answers(api: Api) -> None:
+    answer = await api.call("GET", "/v1/status", headers={"Origin": "https://evil.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def key() -> tuple[crypt.RSASigner, str]:
+    """A key of its own with its certificate, as Google publishes them."""
+    private = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(private, hashes.SHA256())
+    )
+    pem = private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    signer = crypt.RSASigner.from_string(pem, "key-1")
+    return signer, certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+SIGNER, CERTIFICATE = key()
+OTHER_SIGNER, _ = key()
+
+
+def token(signer: Any = SIGNER, **changed: Any) -> str:
+    now = int(time.time())
+    claims = {
+        "iss": "https://accounts.google.com",
+        "aud": AUDIENCE,
+        "email": ADA,
+        "email_verified": True,
+        "iat": now - 10,
+        "exp": now + 600,
+    }
+    claims = {name: value for name, value in {**claims, **changed}.items() if value is not None}
+    return jwt.encode(signer, claims).decode()
+
+
+def google(*accounts: str, fetched: list[int] | None = None) -> Access:
+    async def certs() -> dict[str, str]:
+        if fetched is not None:
+            fetched.append(1)
+        return {"key-1": CERTIFICATE}
+
+    return Access(google=GoogleTokens(AUDIENCE, frozenset(accounts or (ADA,)), certs))
+
+
+async def test_an_identity_token_for_this_audience_and_account_gets_in_and_keys_are_fetched_once() -> None:
+    fetched: list[int] = []
+    access = google(fetched=fetched)
+    assert await access.allows(f"Bearer {token()}") and await access.allows(f"Bearer {token(email='Ada@Example.com')}")
+    assert fetched == [1]
+    assert await google("*").allows(f"Bearer {token(email=None)}")
+
+
+PAST = int(time.time()) - 10_000
+WRONG: dict[str, Callable[[], str]] = {
+    "another audience": lambda: token(aud="https://other.example"),
+    "expired": lambda: token(iat=PAST, exp=PAST + 10),
+    "another issuer": lambda: token(iss="https://evil.example"),
+    "another account": lambda: token(email="eve@example.com"),
+    "an address nobody verified": lambda: token(email_verified=False),
+    "no address": lambda: token(email=None),
+    "another key": lambda: token(OTHER_SIGNER),
+    "an unknown key": lambda: jwt.encode(SIGNER, {"aud": AUDIENCE}, key_id="key-2").decode(),
+    "no signature": lambda: token().rpartition(".")[0] + ".",
+    "no claims": lambda: jwt.encode(SIGNER, {}).decode(),
+    "a time that is none": lambda: token(exp="tomorrow"),
+    "no token": lambda: "a.b.c",
+    "none at all": lambda: "..",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_an_identity_token_that_is_not_good_does_not_get_in(name: str) -> None:
+    assert not await google().allows(f"Bearer {WRONG[name]()}")
+
+
+async def test_an_unknown_key_asks_for_the_keys_again_but_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[int] = []
+    access = google(fetched=fetched)
+    moment = time.monotonic()
+    for passed, expected in ((0, 1), (1, 1), (CERTS_AGAIN_SECONDS + 1, 2)):
+        monkeypatch.setattr("fireswarm.api.access.time.monotonic", lambda passed=passed: moment + passed)
+        assert not await access.allows(f"Bearer {WRONG['an unknown key']()}")
+        assert len(fetched) == expected
+
+
+async def test_without_googles_keys_the_answer_says_to_come_again() -> None:
+    async def away() -> dict[str, str]:
+        raise StoreUnavailable("Google's keys could not be fetched")
+
+    async with open_swarm() as swarm, open_api(swarm) as api:
+        access = Access(google=GoogleTokens(AUDIENCE, frozenset({ADA}), away))
+        object.__setattr__(api.app, "access", access)
+        assert await api.problem("GET", "/v1/status", authorization=f"Bearer {token()}") == (503, "store_unavailable")
+
+
+def test_an_api_without_authentication_cannot_be_made() -> None:
+    with pytest.raises(ConfigError, match="without authentication"):
+        Access()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "swarm.example", ""])
+def test_on_an_open_address_it_refuses_to_start_without_authentication(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIRESWARM_API_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="does not start without authentication"):
+        _access(host, None, None, ())
+    monkeypatch.setenv("FIRESWARM_API_TOKEN", TOKEN)
+    assert _access(host, None, None, ()) == (Access(TOKEN), None)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_on_loopback_a_token_is_made_when_nobody_chose_one(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FIRESWARM_API_TOKEN", raising=False)
+    access, made = _access(host, None, None, ())
+    assert made is not None and access.token == made and made not in repr(access)
+
+
+def test_an_audience_alone_would_let_everybody_in_and_is_refused() -> None:
+    with pytest.raises(ConfigError, match="belong together"):
+        _access("127.0.0.1", None, AUDIENCE, ())
+    access, _ = _access("0.0.0.0", None, AUDIENCE, (ADA.upper(),))
+    assert access.google is not None and access.google.accounts == {ADA}
+
+
+def test_a_token_comes_from_a_file_or_the_environment_and_is_long_enough(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    assert read_token("another-token-of-the-environment", file) == TOKEN
+    assert read_token(f" {TOKEN} ", None) == TOKEN and read_token("", None) is None
+    for wrong in ("short", "", "with a blank in the middle", "ünïcödé-ünïcödé-ünïcödé"):
+        file.write_text(wrong)
+        with pytest.raises(ConfigError, match="token"):
+            read_token("", file)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_token("", tmp_path / "none")
+
+
+def test_tokens_that_are_made_differ_and_are_long() -> None:
+    assert len(new_token()) >= 43 and new_token() != new_token()

@@ -1,0 +1,135 @@
+"""Idempotency keys: carried out once, the same answer again, and no other request under the same key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from fireswarm.api.idempotency import CLAIM_SECONDS, KEEP_SECONDS, MAX_KEPT_BYTES
+from fireswarm.errors import StoreUnavailable
+from tests.support.api import Api, open_api
+from tests.support.swarm import Swarm, open_swarm
+
+pytestmark = pytest.mark.anyio
+
+KEY = {"Idempotency-Key": "key-1"}
+AGENT = {"name": "x", "role": "scout"}
+
+
+@pytest.fixture
+async def api() -> AsyncGenerator[Api]:
+    async with open_swarm(session="s1") as swarm, open_api(swarm) as opened:
+        yield opened
+
+
+async def made(api: Api) -> int:
+    return len((await api.get("/v1/agents"))["items"])
+
+
+async def test_the_same_request_is_carried_out_once_and_answered_alike(api: Api) -> None:
+    first = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
+    again = await api.call("POST", "/v1/agents", {"role": "scout", "name": "x"}, headers=KEY)
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert again.headers["idempotency-replayed"] == "true" and "idempotency-replayed" not in first.headers
+    assert {name: first.headers[name] for name in ("location", "etag")} == {
+        name: again.headers[name] for name in ("location", "etag")
+    }
+    assert await made(api) == 1
+
+
+async def test_two_at_once_do_the_work_once(api: Api) -> None:
+    codes: list[int] = []
+
+    async def send() -> None:
+        codes.append((await api.call("POST", "/v1/agents", AGENT, headers=KEY)).status_code)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(send)
+    assert await made(api) == 1 and codes.count(201) >= 1 and set(codes) <= {201, 409}
+
+
+@pytest.mark.parametrize("other", [("POST", "/v1/agents", AGENT | {"name": "y"}), ("POST", "/v1/tasks", AGENT)])
+async def test_another_request_under_the_same_key_is_refused(api: Api, other: tuple[str, str, Any]) -> None:
+    await api.post("/v1/agents", AGENT, **KEY)
+    assert await api.problem(*other, Idempotency_Key="key-1") == (422, "idempotency_key_reused")
+
+
+async def test_a_refusal_is_an_answer_too(api: Api) -> None:
+    wrong = AGENT | {"role": "nobody"}
+    first = await api.call("POST", "/v1/agents", wrong, headers=KEY)
+    again = await api.call("POST", "/v1/agents", wrong, headers=KEY)
+    assert first.status_code == again.status_code == 422 and first.content == again.content
+    assert again.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_key_is_forgotten_after_a_day_and_is_of_one_session(api: Api) -> None:
+    await api.post("/v1/agents", AGENT, **KEY)
+    settings = api.swarm.kit.settings.model_copy(update={"session": "s2"})
+    other = Swarm(replace(api.swarm.kit, settings=settings), api.swarm.clock, api.swarm.database)
+    async with open_api(other) as second:
+        await second.post("/v1/agents", AGENT | {"name": "y"}, **KEY)
+    await api.swarm.clock.advance(KEEP_SECONDS + 1)
+    await api.post("/v1/agents", AGENT | {"name": "z"}, **KEY)
+    assert await made(api) == 2
+
+
+async def test_a_request_whose_process_died_is_taken_over(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = api.swarm.store
+    commit = store.commit
+    broken = False
+
+    async def fails_after_the_claim(writes: Any) -> Any:
+        if broken and not writes[0].path.startswith("api_requests"):
+            raise BaseExceptionGroup("killed", [KeyboardInterrupt()])
+        return await commit(writes)
+
+    monkeypatch.setattr(store, "commit", fails_after_the_claim)
+    broken = True
+    with pytest.raises(BaseExceptionGroup):
+        await api.call("POST", "/v1/agents", AGENT, headers=KEY)
+    broken = False
+    assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="key-1") == (409, "request_in_progress")
+    await api.swarm.clock.advance(CLAIM_SECONDS + 1)
+    await api.post("/v1/agents", AGENT, **KEY)
+    assert await made(api) == 1
+
+
+async def test_what_failed_here_can_be_sent_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*given: Any) -> Any:
+        raise StoreUnavailable("the store is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fireswarm.api.routes.agents.definitions.create", away)
+        answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
+    assert answer.status_code == 503 and answer.headers["retry-after"] and answer.json()["retryable"] is True
+    await api.post("/v1/agents", AGENT, **KEY)
+
+
+async def test_an_error_nobody_thought_of_is_a_problem_without_details(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*given: Any) -> Any:
+        raise ZeroDivisionError("details of the inside")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fireswarm.api.routes.agents.definitions.create", broken)
+        answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
+    assert answer.status_code == 500 and answer.json()["code"] == "internal" and "inside" not in answer.text
+    await api.post("/v1/agents", AGENT, **KEY)
+
+
+async def test_an_answer_too_large_to_keep_says_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_KEPT_BYTES > 500_000
+    monkeypatch.setattr("fireswarm.api.idempotency.MAX_KEPT_BYTES", 10)
+    await api.post("/v1/agents", AGENT, **KEY)
+    assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="key-1") == (409, "answer_not_kept")
+    assert await made(api) == 1
+
+
+async def test_a_key_that_is_none_is_refused(api: Api) -> None:
+    assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="x" * 201) == (422, "invalid_request")

@@ -1,0 +1,61 @@
+"""Every error of the tree has its place in the table, and every field of the OpenAPI document is explained."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from fireswarm import errors
+from fireswarm.api.access import Access
+from fireswarm.api.application import make_application
+from fireswarm.api.problems import STATUS, told
+from fireswarm.api.service import Service
+from fireswarm.redaction import REDACTED, Redactor
+from tests.support.swarm import open_swarm
+
+TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.FireswarmError)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TREE if kind is not errors.FireswarmError])
+def test_every_error_has_a_status_of_its_own(kind: type[errors.FireswarmError]) -> None:
+    assert 400 <= STATUS[kind] < 600
+
+
+def test_the_table_holds_no_error_that_is_gone() -> None:
+    assert set(STATUS) == set(TREE) - {errors.FireswarmError}
+
+
+def test_a_problem_says_what_happened_without_secrets_and_whether_to_try_again() -> None:
+    refusal = told(errors.StoreUnavailable("key sk-ant-0123456789abcdefghij"), Redactor())
+    assert (refusal.status, refusal.code, refusal.retryable) == (503, "store_unavailable", True)
+    assert refusal.detail == f"key {REDACTED}"
+
+
+@pytest.mark.anyio
+async def test_every_field_and_parameter_is_explained_with_an_example() -> None:
+    async with open_swarm() as swarm:
+        document = make_application(Service(swarm.kit, Redactor())).openapi()
+    missing = [
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, about in schema.get("properties", {}).items()
+        if not about.get("description") or "examples" not in about
+    ]
+    assert missing == []
+    assert [name for name, schema in document["components"]["schemas"].items() if not described(schema)] == []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert operation.get("description"), f"{method} {path}"
+            assert "default" in operation["responses"], f"{method} {path}"
+            for parameter in operation.get("parameters", []):
+                assert parameter.get("description"), f"{method} {path} {parameter['name']}"
+
+
+def described(schema: dict[str, Any]) -> bool:
+    return bool(schema.get("description"))
+
+
+def test_access_does_not_tell_its_token() -> None:
+    assert "secret-secret-secret" not in repr(Access("secret-secret-secret"))
