@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fireswarm.backbone.files import PROJECT, Carried
-from fireswarm.backbone.scope import Allowlist, apply_patch, changed_files, unified_diff
+from fireswarm.backbone.scope import Allowlist, apply_patch, changed_files
+from fireswarm.backbone.writing import material_of, write_diff
 from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, Material, PatchAdvice
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 
@@ -28,7 +29,7 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult(state=SkillState.FAILED, summary=told)
     changed = changed_files(before, after)
     carried.write_project({path: after[path] for path in changed})
-    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")
+    write_diff(carried)
     told = f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}"[:500]
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.5)
 
@@ -37,6 +38,7 @@ def _asks(carried: Carried, patterns: tuple[str, ...]) -> AdviceRequest:
     log = carried.text("validation_logs.txt")[-MAX_LOG_CHARS:]
     paths = ["node_schema.json", *carried.names(PROJECT)]
     material = [Material(name="validation_logs.txt", text=log)]
-    material += [Material(name=path, text=carried.text(path)) for path in paths if carried.text(path)]
     question = QUESTION.read_text(encoding="utf-8").replace("{scope}", ", ".join(patterns))
-    return AdviceRequest(kind=AdviceKind.PATCH, question=question, material=tuple(material), scope=patterns)
+    return AdviceRequest(
+        kind=AdviceKind.PATCH, question=question, material=(*material, *material_of(carried, paths)), scope=patterns
+    )

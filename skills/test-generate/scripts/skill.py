@@ -8,8 +8,8 @@ from typing import Any
 
 from fireswarm.backbone.files import PROJECT, SOURCES, Carried
 from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter
-from fireswarm.backbone.scope import unified_diff
-from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, CodeAdvice, Material
+from fireswarm.backbone.writing import material_of, write_diff
+from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, CodeAdvice
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
 
 REFERENCES = Path(__file__).parents[1] / "references"
@@ -38,7 +38,7 @@ def run(request: SkillRequest) -> SkillResult:
     for advice in request.advice:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
-    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")
+    write_diff(carried)
     told = f"tests for {len(schema.operations)} operations, {len(schema.operations) - len(unclear)} by template"
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
 
@@ -96,7 +96,6 @@ def _sample(parameter: Parameter) -> Any:
 def _asks(carried: Carried, name: str, unclear: list[str]) -> AdviceRequest:
     target = f"tests/test_{name}_advised.py"
     paths = [*carried.names(SOURCES), "node_schema.json", *carried.names(f"{PROJECT}nodes/")]
-    material = tuple(Material(name=path, text=carried.text(path)) for path in paths if carried.text(path))
     question = (REFERENCES / "question.md").read_text(encoding="utf-8")
     question = question.replace("{name}", name).replace("{target}", target).replace("{unclear}", ", ".join(unclear))
-    return AdviceRequest(kind=AdviceKind.CODE, question=question, material=material, scope=(target,))
+    return AdviceRequest(kind=AdviceKind.CODE, question=question, material=material_of(carried, paths), scope=(target,))

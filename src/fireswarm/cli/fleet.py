@@ -82,19 +82,34 @@ def demo(
         fresh_key=uuid.uuid4().hex,
     )
 
-    async def main() -> TaskStatus:
-        started = time.monotonic()
-        async with app.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
-            console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-            async with app.open_kit(settings_for(root, uri, project, session)) as kit:
-                task = (await kit.board.submit(spec)).task
-                told = Follower(kit, task.task_id, console) if think else None
-                await until_signal(lambda: follow(kit, task.task_id, runs=told))
-                await fleet.stop()
-                return await report(kit, task.task_id, time.monotonic() - started)
-
-    if run_async(main) is not TaskStatus.DONE:
+    if run_async(lambda: demonstrate(settings, project, spec, told=think)) is not TaskStatus.DONE:
         raise typer.Exit(1)
+
+
+async def demonstrate(
+    settings: Settings,
+    project: str | None,
+    spec: TaskSpec,
+    *,
+    told: bool = False,
+    then: Callable[[Kit, str], Awaitable[None]] | None = None,
+) -> TaskStatus:
+    """Store and five roles as processes work on one objective, and stop; *told* prints the events of their runs.
+
+    *then* is called with the kit and the task's id at the end.
+    """
+    started = time.monotonic()
+    async with app.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
+        console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
+        async with app.open_kit(settings_for(settings.root, uri, project, settings.session)) as kit:
+            task_id = (await kit.board.submit(spec)).task.task_id
+            runs = Follower(kit, task_id, console) if told else None
+            await until_signal(lambda: follow(kit, task_id, runs=runs))
+            await fleet.stop()
+            status = await report(kit, task_id, time.monotonic() - started)
+            if then is not None:
+                await then(kit, task_id)
+            return status
 
 
 @contextlib.asynccontextmanager

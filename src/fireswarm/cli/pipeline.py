@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +17,12 @@ from fireswarm.backbone.node_schema import NodeSchema
 from fireswarm.backbone.trace import trace_faults
 from fireswarm.cli.artifacts import FOLDER, copy_out
 from fireswarm.cli.common import Project, Root, StoreUri, console, run_async, settings_for
-from fireswarm.cli.fleet import DEMO_LEASE_SECONDS, HOUSE, fleet_of, until_signal
-from fireswarm.cli.progress import follow, report
+from fireswarm.cli.fleet import DEMO_LEASE_SECONDS, demonstrate
 from fireswarm.contracts.backbone import TraceMap
 from fireswarm.contracts.documents import explain
 from fireswarm.contracts.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
+from fireswarm.kit import Kit
 
 app_ = typer.Typer(help="The node pipeline: from a source to a tested patch.", no_args_is_help=True)
 SESSION = "pipeline-demo"
@@ -55,22 +54,13 @@ def demo(
         fresh_key=uuid.uuid4().hex,
     )
 
-    async def main() -> TaskStatus:
-        started = time.monotonic()
-        async with app.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
-            console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-            async with app.open_kit(settings_for(root, uri, project, SESSION)) as kit:
-                task = (await kit.board.submit(spec)).task
-                await until_signal(lambda: follow(kit, task.task_id))
-                await fleet.stop()
-                status = await report(kit, task.task_id, time.monotonic() - started)
-                ended = await kit.board.get(task.task_id)
-                if ended.result is not None:
-                    folder = settings.path(FOLDER / task.task_id)
-                    _show_trail(folder, await copy_out(kit, ended, folder))
-                return status
+    async def trail(kit: Kit, task_id: str) -> None:
+        ended = await kit.board.get(task_id)
+        if ended.result is not None:
+            folder = settings.path(FOLDER / task_id)
+            _show_trail(folder, await copy_out(kit, ended, folder))
 
-    if run_async(main) is not TaskStatus.DONE:
+    if run_async(lambda: demonstrate(settings, project, spec, then=trail)) is not TaskStatus.DONE:
         raise typer.Exit(1)
 
 
