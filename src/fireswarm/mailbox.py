@@ -7,6 +7,7 @@ Messages to an agent or a role by name have leases of their own.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,25 +18,29 @@ import yaml
 from pydantic import Field, ValidationError
 
 from fireswarm import queries
-from fireswarm.contracts.base import Contract
+from fireswarm.contracts.base import Contract, JsonObject
 from fireswarm.contracts.documents import explain, message_document, message_path, plain
-from fireswarm.contracts.envelope import Envelope, MailLease, MailStatus, Message, SecurityContext, TaskRef
+from fireswarm.contracts.envelope import Envelope, MailKind, MailLease, MailStatus, Message, SecurityContext, TaskRef
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, PolicyRefused
 from fireswarm.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
 
 ANYONE = "*"
+OPERATOR = "operator"
 MESSAGE_LEASE_SECONDS = 60.0
 """How long a claimed message stays with its claimant before it is delivered again."""
 
+MAX_OUTCOME_CHARS = 1_500
+
 
 class HandoffPolicy(Contract):
-    """Handoff rules as data; sizes in bytes, retention in days."""
+    """Handoff rules as data; sizes in bytes, retention in days. ``answers``: whose tasks a role may answer by mail."""
 
     max_hops: int = Field(default=16, ge=1)
     max_envelope_bytes: int = Field(default=65_536, ge=1_024, le=900_000)
     retention_days: float = Field(default=7, gt=0)
     routes: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {ANYONE: (ANYONE,)})
+    answers: dict[str, tuple[str, ...]] = Field(default_factory=lambda: {OPERATOR: (ANYONE,)})
 
     @classmethod
     def load(cls, path: Path) -> HandoffPolicy:
@@ -64,6 +69,20 @@ class HandoffPolicy(Contract):
                 f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = {self.max_hops}: "
                 "the roles pass work in circles, or the plan is too deep"
             )
+        self.check_size(envelope)
+
+    def check_answer(self, sender_role: str, role: str) -> None:
+        """Raise PolicyRefused unless *sender_role* may answer tasks of *role*."""
+        allowed = self.answers.get(sender_role, self.answers.get(ANYONE, ()))
+        if role not in allowed and ANYONE not in allowed:
+            raise PolicyRefused(
+                f"{sender_role} may not answer tasks of {role}: mailbox/policy.yaml allows it "
+                f"{', '.join(allowed) or 'nobody'}. Add {role} under answers.{sender_role} if that is wanted."
+            )
+
+    def check_size(self, envelope: Envelope) -> None:
+        """Raise PolicyRefused for an envelope that is larger than one may be."""
+        to = envelope.task.assigned_to
         size = len(canonical_json(envelope.model_dump(mode="json")).encode())
         if size > self.max_envelope_bytes:
             raise PolicyRefused(
@@ -117,15 +136,49 @@ class Mailbox:
     async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
         """Send a message to an agent or role by name; returns its id. Sending it twice delivers it once."""
         self.policy.check(envelope, sender_role)
+        document = self._document(envelope, sender, to)
+        return await self._create(Create(message_path(envelope.envelope_id), document))
+
+    async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
+        """Send answers to *task*: any worker of its role takes them. Returns the message's id.
+
+        Sent twice with one *message_id* they are taken once. PolicyRefused when *sender_role* may not; whether they
+        fit is judged when they are taken, and told in ``outcome`` of the message.
+        """
+        return await self._create(self.answering(task, answers, sender_role, message_id or str(uuid.uuid4())))
+
+    def answering(self, task: Task, answers: JsonObject, sender_role: str, message_id: str) -> Create:
+        """The write that sends answers, for a commit with something else."""
+        self.policy.check_answer(sender_role, task.assigned_to)
+        envelope = Envelope(
+            envelope_id=message_id,
+            task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
+            session_hash=task.session_hash,
+            answers=answers,
+            trace=task.trace,
+        )
+        self.policy.check_size(envelope)
+        document = self._document(envelope, sender_role, task.assigned_to) | {"kind": MailKind.ANSWERS.value}
+        # One commit takes it, with the task's own: there is no lease to sweep for.
+        del document["sweep_at"]
+        return Create(message_path(message_id), document)
+
+    def _document(self, envelope: Envelope, sender: str, to: str) -> dict[str, Any]:
         now = self.clock.now()
-        keep = now + timedelta(days=self.policy.retention_days)
-        path = message_path(envelope.envelope_id)
+        return message_document(envelope, sender, to, now, now + timedelta(days=self.policy.retention_days))
+
+    async def _create(self, write: Create) -> str:
         try:
-            await self.store.commit([Create(path, message_document(envelope, sender, to, now, keep))])
+            await self.store.commit([write])
         except Conflict as conflict:
             if not (conflict.exists or conflict.ambiguous):
                 raise
-        return envelope.envelope_id
+        return str(write.data["message_id"])
+
+    @staticmethod
+    def taken(snapshot: Snapshot, outcome: str) -> Update:
+        """The write that ends a message of answers, unless somebody else did."""
+        return Update(snapshot.path, {"status": "read", "outcome": outcome[:MAX_OUTCOME_CHARS]}, snapshot.update_time)
 
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
         """Claim and read the envelope that came with a planned task, for the holder of the task's lease."""

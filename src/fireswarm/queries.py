@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from fireswarm.contracts.documents import AGENTS, CONTEXTS, FILES, MAILBOX, MEMORY, REQUESTS, RUNS, TASKS
+from fireswarm.contracts.envelope import MailKind
 from fireswarm.ports import NAME, Operator, Query
 
 JOURNAL = "journal"
@@ -155,6 +156,13 @@ def deliverable(to: str, now: datetime, limit: int) -> Query:
 def inbox(agent_id: str) -> Query:
     """New messages to one agent (listened to)."""
     return Query(MAILBOX, where=(("to_agent_id", "==", agent_id), ("status", "==", "new")))
+
+
+def answers(role: str) -> Query:
+    """New messages that answer tasks of a role (listened to); handoffs to the role are no part of it."""
+    return Query(
+        MAILBOX, where=(("to_agent_id", "==", role), ("kind", "==", MailKind.ANSWERS.value), ("status", "==", "new"))
+    )
 
 
 def recall(session_hash: str, keywords: Sequence[str], limit: int) -> Query:

@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from fireswarm import queries
+from fireswarm import answering, queries
 from fireswarm.board import HeldLease
 from fireswarm.board.operate import CANCEL_SIGNAL
 from fireswarm.clocks import Bell
@@ -105,7 +105,7 @@ class Worker:
     async def run(self) -> None:
         """Work until told to stop; then finish within ``drain_seconds`` or release, and say goodbye."""
         async with anyio.create_task_group() as background:
-            for loop in (self._beat, self._renew, self._sweep, self._inbox):
+            for loop in (self._beat, self._renew, self._sweep, self._inbox, self._answers):
                 background.start_soon(loop)
             async with anyio.create_task_group() as turns:
                 with self._time_to_finish:  # a claim may hang as long as the store does
@@ -305,6 +305,12 @@ class Worker:
         """Follow the messages to this agent: a canceled task stops at once."""
         while True:
             await self._reported(self._follow_inbox)
+            await self.kit.clock.sleep(STORE_PAUSE_SECONDS[-1])
+
+    async def _answers(self) -> None:
+        """Follow the messages that answer tasks of this role."""
+        while True:
+            await self._reported(lambda: answering.follow(self.kit, self.role))
             await self.kit.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _follow_inbox(self) -> None:

@@ -32,6 +32,7 @@ EVERY_QUERY: dict[str, Query] = {
     "next_due": queries.next_due("scout"),
     "deliverable": queries.deliverable("scout", NOW, 5),
     "inbox": queries.inbox("scout-1"),
+    "answers": queries.answers("scout"),
     "recall": queries.recall("s1", ["a", "b"], 5),
     "chain": queries.chain("c1"),
     "id_prefix": queries.id_prefix("ab"),

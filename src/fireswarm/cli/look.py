@@ -142,7 +142,7 @@ def mail(
                 str(message.payload.trace.step),
                 f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
                 ago(message.created_at),
-                escape(clip(message.payload.notes, 70)),
+                escape(clip(message.outcome or message.payload.notes, 70)),
             )
             for message in found
         ]

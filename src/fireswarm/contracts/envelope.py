@@ -66,7 +66,10 @@ class TaskRef(Contract):
 
 
 class Envelope(Contract):
-    """What one agent hands to another: small and typed, never a whole history."""
+    """What one agent hands to another: small and typed, never a whole history.
+
+    ``answers`` supply what the task asked, by the names of its questions.
+    """
 
     envelope_id: DocumentId
     task: TaskRef
@@ -74,6 +77,7 @@ class Envelope(Contract):
     artifacts: tuple[Artifact, ...] = ()
     signals: tuple[Signal, ...] = ()
     attachments: tuple[Attachment, ...] = ()
+    answers: JsonObject = Field(default_factory=dict)
     notes: str = ""
     security_context: SecurityContext = SecurityContext()
     trace: Trace
@@ -87,6 +91,13 @@ class MailStatus(StrEnum):
     READ = "read"
 
 
+class MailKind(StrEnum):
+    """What a message is for, where that is more than to be read: ``answers`` go to the task it is about."""
+
+    PLAIN = ""
+    ANSWERS = "answers"
+
+
 class MailLease(Stored):
     """Who holds a claimed message, until when, and the epoch that fences its acknowledgement."""
 
@@ -96,7 +107,7 @@ class MailLease(Stored):
 
 
 class Message(Stored):
-    """One document of ``agent_mailbox``."""
+    """One document of ``agent_mailbox``. ``outcome`` says what came of answers: taken, or why they were refused."""
 
     message_id: DocumentId
     to_agent_id: str
@@ -104,7 +115,9 @@ class Message(Stored):
     session_hash: str
     task_id: str
     payload: Envelope
+    kind: MailKind = MailKind.PLAIN
     status: MailStatus
+    outcome: str = ""
     lease: MailLease | None = None
     deliveries: int = 0
     created_at: Timestamp
@@ -126,6 +139,7 @@ __all__ = [
     "Confidence",
     "Envelope",
     "JsonObject",
+    "MailKind",
     "MailLease",
     "MailStatus",
     "Message",

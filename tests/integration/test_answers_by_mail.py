@@ -1,0 +1,222 @@
+"""A task that asks is answered by a message to its role: judged like a command, taken once, refused in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from fireswarm import answering, queries
+from fireswarm.contracts.documents import message_path
+from fireswarm.contracts.outcome import Waiting
+from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.errors import PolicyRefused
+from fireswarm.kit import Kit
+from fireswarm.ports import Create, Snapshot
+from tests.support.swarm import Swarm
+from tests.support.working import eventually, with_skills, working
+
+pytestmark = pytest.mark.anyio
+
+SIDE = Question(name="where", description="Which side?", allowed={"enum": ["north", "south"]})
+SCHEMA = {"properties": {"depth": {"type": "integer", "maximum": 100}}}
+
+
+async def asked(swarm: Swarm, *questions: Question, **fields: Any) -> Task:
+    """A task of the scout that waits for answers."""
+    await swarm.submit(**fields)
+    held = await swarm.claim_one()
+    waits = Waiting(StatusReason.INPUT_REQUIRED, "which side?", questions or (SIDE,), SCHEMA)
+    await swarm.settle(held, waits)
+    return await swarm.task(held.task.task_id)
+
+
+async def new(swarm: Swarm, role: str = "scout") -> list[Snapshot]:
+    return await swarm.store.query(queries.answers(role))
+
+
+async def take_all(swarm: Swarm, role: str = "scout") -> None:
+    for snapshot in await new(swarm, role):
+        await answering.take(swarm.kit, role, snapshot)
+
+
+async def outcome(swarm: Swarm, message_id: str) -> str:
+    data = (await swarm.store.get(message_path(message_id))).data
+    assert data["status"] == "read"
+    return str(data["outcome"])
+
+
+async def ask(request: SkillRequest) -> SkillResult:
+    if "where" in request.answers:
+        return SkillResult(summary=f"went {request.answers['where']}")
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary="which side?", questions=(SIDE,))
+
+
+async def test_a_message_gets_the_task_going_again(swarm: Swarm) -> None:
+    kit = with_skills(swarm, ask=ask)
+    task = await swarm.submit(skill="ask")
+    async with working(kit) as worker:
+        await eventually(swarm, lambda: worker.settled == 1, "asking")
+        wrong = await kit.mailbox.answer(task, {"where": "east"}, "operator", "1-wrong")
+        right = await kit.mailbox.answer(task, {"where": "north"}, "architect", "2-right")
+        await eventually(swarm, lambda: worker.settled == 2, "going on")
+    ended = await swarm.task(task.task_id)
+    assert ended.result is not None and ended.result.summary == "went north"
+    assert await outcome(swarm, right) == answering.TAKEN
+    assert "'east' is not one of ['north', 'south']" in await outcome(swarm, wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"where": "east"}, "'east' is not one of"),
+        ({"where": 7}, "where must be of type string"),
+        ({"where": "north", "colour": "red"}, "colour was not asked for"),
+        ({}, "where is missing (Which side?)"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_on_the_message_and_nothing_is_lost(
+    given: dict[str, Any], told: str, swarm: Swarm
+) -> None:
+    task = await asked(swarm)
+    message_id = await swarm.kit.mailbox.answer(task, given, "operator")
+    await take_all(swarm)
+    assert told in await outcome(swarm, message_id)
+    [message] = await swarm.kit.mailbox.read(queries.newest("agent_mailbox", "created_at", 5))
+    assert (message.payload.answers, message.outcome[:9]) == (given, "refused: "), "what was sent stays readable"
+    assert await swarm.task(task.task_id) == task, "the task still asks"
+    assert await new(swarm) == []
+
+
+async def test_the_schema_of_the_skill_holds_for_messages_too(swarm: Swarm) -> None:
+    task = await asked(swarm, Question(name="depth", description="How deep?", type="integer"))
+    message_id = await swarm.kit.mailbox.answer(task, {"depth": 500}, "operator")
+    await take_all(swarm)
+    assert "500 is greater than the maximum of 100" in await outcome(swarm, message_id)
+
+
+async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: Swarm) -> None:
+    task = await asked(swarm)
+    mailbox = swarm.kit.mailbox
+    for _ in range(2):
+        assert await mailbox.answer(task, {"where": "north"}, "operator", "reply-1") == "reply-1"
+    await take_all(swarm)
+    queued = await swarm.raw(task.task_id)
+    assert (queued["status"], queued["answers"]) == ("queued", {"where": "north"})
+    await mailbox.answer(task, {"where": "south"}, "operator", "reply-1")
+    assert await new(swarm) == [], "the message was handled"
+    late = await mailbox.answer(task, {"where": "south"}, "operator", "reply-2")
+    await take_all(swarm)
+    assert "asks for nothing: it is queued" in await outcome(swarm, late)
+    assert await swarm.raw(task.task_id) == queued
+
+
+async def test_two_workers_that_see_one_message_take_it_once(swarm: Swarm) -> None:
+    task = await asked(swarm)
+    message_id = await swarm.kit.mailbox.answer(task, {"where": "north"}, "operator")
+    [seen] = await new(swarm)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(answering.take, swarm.kit, "scout", seen)
+    assert await outcome(swarm, message_id) == answering.TAKEN
+    assert (await swarm.task(task.task_id)).answers == {"where": "north"}
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("given", ["north", "east"])
+async def test_a_worker_killed_at_the_write_leaves_all_or_nothing(
+    given: str, when: str, swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await asked(swarm)
+    message_id = await swarm.kit.mailbox.answer(task, {"where": given}, "operator")
+    commit, writes = swarm.store.commit, list[Any]()
+
+    async def dying(made: Any) -> Any:
+        writes.extend(made)
+        if when == "after":
+            await commit(made)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swarm.store, "commit", dying)
+        with pytest.raises(Killed):
+            await take_all(swarm)
+    assert len(writes) == (2 if given == "north" else 1), "there is no write but the one that does it all"
+    if when == "before":
+        assert await swarm.task(task.task_id) == task
+        assert len(await new(swarm)) == 1
+    await take_all(swarm)
+    told = await outcome(swarm, message_id)
+    now = await swarm.task(task.task_id)
+    if given == "north":
+        assert (told, now.status, now.answers) == (answering.TAKEN, TaskStatus.QUEUED, {"where": "north"})
+    else:
+        assert told.startswith("refused") and now == task
+
+
+# ── who may ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def under(swarm: Swarm, **answers: tuple[str, ...]) -> Kit:
+    policy = swarm.kit.mailbox.policy.model_copy(update={"answers": answers})
+    return replace(swarm.kit, mailbox=replace(swarm.kit.mailbox, policy=policy))
+
+
+async def test_the_policy_says_who_may_answer_whom(swarm: Swarm) -> None:
+    task = await asked(swarm)
+    with pytest.raises(
+        PolicyRefused, match=r"memory may not answer tasks of scout: .* Add scout under answers\.memory"
+    ):
+        await swarm.kit.mailbox.answer(task, {"where": "north"}, "memory")
+    assert await new(swarm) == []
+    await under(swarm, memory=("scout",)).mailbox.answer(task, {"where": "north"}, "memory", "sent-anyway")
+    await take_all(swarm)
+    assert "memory may not answer tasks of scout" in await outcome(swarm, "sent-anyway")
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.INPUT_REQUIRED
+
+
+async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: Swarm) -> None:
+    with pytest.raises(PolicyRefused, match="max_envelope_bytes"):
+        await swarm.kit.mailbox.answer(await asked(swarm), {"where": "x" * 70_000}, "operator")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"session_hash": "s2"}, "of another session"),
+        ({"task_id": "nobody"}, "there is no task nobody"),
+        ({"payload": None}, "is not a message: payload"),
+    ],
+)
+async def test_a_forged_message_is_refused_and_the_next_one_taken(
+    wrong: dict[str, Any], told: str, swarm: Swarm
+) -> None:
+    task = await asked(swarm)
+    sent = swarm.kit.mailbox.answering(task, {"where": "north"}, "operator", "forged")
+    await swarm.store.commit([Create(sent.path, {**sent.data, **wrong})])
+    good = await swarm.kit.mailbox.answer(task, {"where": "south"}, "operator")
+    await take_all(swarm)
+    assert told in await outcome(swarm, "forged")
+    assert await outcome(swarm, good) == answering.TAKEN
+    assert (await swarm.task(task.task_id)).answers == {"where": "south"}
+
+
+async def test_a_message_to_another_role_is_sent_on_its_way(swarm: Swarm) -> None:
+    task = await asked(swarm)
+    sent = swarm.kit.mailbox.answering(task, {"where": "north"}, "operator", "astray")
+    await swarm.store.commit([Create(sent.path, {**sent.data, "to_agent_id": "memory"})])
+    await take_all(swarm, "memory")
+    assert "is for scout: address the message to that role" in await outcome(swarm, "astray")
+
+
+async def test_messages_of_answers_are_nobodys_handoffs(swarm: Swarm) -> None:
+    task = await asked(swarm)
+    await swarm.kit.mailbox.answer(task, {"where": "north"}, "operator")
+    assert await swarm.kit.mailbox.claim("scout", "scout-1") == []
