@@ -300,7 +300,8 @@ async def test_no_secret_is_answered_even_if_a_document_holds_one(api: Api) -> N
 async def test_what_is_not_there_or_not_allowed_is_a_problem_too(api: Api) -> None:
     assert await api.problem("GET", "/v1/nothing") == (404, "not_found")
     assert await api.problem("PUT", "/v1/tasks", {}) == (405, "method_not_allowed")
-    assert (await api.call("PUT", "/v1/tasks")).headers["allow"]
+    assert (await api.call("PUT", "/v1/tasks")).headers["allow"] == "GET, POST"
+    assert (await api.call("PUT", "/v1/agents/a1")).headers["allow"] == "DELETE, GET, PATCH"
     answer = await api.client.post("/v1/tasks", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422 and answer.json()["code"] == "invalid_request"
     answer = await api.client.post("/v1/tasks", content=b"\xff\xfe", headers={"content-type": "application/json"})

@@ -36,9 +36,8 @@ KEY_PARAMETER: Mapping[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "random, for one piece of work: kept a day. With another request it is refused by 422",
+    "description": "random, such as a UUID, for one piece of work; kept a day. With another request it is refused",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
-    "example": "0f5c9c1e-5f2e-4a59-9a3c-0a1f6f0f3d11",
 }
 
 
@@ -72,7 +71,7 @@ def guarded(
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> ASGIApp:
     """The application as it is served."""
-    once = Once(make_application(service), lambda: service.kit, service.redactor)
+    once = Once(make_application(service), service.kit, service.redactor)
     return Gate(once, access, service.redactor, hosts, max_body_bytes)
 
 

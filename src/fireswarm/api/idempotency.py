@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
+from fastapi import FastAPI
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from fireswarm.api.problems import Refusal, told
+from fireswarm.api.problems import Refusal, methods_at, told
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.documents import REQUESTS
 from fireswarm.errors import Conflict, FireswarmError
@@ -72,14 +72,14 @@ class _Answer:
 class Once:
     """ASGI middleware, inside the gate: bodies are whole and of bounded size here."""
 
-    app: ASGIApp
-    kit_of: Callable[[], Kit]
+    app: FastAPI
+    kit: Kit
     redactor: Redactor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry a request out, or give the answer that it got before."""
         key = _key(scope)
-        if key is None:
+        if key is None or scope["method"] not in methods_at(self.app, scope["path"]):
             await self.app(scope, receive, send)
             return
         if not 0 < len(key) <= MAX_KEY_CHARS or not key.isprintable():
@@ -98,7 +98,7 @@ class Once:
         await self._carry_out(claimed, scope, _again(first, receive), send)
 
     async def _carry_out(self, claimed: Snapshot, scope: Scope, receive: Receive, send: Send) -> None:
-        answer, store = _Answer(send), self.kit_of().store
+        answer, store = _Answer(send), self.kit.store
         try:
             await self.app(scope, receive, answer)
         except Exception:  # answered already, and logged by the server: the request can be sent again
@@ -111,7 +111,7 @@ class Once:
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
         """The claim; or what is answered instead."""
-        kit = self.kit_of()
+        kit = self.kit
         now = kit.clock.now()
         path = f"{REQUESTS}/{hashlib.sha256(f'{kit.settings.session}\n{key}'.encode()).hexdigest()[:40]}"
         fields = {

@@ -121,7 +121,10 @@ def install(app: FastAPI, redactor: Redactor) -> None:
     async def plain(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         code = HTTPStatus(error.status_code).name.lower()
-        return Refusal(error.status_code, code, str(error.detail), headers=error.headers).response()
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(methods_at(app, request.url.path)) or headers.get("allow", "")
+        return Refusal(error.status_code, code, str(error.detail), headers=headers).response()
 
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         return Refusal(500, "internal", "something went wrong here; the log of `swarm api` says what").response()
@@ -131,6 +134,19 @@ def install(app: FastAPI, redactor: Redactor) -> None:
     app.add_exception_handler(RequestValidationError, unfit)
     app.add_exception_handler(HTTPException, plain)
     app.add_exception_handler(Exception, unexpected)
+
+
+def methods_at(app: FastAPI, path: str) -> list[str]:
+    """The methods that are served at *path*, by the OpenAPI document: the framework's own Allow names one route's."""
+    parts = path.split("/")
+    for template, operations in app.openapi()["paths"].items():
+        named = template.split("/")
+        fits = len(named) == len(parts) and all(
+            name.startswith("{") or name == part for name, part in zip(named, parts, strict=True)
+        )
+        if fits:
+            return sorted(method.upper() for method in operations)
+    return []
 
 
 def _fault(item: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:

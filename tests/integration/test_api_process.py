@@ -1,0 +1,90 @@
+"""``swarm api`` as a process: it prints a token once, answers with it, follows a task, and stops with streams open."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import httpx2
+import pytest
+
+from tests.support.fleet import environment, lay_out
+
+API = [sys.executable, "-m", "fireswarm.cli", "api", "--port", "0"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    lay_out(tmp_path, {"nothing": ""}, settings={})
+    return tmp_path
+
+
+def line(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.readline()
+
+
+@contextmanager
+def running(root: Path) -> Generator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        API, cwd=root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_and_stops_while_a_stream_is_open(root: Path, how: signal.Signals) -> None:
+    with running(root) as process:
+        url = line(process.stdout).split()[2].removesuffix("/v1,")
+        token = line(process.stdout).split()[-1]
+        headers = {"Authorization": f"Bearer {token}"}
+        assert httpx2.get(f"{url}/v1/status").status_code == 401
+        with httpx2.Client(base_url=url, headers=headers) as client:
+            assert client.get("/v1/status").json()["session"] == "default"
+            sent = client.post("/v1/tasks", json={"objective": "count", "role": "scout"})
+            task = sent.raise_for_status().json()["task_id"]
+            with client.stream("GET", f"/v1/events?task={task}") as stream:
+                lines = stream.iter_lines()
+                told = next(text for text in lines if text.startswith("data: "))
+                assert json.loads(told.removeprefix("data: "))["status"] == "queued"
+                process.send_signal(how)
+                assert [text for text in lines if text.startswith("data: ")] == []
+        assert process.wait(10) == 0
+        errors = process.stderr.read() if process.stderr else ""
+        assert errors.strip() == "stopped" and token not in errors
+
+
+def test_it_refuses_to_start_where_others_could_reach_it(root: Path) -> None:
+    done = subprocess.run(
+        [*API, "--host", "0.0.0.0"], cwd=root, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1 and "does not start without authentication" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(root: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [*API[:-1], port]
+        done = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"--port {port} cannot be listened on" in done.stderr
+
+
+def test_help_imports_no_web_framework(root: Path) -> None:
+    code = "import sys, fireswarm.cli.swarm; print(sorted({'fastapi', 'uvicorn', 'starlette'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=os.environ | environment(), capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]", done.stderr
