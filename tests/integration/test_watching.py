@@ -170,7 +170,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tm
     kit = thinking(swarm, tmp_path)
     held = await swarm.claim_one()
     path = run_path(held.run_id)
-    reader, told = Reader(swarm.kit), list[Any]()
+    reader, told = Reader(swarm.store), list[Any]()
     real: Callable[..., Any] = swarm.store.commit
 
     async def commit(writes: Any) -> Any:
@@ -186,7 +186,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tm
     assert (run.data or {})["journal_pages"] > 2
     every = await read_events(swarm.store, run)
     assert told == every
-    assert await Reader(swarm.kit).news(run) == every
+    assert await Reader(swarm.store).news(run) == every
     assert await reader.news(run) == []
 
 
