@@ -69,6 +69,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
     yield ROOT / "src" / "fireswarm" / "skills" / STEMMED, stemmed()
+    yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
 
 

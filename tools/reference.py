@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import commands
 import events
 
+from fireswarm.api.application import make_application
+from fireswarm.api.service import Service
 from fireswarm.contracts.event import EventType
+from fireswarm.kit import Kit
 from fireswarm.llm.meter import PRICES
 from fireswarm.mind.states import TRANSITIONS
+from fireswarm.redaction import Redactor
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.agent import DEFAULT_MODELS
 from fireswarm.settings.sample import Key, keys
@@ -88,6 +93,20 @@ def _events() -> str:
     return _table(("event", "when", "payload"), rows)
 
 
+def openapi() -> dict[str, Any]:
+    """What the HTTP API says of itself; no swarm is needed for that."""
+    return make_application(Service(cast("Kit", None), Redactor())).openapi()
+
+
+def _endpoints() -> str:
+    rows = (
+        (f"`{method.upper()} {path}`", operation["description"].split("\n")[0])
+        for path, operations in openapi()["paths"].items()
+        for method, operation in operations.items()
+    )
+    return _table(("endpoint", "what it does"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "agent.yaml": _agent_keys,
     "swarm.yaml": _swarm_keys,
@@ -97,4 +116,5 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": _transitions,
     "events": _events,
     "commands": commands.reference,
+    "endpoints": _endpoints,
 }

@@ -15,6 +15,7 @@ from tools.events import EVENTS
 from typer.main import get_command
 
 from fireswarm.cli.agent import app as agent_app
+from fireswarm.cli.api import TOKEN_VARIABLE
 from fireswarm.cli.swarm import app as swarm_app
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.task import StatusReason
@@ -197,7 +198,7 @@ def test_every_environment_variable_is_documented_with_its_key_and_default() -> 
 
 def test_no_page_names_another_variable_of_ours() -> None:
     text = "\n".join(read(page) for page in PAGES)
-    assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= set(ENVIRONMENT)
+    assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE}
 
 
 def test_the_emulator_variable_does_what_the_page_says(tmp_path: Path) -> None:

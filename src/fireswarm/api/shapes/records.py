@@ -7,7 +7,7 @@ from typing import Any
 
 from fireswarm.api.shapes.base import AnyJson, Page, View, said
 from fireswarm.api.shapes.work import MOMENT, TASK_ID, ArtifactView, SignalView
-from fireswarm.contracts.envelope import MailStatus
+from fireswarm.contracts.envelope import MailKind, MailStatus
 
 
 class EnvelopeView(View):
@@ -15,6 +15,7 @@ class EnvelopeView(View):
 
     artifacts: tuple[ArtifactView, ...] = said("pieces of work", [], default=())
     signals: tuple[SignalView, ...] = said("what was noticed", [], default=())
+    answers: dict[str, Any] = said("answers to a task's questions", {"path": "notes"}, default_factory=dict)
     notes: str = said("words for the receiver", "the inventory, for your forecast", default="")
 
 
@@ -25,7 +26,9 @@ class MessageView(View):
     from_agent_id: str = said("role or agent that sent it", "architect")
     to_agent_id: str = said("role or agent it is for", "scout")
     task_id: str = said("task it is about", TASK_ID)
+    kind: MailKind = said("`answers` when it answers a task's questions, else empty", "answers")
     status: MailStatus = said("new, claimed or read", "new")
+    outcome: str = said("what came of answers: taken, or why they were refused", "taken", default="")
     deliveries: int = said("how often it was claimed", 0, default=0)
     payload: EnvelopeView = said("what was handed over", {"notes": "the inventory"})
     created_at: datetime = said("when it was sent", MOMENT)
