@@ -154,6 +154,12 @@ class SkillFailed(FireswarmError):
     code = "skill_failed"
 
 
+class SkillRefused(SkillFailed):
+    """A skill was not run: it cannot have here what it needs, or its inputs do not fit; the model is told why."""
+
+    code = "skill_refused"
+
+
 class ToolFailed(FireswarmError):
     """A tool could not do what it was asked, through no fault of the input; the model is told why."""
 

@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from fireswarm.contracts.envelope import Artifact, Confidence, Signal
 from fireswarm.contracts.event import EventType
 from fireswarm.contracts.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import Task
+from fireswarm.conversations.within import call_within
 from fireswarm.errors import InvalidInput, SkillFailed, StoreError, ThoughtFailed
 from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
@@ -44,6 +46,13 @@ MATERIAL_CHARS = 24_000
 
 PLANNED = "planned"
 """Journal step that marks a plan as handed out: what follows it is another conversation."""
+
+
+HAND_OVER = (
+    "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask_user yourself for "
+    "what is missing."
+)
+"""What a model is told to do with a skill that has to have a task of its own."""
 
 
 class RoleResult(Contract):
@@ -225,7 +234,9 @@ class _SkillRunner:
                 "workdir": workdir,
             }
         )
-        result = await run_skill(skill, asked, self.kit.processes)
+
+        run = partial(run_skill, limiter=self.kit.processes)
+        result = await call_within(skill, asked, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result
         result = await self.exchange.publish(result, workdir)

@@ -9,6 +9,7 @@ import pytest
 
 from fireswarm.app import packaged
 from fireswarm.app.agent import AgentTask, run_agent
+from fireswarm.contracts.llm import ChatRequest
 from fireswarm.llm.scripted import Answer, ScriptedModel
 from fireswarm.mind import Ending
 from fireswarm.settings import AgentSettings
@@ -42,3 +43,22 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
     assert len(list((log.folder / "artifacts" / "workspace-inventory").glob("shard-*"))) == 3
     written = {artifact.type: artifact.uri for artifact in report.artifacts}
     assert str(written["report"]).endswith("/artifacts/markdown-report-drafter/report.md")
+
+
+async def test_a_skill_that_stops_and_resumes_is_refused_and_the_model_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown: list[str] = []
+
+    def model(request: ChatRequest) -> Answer:
+        shown.append(request.messages[-1].text)
+        if len(shown) == 1:
+            return decision("call_skill", skill="request-clarifier", input="{}")
+        return decision("finish", answer="asked by myself")
+
+    catalog = load_catalog([packaged("skills")])
+    task = AgentTask("write up the migration")
+    conclusion, _ = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
+    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "asked by myself")
+    assert "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Here, ask_user" in shown[-1]

@@ -27,6 +27,7 @@ from fireswarm.contracts.documents import explain
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.event import EventRecord, EventType
 from fireswarm.contracts.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.conversations.within import call_within
 from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.llm.ledger import FileLedger
 from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
@@ -42,6 +43,9 @@ from fireswarm.skills.execute import run_skill
 WORKDIR_URI = "workdir:"
 MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not looked through for secrets."""
+
+INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
+"""What a model is told to do with a skill that has to have a task of its own."""
 
 INTERRUPTED = 130
 """Exit code after SIGINT or SIGTERM, as shells count it."""
@@ -203,7 +207,7 @@ class SkillRunner:
         )
         try:
             with anyio.fail_after(self.timeout_seconds):
-                result = await run_skill(skill, request)
+                result = await call_within(skill, request, INSTEAD, run_skill)
         except TimeoutError as error:
             raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
         await anyio.to_thread.run_sync(clean_files, workdir, self.redact)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fireswarm.contracts.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.errors import FireswarmError, LeaseLost, SkillFailed
+from fireswarm.errors import FireswarmError, LeaseLost, SkillFailed, SkillRefused
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.guard import profile_of, refuse_command, refuse_tool
@@ -143,6 +143,8 @@ class Actor:
         async def run() -> dict[str, Any]:
             try:
                 result = await self.assignment.run_skill(skill, given)
+            except SkillRefused as error:
+                return _refused(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             except SkillFailed as error:
                 return self._result(step, 1, "", str(error), retry, StepStatus.FAILED)
             if result.state is SkillState.INPUT_REQUIRED:

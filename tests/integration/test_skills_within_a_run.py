@@ -1,0 +1,108 @@
+"""A model calls a skill that has a conversation inside a run of its own: it is told what it cannot have, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.llm import ChatRequest
+from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.kit import Kit
+from fireswarm.skills.catalog import load_catalog
+from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
+from tests.support.swarm import Swarm
+from tests.support.talking import SKILLS, lay_out_skills
+
+pytestmark = pytest.mark.anyio
+
+KEEPS_NOTHING = "\nstate_persistence: none\ninput_request_jsonschema: {properties: {depth: {maximum: 100}}}\n---\n# "
+ONE_TURN = """
+from fireswarm.contracts.skill import Question, SkillResult, SkillState
+
+def run(request):
+    talk = request.conversation
+    if talk.inputs["depth"] == 0:
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="?", questions=(Question(name="q", description="?"),))
+    return SkillResult(summary=f"turn {talk.turn} of {talk.context_id}, depth {talk.inputs['depth']}")
+"""
+
+
+def with_conversing_skills(swarm: Swarm, script: Any, folder: Path) -> Kit:
+    lay_out_skills(folder)
+    card = folder / "skills" / "resting" / "SKILL.md"
+    head, _, rest = card.read_text().partition("\ninteraction_outcomes:")
+    card.write_text(f"{head}{KEEPS_NOTHING}{rest.partition(chr(10) + '# ')[2]}")
+    (folder / "skills" / "resting" / "scripts" / "skill.py").write_text(ONE_TURN)
+    kit = thinking(swarm, script, folder)
+    names = (*SKILLS, "counting")
+    roles = {name: role.model_copy(update={"skills": names}) for name, role in kit.roles.items()}
+    return replace(kit, roles=roles, catalog=load_catalog([folder / "skills"]))
+
+
+class Calls:
+    """Calls a skill with one input after the other, then concludes; remembers what it was shown."""
+
+    def __init__(self, skill: str, *given: dict[str, Any]) -> None:
+        self.skill, self.given = skill, given
+        self.shown: list[str] = []
+
+    def __call__(self, request: ChatRequest) -> dict[str, Any]:
+        turn = answers_so_far(request)
+        self.shown.append(request.messages[-1].text)
+        if turn < len(self.given):
+            return decide(act("call_skill", skill=self.skill, input=json.dumps(self.given[turn])))
+        return decide(act("finish", answer="did without"))
+
+
+async def test_a_skill_that_keeps_something_is_for_a_task_and_the_model_is_told_so(
+    swarm: Swarm, tmp_path: Path
+) -> None:
+    model = Calls("survey", {"where": "north"})
+    kit = with_conversing_skills(swarm, model, tmp_path)
+    await submit(swarm, tmp_path, context={"log": str(tmp_path / "ran")})
+    task = await one_turn(swarm, kit)
+    assert task.status is TaskStatus.DONE, task.error
+    told = model.shown[-1]
+    assert '"status": "refused"' in told and "skill 'survey' keeps a conversation over the turns of a task" in told
+    assert "Finish with a task in result.tasks that names the skill" in told
+    assert not (tmp_path / "ran").exists(), "it was not run"
+
+
+async def test_what_the_model_is_told_to_do_works(swarm: Swarm, tmp_path: Path) -> None:
+    plan = {"tasks": [{"key": "survey", "assigned_to": "scout", "objective": "survey it", "skill": "survey"}]}
+
+    def model(request: ChatRequest) -> dict[str, Any]:
+        if answers_so_far(request) == 0:
+            return decide(act("call_skill", skill="survey", input="{}"))
+        return decide(act("finish", answer="handed over", result=json.dumps(plan)))
+
+    kit = with_conversing_skills(swarm, model, tmp_path)
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, kit)
+    assert task.status_reason is StatusReason.DELEGATING, task.error
+    [child] = task.children
+    asking = await one_turn(swarm, kit)
+    assert (asking.task_id, [question.name for question in asking.questions]) == (child, ["where"])
+
+
+async def test_a_skill_that_keeps_nothing_has_its_conversation_and_its_contract(swarm: Swarm, tmp_path: Path) -> None:
+    model = Calls("resting", {"depth": 7}, {"depth": 500})
+    kit = with_conversing_skills(swarm, model, tmp_path)
+    task = await submit(swarm, tmp_path)
+    ended = await one_turn(swarm, kit)
+    assert ended.status is TaskStatus.DONE, ended.error
+    shown = "\n".join(model.shown)
+    assert f"turn 1 of {task.task_id}, depth 7" in shown
+    assert "500 is greater than the maximum of 100" in shown
+
+
+async def test_one_that_asks_although_it_may_not_has_failed(swarm: Swarm, tmp_path: Path) -> None:
+    kit = with_conversing_skills(swarm, Calls("resting", {"depth": 0}), tmp_path)
+    await submit(swarm, tmp_path)
+    ended = await one_turn(swarm, kit)
+    assert ended.status_reason is StatusReason.ESCALATED
+    assert "ended its turn with input_required, which its contract does not allow" in (ended.error or "")
