@@ -186,8 +186,8 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
     return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)
 
 
-def page(collection: str, order: str, limit: int, after: tuple[datetime, str] | None, **filters: Any) -> Query:
-    """One page of ``newest``: what comes behind *after*, the time and the path of the last document before it."""
+def page(collection: str, order: str, limit: int, after: tuple[Any, str] | None, **filters: Any) -> Query:
+    """One page of ``newest``: what comes behind *after*, the ordered value and the path of the last one before it."""
     where = newest(collection, order, limit, **filters).where
     start = None if after is None else {order: after[0], NAME: after[1]}
     return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)

@@ -28,6 +28,14 @@ async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: Swarm
     assert (twin.task.task_id, twin.task.duplicate_of) == ("by-hand", held.task.task_id)
 
 
+async def test_what_a_task_written_by_hand_brings_reaches_the_one_that_does_its_work(swarm: Swarm) -> None:
+    await write(swarm, "by-hand", objective="add", capabilities=[{"id": "test_math"}], instructions="Be brief.")
+    await swarm.board.admit_hand_written("scout")
+    await swarm.claim()
+    [held] = await swarm.claim()
+    assert [use.id for use in held.task.capabilities] == ["test_math"] and held.task.instructions == "Be brief."
+
+
 async def test_two_documents_of_one_key_do_their_work_once(swarm: Swarm) -> None:
     for task_id in ("twin-1", "twin-2"):
         await write(swarm, task_id, objective="count the files", session_hash="s1")

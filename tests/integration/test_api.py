@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -119,6 +121,7 @@ async def test_the_same_objective_is_the_same_task(api: Api) -> None:
         ({"context": {"": 1}}, "invalid_request"),
         ({"context": {"text": "\ud800"}}, "invalid_request"),
         ({"priority": 11}, "invalid_request"),
+        ({"objective": "\ud800"}, "invalid_request"),
         ({"capabilities": ["nothing"]}, "invalid_input"),
     ],
 )
@@ -194,7 +197,9 @@ async def test_a_cursor_of_another_list_or_of_nobody_is_refused(api: Api) -> Non
     await api.swarm.submit("two")
     cursor = (await api.get("/v1/tasks?limit=1"))["next_cursor"]
     assert await api.problem("GET", f"/v1/runs?cursor={cursor}") == (422, "invalid_input")
-    for broken in ("x", "bnVsbA", "WzEsMl0"):
+    odd = [["tomorrow"], "agent_tasks/t"], [[None], "agent_tasks/t"], [2**70, "agent_tasks/t"], ["", "agent_tasks/a/b"]
+    spelled = [base64.urlsafe_b64encode(json.dumps(each).encode()).decode() for each in odd]
+    for broken in ("x", "bnVsbA", "WzEsMl0", *spelled):
         assert await api.problem("GET", f"/v1/tasks?cursor={broken}") == (422, "invalid_input")
 
 
@@ -205,6 +210,11 @@ async def test_a_task_mistyped_by_hand_does_not_hide_the_others(api: Api) -> Non
     listed = await api.get("/v1/tasks")
     assert [item["task_id"] for item in listed["items"]] == [good.task_id]
     assert listed["unreadable"] == ["by-hand"]
+    await api.swarm.store.commit([Create("agent_tasks/typed", wrong | {"updated_at": "yesterday"})])
+    first = await api.get("/v1/tasks?limit=1")
+    assert first["unreadable"] == ["typed"]
+    rest = await api.get(f"/v1/tasks?limit=5&cursor={first['next_cursor']}")
+    assert [item["task_id"] for item in rest["items"]] == [good.task_id] and rest["unreadable"] == ["by-hand"]
 
 
 async def test_runs_are_listed_and_shown_with_their_events(api: Api) -> None:

@@ -50,6 +50,21 @@ async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm
     assert (fact.value, fact.source) == ("five apples", "basket")
 
 
+async def test_instructions_of_a_stored_agent_are_said_after_the_roles_prompt(swarm: Swarm, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def answer(request: ChatRequest) -> dict[str, Any]:
+        seen.append(request.system)
+        return decide(act("finish", answer="done"))
+
+    kit = thinking(swarm, answer, tmp_path)
+    prompt = "You are a scout."
+    kit = replace(kit, roles={name: card.model_copy(update={"prompt": prompt}) for name, card in kit.roles.items()})
+    await submit(swarm, tmp_path, instructions="Keep every source.")
+    assert (await one_turn(swarm, kit)).status is TaskStatus.DONE
+    assert f"{prompt}\n\nKeep every source." in seen[0]
+
+
 async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: Swarm, tmp_path: Path) -> None:
     kit = thinking(swarm, noting, tmp_path)
     server = CapabilityUse(id="mcp", config={"servers": {"x": {"command": "/bin/touch", "args": [f"{tmp_path}/ran"]}}})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import Query as Parameter
 from pydantic import ValidationError
 
 from fireswarm import queries
+from fireswarm.api.shapes.base import storable
+from fireswarm.contracts.base import as_utc
 from fireswarm.errors import InvalidInput
 from fireswarm.kit import Kit
 from fireswarm.ports import Snapshot
@@ -25,7 +27,7 @@ Cursor = Annotated[
 ]
 DEFAULT_LIMIT = 50
 
-Place = tuple[datetime, str]
+Place = tuple[Any, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,20 @@ async def read_page[T](
 
 
 def _cursor(last: Snapshot, order: str) -> str:
-    moment = (last.data or {}).get(order)
-    at = moment.astimezone(UTC).isoformat() if isinstance(moment, datetime) else ""
-    return base64.urlsafe_b64encode(json.dumps([at, last.path]).encode()).decode().rstrip("=")
+    value = (last.data or {}).get(order)
+    at = [value.astimezone(UTC).isoformat()] if isinstance(value, datetime) else value
+    return base64.urlsafe_b64encode(json.dumps([at, last.path], default=str).encode()).decode().rstrip("=")
 
 
 def _place(cursor: str, collection: str) -> Place:
+    """The time is in a list of its own: what a person typed in the place of a time may be anything."""
     try:
-        at, path = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-        moment = datetime.fromisoformat(at)
-        name = str(path).removeprefix(f"{collection}/")
-        if moment.tzinfo is None or name == path or not name or "/" in name:
+        at, path = storable(json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))))
+        if isinstance(at, list):
+            [text] = cast("list[str]", at)
+            at = as_utc(datetime.fromisoformat(text))
+        if not re.fullmatch(rf"{collection}/[^/]+", str(path)):
             raise ValueError("no cursor of this list")
-    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidInput("the cursor is none of this list's: take next_cursor of the page before") from error
-    return moment, str(path)
+    return at, str(path)

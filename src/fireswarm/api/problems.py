@@ -37,6 +37,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.TerminalTask: 409,
     errors.StepUncertain: 409,
     errors.SkillFailed: 500,
+    errors.SkillRefused: 409,
     errors.ToolFailed: 500,
     errors.SandboxRefused: 501,
     errors.GateFailed: 409,

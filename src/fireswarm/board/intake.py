@@ -101,12 +101,15 @@ async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> N
         skill=task.skill,
         context=task.context,
         constraints=task.constraints,
+        capabilities=task.capabilities,
         attachments=task.attachments,
         priority=task.priority,
         deadline=task.deadline,
         max_attempts=task.max_attempts,
         fresh_key=task.fresh_key,
         expected_outcome=task.expected_outcome,
+        instructions=task.instructions,
+        for_agent=task.for_agent,
     )
     worker = new_task(spec, clock.now())
     path = task_path(worker.task_id)

@@ -14,7 +14,7 @@ import typer
 
 from fireswarm import app, queries
 from fireswarm.cli.common import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
-from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS, TASKS
+from fireswarm.contracts.documents import AGENTS, MAILBOX, MEMORY, RUNS, TASKS
 from fireswarm.errors import FireswarmError
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.kit import Kit
@@ -157,6 +157,7 @@ async def _indexes(kit: Kit) -> list[Finding]:
         queries.newest(RUNS, "started_at", 1, status="started"),
         queries.newest(MAILBOX, "created_at", 1, status="new"),
         queries.newest(MEMORY, "created_at", 1, type="fact"),
+        queries.page(AGENTS, "created_at", 1, None, session_hash="doctor", status="active"),
     ]
     missing: list[Finding] = []
     for probe in probes:

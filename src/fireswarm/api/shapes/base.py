@@ -30,7 +30,7 @@ def said(description: str, example: Any, **more: Any) -> Any:
     return Field(description=description, examples=[example], **more)
 
 
-def _storable(value: Any, depth: int = 0) -> Any:
+def storable(value: Any, depth: int = 0) -> Any:
     """Return *value*; ValueError for what a document cannot hold."""
     if depth > MAX_DEPTH:
         raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
@@ -38,10 +38,10 @@ def _storable(value: Any, depth: int = 0) -> Any:
         for key, item in cast("dict[str, Any]", value).items():
             if not _text(key) or key.startswith("__"):
                 raise ValueError("holds a key that is empty or begins with two underscores")
-            _storable(item, depth + 1)
+            storable(item, depth + 1)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            _storable(item, depth + 1)
+            storable(item, depth + 1)
     elif isinstance(value, str):
         _text(value)
     elif isinstance(value, (int, float)):
@@ -64,7 +64,7 @@ def _text(value: str) -> str:
 
 _OBJECT = {"type": "object", "additionalProperties": True}
 
-JsonMap = Annotated[dict[str, Any], AfterValidator(_storable), WithJsonSchema(_OBJECT)]
+JsonMap = Annotated[dict[str, Any], AfterValidator(storable), WithJsonSchema(_OBJECT)]
 """Free JSON that a document can hold."""
 
 AnyJson = Annotated[Any, WithJsonSchema({})]
