@@ -19,8 +19,9 @@ from pydantic import Field, ValidationError
 
 from fireswarm import queries
 from fireswarm.contracts.base import Contract, JsonObject
-from fireswarm.contracts.documents import explain, message_document, message_path, plain
+from fireswarm.contracts.documents import explain, message_document, message_path, parse_task, plain, task_path
 from fireswarm.contracts.envelope import Envelope, MailKind, MailLease, MailStatus, Message, SecurityContext, TaskRef
+from fireswarm.contracts.skill import Reply
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, PolicyRefused
 from fireswarm.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
@@ -162,6 +163,23 @@ class Mailbox:
         # One commit takes it, with the task's own: there is no lease to sweep for.
         del document["sweep_at"]
         return Create(message_path(message_id), document)
+
+    async def replies(self, task: Task, replies: Sequence[Reply]) -> list[Write]:
+        """The writes by which a turn of *task* answers others, for the commit that settles it.
+
+        The ids are the turn's own, so that one that begins again sends nothing twice. NotFound for a task that is not
+        in the session, PolicyRefused for one that may not be answered.
+        """
+        found = await self.store.get_many([task_path(reply.task_id) for reply in replies])
+        asking = {item.id: parse_task(item.data, item.path) for item in found if item.data is not None}
+        writes: list[Write] = []
+        for number, reply in enumerate(replies, 1):
+            other = asking.get(reply.task_id)
+            if other is None or other.session_hash != task.session_hash:
+                raise NotFound(f"there is no task {reply.task_id} in this session that could be answered")
+            message_id = f"{task.task_id}.{task.turn}.{number}"
+            writes.append(self.answering(other, reply.answers, task.assigned_to, message_id))
+        return writes
 
     def _document(self, envelope: Envelope, sender: str, to: str) -> dict[str, Any]:
         now = self.clock.now()

@@ -337,6 +337,7 @@ def _result(conclusion: Conclusion) -> SkillResult:
         confidence=result.confidence,
         next_recommended_actions=result.next_recommended_actions,
         tasks=result.tasks,
+        replies=tuple(_all(outputs, "replies")),
     )
 
 

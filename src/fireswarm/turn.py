@@ -108,6 +108,8 @@ async def _turn(held: HeldLease, kit: Kit, journal: Journal, also: list[Write]) 
         also += await talk.keep(result)
     also += hooks.effects(kit, task, result)
     also += kit.memory.remember(task, result.facts)
+    if result.replies:
+        also += await kit.mailbox.replies(task, result.replies)
     outcome = _conclude(task, result, talk.terms.input_request_jsonschema if talk is not None else {})
     if isinstance(outcome, Handoff):
         births = kit.board.births(held, outcome)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +13,12 @@ import pytest
 from fireswarm import answering, queries
 from fireswarm.contracts.documents import message_path
 from fireswarm.contracts.outcome import Waiting
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skill import Question, Reply, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import PolicyRefused
 from fireswarm.kit import Kit
 from fireswarm.ports import Create, Snapshot
+from fireswarm.turn import run_turn
 from tests.support.swarm import Swarm
 from tests.support.working import eventually, with_skills, working
 
@@ -159,6 +162,81 @@ async def test_a_worker_killed_at_the_write_leaves_all_or_nothing(
         assert (told, now.status, now.answers) == (answering.TAKEN, TaskStatus.QUEUED, {"where": "north"})
     else:
         assert told.startswith("refused") and now == task
+
+
+# ── a helper ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def helps(request: SkillRequest) -> SkillResult:
+    reply = Reply(task_id=request.context["asking"], answers={"where": request.context.get("where", "south")})
+    return SkillResult(summary="answered for you", replies=(reply,))
+
+
+async def test_an_agent_of_another_role_answers_with_its_result(swarm: Swarm) -> None:
+    kit = with_skills(swarm, ask=ask, helps=helps)
+    async with working(kit) as scout, working(kit, "architect", "architect-1"):
+        task = await swarm.submit(skill="ask")
+        await eventually(swarm, lambda: scout.settled == 1, "asking")
+        helper = await swarm.submit("help", "architect", skill="helps", context={"asking": task.task_id})
+        await eventually(swarm, lambda: scout.settled == 2, "going on")
+    ended = await swarm.task(task.task_id)
+    assert ended.result is not None and ended.result.summary == "went south"
+    assert await outcome(swarm, f"{helper.task_id}.0.1") == answering.TAKEN
+
+
+async def test_a_helper_that_dies_at_any_write_answers_once(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    kit = with_skills(swarm, helps=helps)
+    commit, made, sent = swarm.store.commit, 0, list[str]()
+
+    async def dying(writes: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == number and when == "before":
+            raise Killed
+        done = await commit(writes)
+        sent.extend(write.path for write in writes if write.path.startswith("agent_mailbox/"))
+        if made == number:
+            raise Killed
+        return done
+
+    for number in (1, 2, 3):
+        for when in ("before", "after"):
+            asking = await asked(swarm, objective=f"ask {number} {when}")
+            context = {"asking": asking.task_id}
+            await swarm.submit(f"help {number} {when}", "architect", skill="helps", context=context)
+            made = 0
+            sent.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(swarm.store, "commit", dying)
+                for _ in range(3):
+                    with contextlib.suppress(Killed):
+                        await swarm.board.sweep("architect")
+                        for held in await swarm.claim("a", "architect"):
+                            ending = await run_turn(held, kit)
+                            await swarm.board.settle(held, ending.outcome, ending.also)
+                    await swarm.clock.advance(61)
+            assert len(sent) == 1, (number, when, sent)
+            await take_all(swarm)
+            assert (await swarm.task(asking.task_id)).answers == {"where": "south"}
+            [held] = await swarm.claim()
+            await swarm.settle(held)
+
+
+@pytest.mark.parametrize(
+    ("role", "session", "told"),
+    [
+        ("memory", "s1", "memory may not answer tasks of scout"),
+        ("architect", "s2", "there is no task .* in this session"),
+    ],
+)
+async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, told: str, swarm: Swarm) -> None:
+    asking = await asked(swarm)
+    await swarm.submit("help", role, skill="helps", context={"asking": asking.task_id}, session=session)
+    held = await swarm.claim_one("a", role)
+    ending = await run_turn(held, with_skills(swarm, helps=helps))
+    await swarm.board.settle(held, ending.outcome, ending.also)
+    assert re.search(told, (await swarm.task(held.task.task_id)).summary)
+    assert await new(swarm) == []
 
 
 # ── who may ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import Field
 
 from fireswarm.contracts.backbone import Advice, AdviceRequest
-from fireswarm.contracts.base import Contract, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Timestamp
 from fireswarm.contracts.capability import CapabilityId
 from fireswarm.contracts.conversation import Conversation, ConversationEvent, InputField, PocketFact
 from fireswarm.contracts.envelope import Artifact, Attachment, Confidence, Signal
@@ -42,6 +42,13 @@ class Fact(Contract):
 
 class Question(InputField):
     """One missing input: a blocked task carries its questions until somebody answers them."""
+
+
+class Reply(Contract):
+    """Answers to another task of the session, by the names of its questions."""
+
+    task_id: DocumentId
+    answers: JsonObject = Field(min_length=1)
 
 
 class PlannedTask(Contract):
@@ -132,7 +139,8 @@ class SkillResult(Contract):
     somebody says so. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
     in ``advice``. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help, ``escalated`` that
     a person has to look.
-    ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session.
+    ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session. ``replies`` answer other
+    tasks by messages that are sent with the result, where the mailbox policy lets the role.
 
     An artifact that is a file in the request's ``workdir`` says so with ``uri``
     ``workdir:<relative path>``; it is moved to the blob store before the result is committed.
@@ -148,6 +156,7 @@ class SkillResult(Contract):
     next_recommended_actions: tuple[str, ...] = ()
     tasks: tuple[PlannedTask, ...] = ()
     questions: tuple[Question, ...] = ()
+    replies: tuple[Reply, ...] = Field(default=(), max_length=20)
     pocket: tuple[PocketFact, ...] = Field(default=(), max_length=100)
     log: tuple[ConversationEvent, ...] = Field(default=(), max_length=40)
     pause_seconds: float | None = Field(default=None, gt=0)
