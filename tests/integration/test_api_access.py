@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -15,10 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from google.auth import crypt, jwt
 
-from fireswarm.api.access import CERTS_AGAIN_SECONDS, Access, GoogleTokens, new_token, read_token
+from fireswarm.api.access import CERTS_AGAIN_SECONDS, Access, GoogleTokens, google_certs, new_token, read_token
 from fireswarm.cli.api import _access  # pyright: ignore[reportPrivateUsage] - decides what is refused at the start
 from fireswarm.errors import ConfigError, StoreUnavailable
 from tests.support.api import TOKEN, Api, open_api
+from tests.support.http import HttpServer, Response
 from tests.support.swarm import open_swarm
 
 pytestmark = pytest.mark.anyio
@@ -174,6 +176,17 @@ async def test_without_googles_keys_the_answer_says_to_come_again() -> None:
         access = Access(google=GoogleTokens(AUDIENCE, frozenset({ADA}), away))
         object.__setattr__(api.app, "access", access)
         assert await api.problem("GET", "/v1/status", authorization=f"Bearer {token()}") == (503, "store_unavailable")
+
+
+async def test_googles_keys_are_fetched_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [Response(200, json.dumps({"key-1": CERTIFICATE}).encode()), Response(500, b"{}"), Response(200, b"<")]
+    server = HttpServer(lambda _: answers.pop(0))
+    async with server.serving() as url:
+        monkeypatch.setattr("fireswarm.api.access.CERTS_URL", url)
+        assert await google_certs() == {"key-1": CERTIFICATE}
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="could not be fetched"):
+                await google_certs()
 
 
 def test_an_api_without_authentication_cannot_be_made() -> None:

@@ -124,6 +124,25 @@ async def test_a_break_before_the_first_event_of_a_session_loses_nothing(api: Ap
         await eventually(api.swarm, lambda: rest.told() == ["queued"], "what was missed")
 
 
+async def test_a_run_that_was_reaped_before_is_not_told_again_after_a_break(api: Api) -> None:
+    await api.swarm.submit("first")
+    held = await api.swarm.claim_one()
+    journal = await api.swarm.journal(held)
+    for number in range(PAGE_EVENTS + 2):
+        journal.note(f"note-{number}")
+        await journal.flush()
+    await api.swarm.clock.advance(api.swarm.board.rules.lease_seconds + 1)
+    await api.swarm.board.sweep("scout")
+    async with streaming(api, "/v1/events") as stream:
+        await eventually(api.swarm, lambda: "id: " in stream.text, "a place to go on from")
+    last = stream.text.partition("id: ")[2].partition("\n")[0]
+    await api.swarm.submit("second")
+    async with streaming(api, "/v1/events", last) as rest:
+        await eventually(api.swarm, lambda: rest.told() == ["queued"], "what was missed")
+        await api.swarm.clock.settle()
+    assert rest.told() == ["queued"]
+
+
 async def test_a_silent_stream_is_kept_alive_and_ends_when_the_server_stops(api: Api) -> None:
     async with streaming(api, "/v1/events") as stream:
         await eventually(api.swarm, lambda: stream.text.startswith("retry: "), "the beginning")

@@ -41,6 +41,9 @@ TICK_SECONDS = 2.0
 FOLLOWED = 100
 """Runs and tasks of a session that are followed: the newest."""
 
+ALL = -1
+"""In a position: a run has ended and all of it was told."""
+
 RETRY_MILLISECONDS = 2_000
 
 logger = logging.getLogger(__name__)
@@ -182,13 +185,14 @@ class Follower:
         data, key = run.data or {}, run_key(run.id)
         if data.get("session_hash") != self.kit.settings.session:
             return
-        if silent and data.get("ended_at") is not None:
-            self.position.runs[key] = int(data.get("events_total") or 0)
+        ended = data.get("ended_at") is not None
+        told = self.position.runs.get(key, 0)
+        if told == ALL or (silent and ended):
+            self.position.runs[key] = ALL
             return
         first = run.path not in self.readers
         reader = self.readers.setdefault(run.path, Reader(self.kit.store))
         events = await reader.news(run)
-        told = self.position.runs.get(key, 0)
         number = 0 if first else told
         for event in events:
             number += 1
@@ -197,6 +201,8 @@ class Follower:
             self.position.runs[key] = number
             if not silent:
                 await self.emit("run", _told(data, number, event), self.position.encoded())
+        if ended:  # nothing more comes: whoever goes on from here need not read it again
+            self.position.runs[key] = ALL
 
 
 def _told(run: Mapping[str, Any], number: int, event: Mapping[str, Any]) -> dict[str, Any]:
