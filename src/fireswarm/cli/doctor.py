@@ -23,7 +23,7 @@ from fireswarm.ports import Query
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 
-EXTRAS = {"sklearn": "predict", "matplotlib": "report", "gcsfs": "gcs", "mcp": "mcp"}
+EXTRAS = {"sklearn": "predict", "matplotlib": "report", "gcsfs": "gcs", "mcp": "mcp", "fastapi": "api"}
 
 
 @dataclass(frozen=True, slots=True)
