@@ -98,6 +98,7 @@ class Problem(View):
 class Page(View):
     """Base of a page of a list."""
 
+    items: tuple[Any, ...] = said("what is on this page", [])
     next_cursor: str | None = said(
         "give it as `cursor` to get the next page; null on the last one", "WyIyMDI2LTExLTIy", default=None
     )
