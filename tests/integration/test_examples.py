@@ -92,6 +92,7 @@ LASTING = {
     "swarm role": ("works for role scout", (0, INTERRUPTED)),
     "swarm watch": ("turn_failed", (INTERRUPTED,)),
     "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
+    "swarm api": ("token, shown this once", (0, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }
@@ -227,7 +228,11 @@ def test_every_example_that_lasts_says_that_it_began_and_ends_when_told(folder: 
     if names:
         assert run(folder, f"swarm retry {names['BLOCKED']}").code == 0
         names["TASK"] = names["BLOCKED"]
-    line = filled(EXAMPLES[name].removesuffix(LONG), names).replace("--port 8080", "--port 0")
+    line = (
+        filled(EXAMPLES[name].removesuffix(LONG), names)
+        .replace("--port 8080", "--port 0")
+        .replace("--port 8090", "--port 0")
+    )
     words, codes = LASTING[name]
     with started(folder, line) as process:
         assert process.stdout is not None
