@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, Response
 
 from fireswarm.api.service import Given
 from fireswarm.api.shapes.base import Id
+from fireswarm.api.shapes.work import TASK_ID
 from fireswarm.api.stream import EventStream, Position
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
@@ -27,7 +28,8 @@ STREAM: dict[int | str, dict[str, Any]] = {
 async def follow_events(
     given: Given,
     task: Annotated[
-        Id | None, Query(description="a task: its whole objective is told, from the beginning to the end")
+        Id | None,
+        Query(description="a task: its whole objective is told, from the beginning to the end", examples=[TASK_ID]),
     ] = None,
     last_event_id: Annotated[
         str | None,

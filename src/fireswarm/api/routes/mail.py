@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.service import Given, InPath
 from fireswarm.api.shapes.records import MessagePage, MessageView
+from fireswarm.api.shapes.work import TASK_ID
 from fireswarm.contracts.documents import MAILBOX, message_path
 from fireswarm.contracts.envelope import MailStatus
 from fireswarm.mailbox import parse_message
@@ -20,7 +21,9 @@ router = APIRouter(prefix="/v1/mail", tags=["mail"])
 async def list_mail(
     given: Given,
     to: Annotated[str | None, Query(max_length=200, description="to one role or agent", examples=["scout"])] = None,
-    task: Annotated[str | None, Query(max_length=200, description="about one task, by its id")] = None,
+    task: Annotated[
+        str | None, Query(max_length=200, description="about one task, by its id", examples=[TASK_ID])
+    ] = None,
     status: Annotated[MailStatus | None, Query(description="only those", examples=["new"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.service import Given, InPath
-from fireswarm.api.shapes.work import RunDetail, RunPage
+from fireswarm.api.shapes.work import TASK_ID, RunDetail, RunPage
 from fireswarm.contracts.documents import RUNS, run_path
 from fireswarm.contracts.run import Run, RunStatus
 from fireswarm.journal import read_events
@@ -21,7 +21,7 @@ SHOWN_EVENTS = 200
 @router.get("", response_model=RunPage)
 async def list_runs(
     given: Given,
-    task: Annotated[str | None, Query(max_length=200, description="of one task, by its id")] = None,
+    task: Annotated[str | None, Query(max_length=200, description="of one task, by its id", examples=[TASK_ID])] = None,
     role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
     status: Annotated[RunStatus | None, Query(description="only those", examples=["completed"])] = None,
     limit: Limit = DEFAULT_LIMIT,
