@@ -98,7 +98,7 @@ def submit(
 
     async def main() -> TaskStatus:
         async with app.open_kit(settings) as kit:
-            _check_capabilities(kit, spec)
+            _check(kit, spec)
             started = time.monotonic()
             submitted = await kit.board.submit(spec)
             _say_submitted(submitted, as_json)
@@ -129,13 +129,11 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
         raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
 
 
-def _check_capabilities(kit: Kit, spec: TaskSpec) -> None:
+def _check(kit: Kit, spec: TaskSpec) -> None:
     """Refuse now what the role's turn would refuse later."""
-    card = kit.roles.get(spec.assigned_to)
-    if card is not None and spec.capabilities:
-        from fireswarm.capabilities import granted
+    from fireswarm import definitions  # brings the capabilities, and --help needs none
 
-        granted.submitted(card, spec.capabilities)
+    definitions.check_task(kit, spec)
 
 
 def _places(**named: Path | None) -> dict[str, str]:
