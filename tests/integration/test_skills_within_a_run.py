@@ -26,7 +26,8 @@ from fireswarm.contracts.skill import Question, SkillResult, SkillState
 def run(request):
     talk = request.conversation
     if talk.inputs["depth"] == 0:
-        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="?", questions=(Question(name="q", description="?"),))
+        asked = (Question(name="q", description="?"),)
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="?", questions=asked)
     return SkillResult(summary=f"turn {talk.turn} of {talk.context_id}, depth {talk.inputs['depth']}")
 """
 
