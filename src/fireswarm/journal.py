@@ -20,8 +20,10 @@ from fireswarm import queries
 from fireswarm.contracts.documents import plain, run_identity, run_path
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
-from fireswarm.errors import Conflict, StepUncertain
-from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Unstored, Write
+from fireswarm.errors import Conflict, LeaseLost, StepUncertain
+from fireswarm.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Snapshot, Store, Unstored, Update, Write
+
+ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
 """Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
@@ -222,12 +224,16 @@ class Journal:
         """Make the run document, the events on it."""
         path, events = run_path(self.run_id), list(self.events)
         data = self._identity() | fields | {"events": events, "events_total": self.total}
-        uncertain, self.certain = not self.certain, False  # until an answer says so
+        self.certain = False  # until an answer says so
         try:
-            await self.store.commit([Merge(path, data) if uncertain else Create(path, data), *also])
+            await self.store.commit([Create(path, data), *also])
         except Conflict:
-            # It was created after all and the answer was lost: write what may have come since.
-            await self.store.commit([Merge(path, data), *also])
+            # It was created after all and the answer was lost; or the lease ran out, and whoever took the task has
+            # ended this run: then nothing of it may look alive again.
+            found = await self.store.get(path)
+            if str((found.data or {}).get("status")) not in ALIVE:
+                raise LeaseLost(f"run {self.run_id} was ended from outside: its lease ran out") from None
+            await self.store.commit([Update(path, data, found.update_time), *also])
         self.stored, self.certain, self._inline = True, True, len(events)
 
     async def _turn_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fireswarm.board import HeldLease
 from fireswarm.contracts.outcome import Released
 from fireswarm.contracts.run import MAX_RUN_EVENTS
-from fireswarm.errors import StepUncertain
+from fireswarm.errors import LeaseLost, StepUncertain
 from fireswarm.journal import Journal, read_events
 from tests.support.swarm import Swarm
 
@@ -169,3 +169,16 @@ async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
     await journal.flush()
     stored = await read_events(swarm.store, await swarm.store.get(f"agent_runs/{held.run_id}"))
     assert [event["type"] for event in stored] == ["before", "meanwhile"] * flushes
+
+
+async def test_a_run_that_was_ended_from_outside_never_looks_alive_again(swarm: Swarm) -> None:
+    """A worker sleeps past its lease before it wrote anything, its run is ended by a peer, and then it wakes up."""
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    journal.note("before")
+    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+    await swarm.board.sweep("scout")
+    with pytest.raises(LeaseLost, match="its lease ran out"):
+        await journal.flush()
+    assert (await swarm.run(held))["status"] == "timeout"
