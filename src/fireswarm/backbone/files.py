@@ -30,7 +30,7 @@ def safe_path(name: str) -> str:
     """*name* as a relative path with slashes; InvalidInput for one that leads out of its folder or names none."""
     path = PurePosixPath(name)
     odd = any(not part.isprintable() or "\\" in part or ":" in part for part in path.parts)
-    if not name or name.endswith("/") or path.is_absolute() or {"..", ".git"} & set(path.parts) or odd:
+    if not path.parts or name.endswith("/") or path.is_absolute() or {"..", ".git"} & set(path.parts) or odd:
         raise InvalidInput(f"{name!r} is no path of a file inside the run's folder")
     return str(path)
 

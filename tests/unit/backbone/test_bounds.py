@@ -62,13 +62,15 @@ def file(name: str, content: str) -> Artifact:
         ("nodes/x/.git/config", False),
         ("nodes/x/a:b.py", False),
         ("", False),
+        (".", False),
+        ("./", False),
     ],
 )
 def test_an_allowlist_allows_what_its_patterns_say(path: str, allowed: bool) -> None:
     assert SCOPE.allows(path) is allowed
 
 
-@given(st.text(max_size=40))
+@given(st.text(max_size=40) | st.text(alphabet="./a\\:", max_size=8))
 def test_a_safe_path_never_leads_out_of_its_folder(name: str) -> None:
     try:
         path = safe_path(name)
