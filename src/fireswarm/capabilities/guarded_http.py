@@ -177,7 +177,7 @@ def _as_httpx() -> Generator[None]:
     """Errors of the connection under the names that users of httpx know: both libraries call them the same."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # httpcore2 has no base of its errors: what is not one of its own goes on as it is
         named = getattr(httpx2, type(error).__name__, None)
         if type(error).__module__.split(".")[0] != httpcore2.__name__ or named is None:
             raise

@@ -79,7 +79,7 @@ class Connection:
                         self._client = client
                         self._decided.set()
                         await self._until_ended(client)
-            except Exception as error:
+            except Exception as error:  # the same boundary: told with what the server wrote to its log
                 raise self._told(error, log) from error
             if scope.cancelled_caught:
                 raise self._told(TimeoutError(f"it has not answered within {self.config.start_seconds:g} s"), log)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
+from fireswarm import __version__
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.web_content import (
     SNIFFED_BYTES,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:  # the client takes longer to import than everything else here
 TIMED_OUT = "[..more content timed out...]"
 CUT = "[..more content left out...]"
 BINARY = "binary content is not supported: only what is told here is known of it"
-USER_AGENT = "fireswarm (+https://pypi.org/project/fireswarm/)"
+USER_AGENT = f"fireswarm/{__version__}"
 
 
 class WebFetchConfig(BaseModel):

@@ -49,7 +49,7 @@ class InProcessClient(AsyncClient):
         self._firestore_api_internal = DirectApi(service, self._transport)
         # BulkWriter, and recursive_delete through it, send with a blocking copy of the client.
         self._sync_copy = Client(project=self.project, credentials=self._credentials, database=self._database)
-        self._sync_copy._firestore_api_internal = _BlockingApi(service)  # pyright: ignore[reportPrivateUsage] - see above
+        self._sync_copy._firestore_api_internal = _BlockingApi(service)  # pyright: ignore[reportPrivateUsage] - as above
 
     def bulk_writer(self, options: BulkWriterOptions | None = None) -> BulkWriter:
         """A BulkWriter that sends on the caller's thread: the database belongs to the event loop's."""
