@@ -83,7 +83,7 @@ class Journal:
 
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
     ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``unstored`` is what
-    each commit carries besides.
+    each commit carries besides. ``hold`` tells for how many seconds a step may still begin, or raises LeaseLost.
     """
 
     store: Store
@@ -96,6 +96,7 @@ class Journal:
     earlier: Steps = field(default_factory=Steps)
     events: list[dict[str, Any]] = field(default_factory=list)
     unstored: Unstored | None = None
+    hold: Callable[[], Awaitable[float]] | None = None
     pages: int = 0
     total: int = 0
     progress: float = 0.0
@@ -181,6 +182,8 @@ class Journal:
         if not idempotent:
             self.note(STEP_STARTED, step=step)
             await self.flush()
+        if self.hold is not None:
+            await self.hold()
         try:
             result = await run()
         except Exception as error:  # noted and raised again: the journal must know that the step did not finish

@@ -101,7 +101,7 @@ async def think_about(
             named=task.skill,
             answers=task.answers,
             check_result=lambda result: _fault(result, kit, phase),
-            run_skill=_SkillRunner(kit, request, exchange).run,
+            run_skill=_SkillRunner(kit, request, exchange, journal).run,
             tools=given.tools,
         )
         conclusion = await think(mind, assignment, recorder)
@@ -218,6 +218,7 @@ class _SkillRunner:
     kit: Kit
     request: SkillRequest
     exchange: Exchange
+    journal: Journal
     made: list[Artifact] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
 
@@ -235,7 +236,7 @@ class _SkillRunner:
             }
         )
 
-        run = partial(run_skill, limiter=self.kit.processes)
+        run = partial(run_skill, limiter=self.kit.processes, hold=self.journal.hold)
         result = await call_within(skill, asked, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from fireswarm.advising import run_step
@@ -66,6 +67,7 @@ async def open_journal(held: HeldLease, kit: Kit) -> Journal:
     """Open the journal of a lease's run."""
     journal = await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
     journal.unstored = kit.unstored
+    journal.hold = partial(kit.board.assure, held)
     return journal
 
 
@@ -182,7 +184,7 @@ async def _run(
 def _in_process(skill: Skill, kit: Kit, journal: Journal) -> Any:
     async def execute(request: SkillRequest) -> SkillResult:
         request.workdir.mkdir(parents=True, exist_ok=True)
-        return await run_skill(skill, request, kit.processes)
+        return await run_skill(skill, request, kit.processes, journal.hold)
 
     async def step(request: SkillRequest) -> SkillResult:
         assert skill.execution_mode is not None

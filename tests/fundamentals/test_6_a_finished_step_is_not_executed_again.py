@@ -182,3 +182,28 @@ async def test_a_run_that_was_ended_from_outside_never_looks_alive_again(swarm: 
     with pytest.raises(LeaseLost, match="its lease ran out"):
         await journal.flush()
     assert (await swarm.run(held))["status"] == "timeout"
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: Swarm, idempotent: bool) -> None:
+    """Its process was stopped in the middle of a turn; meanwhile somebody else took the task and finished it."""
+    await swarm.submit()
+    journal = await swarm.journal(await swarm.claim_one("agent-a"))
+    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+    await swarm.board.sweep("scout")
+    await swarm.settle(await swarm.claim_one("agent-b"))
+    work = Work()
+    with pytest.raises(LeaseLost):
+        await journal.step("one", {}, lambda: work.step("one"), idempotent=idempotent)
+    assert work.executed == []
+
+
+async def test_a_lease_that_ran_out_and_that_nobody_took_is_renewed_before_a_step(swarm: Swarm) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one("agent-a")
+    journal = await swarm.journal(held)
+    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+    work = Work()
+    await journal.step("one", {}, lambda: work.step("one"), idempotent=True)
+    assert work.executed == ["one"]
+    assert held.expires_at > swarm.clock.now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from fireswarm.contracts.skill import SkillRequest
-from fireswarm.errors import NotFound, SkillFailed
+from fireswarm.errors import LeaseLost, NotFound, SkillFailed
 from fireswarm.skills import router
 from fireswarm.skills.catalog import Skill, load_catalog
 from fireswarm.skills.execute import run_skill
@@ -155,3 +156,28 @@ async def test_a_deterministic_skill_cannot_reach_for_a_model_while_others_in_it
         assert (await run_skill(skills["hybrid"], request(tmp_path))).summary == "from hybrid"
         with pytest.raises(SkillFailed, match="ModuleNotFoundError|ImportError"):
             await run_skill(skills["deterministic"], request(tmp_path))
+
+
+TALLY = "(request.workdir / 'tally').open('a').write('x'); return SkillResult(summary='ran')"
+
+
+@pytest.mark.anyio
+async def test_a_skill_that_comes_too_late_does_not_begin(tmp_path: Path) -> None:
+    """Its process was asked in time and is ready too late: the lease is over, or is good for another while."""
+    skill = make(tmp_path, "late", TALLY)
+
+    def lasting(*terms: float) -> Callable[[], Awaitable[float]]:
+        left = iter(terms)
+
+        async def hold() -> float:
+            for seconds in left:
+                return seconds
+            raise LeaseLost("taken by another")
+
+        return hold
+
+    with pytest.raises(LeaseLost, match="taken by another"):
+        await run_skill(skill, request(tmp_path), hold=lasting(0.0))
+    assert not (tmp_path / "tally").exists()
+    assert (await run_skill(skill, request(tmp_path), hold=lasting(0.0, 60.0))).summary == "ran"
+    assert (tmp_path / "tally").read_text() == "x"

@@ -54,6 +54,16 @@ class Board:
         """Extend a lease by a whole term; LeaseLost when it is over."""
         await claim.renew(self.store, self.clock, self.rules, held)
 
+    async def assure(self, held: HeldLease) -> float:
+        """Return for how many seconds work may still begin under a lease; one that ran out is renewed first.
+
+        LeaseLost when it is over. For what cannot be fenced by a commit: a process that was stopped wakes up in the
+        middle of its turn, long after somebody else has taken and finished the task.
+        """
+        if held.over or held.expires_at <= self.clock.now():
+            await self.renew(held)
+        return (held.expires_at - self.clock.now()).total_seconds()
+
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """The tasks that settling *handoff* will create; GraphInvalid when the plan cannot be accepted."""
         return submit.children_of(held.task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)

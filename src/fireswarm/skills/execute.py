@@ -11,7 +11,9 @@ import importlib.util
 import os
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,18 +39,26 @@ MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GO
 _guarded = threading.Event()
 
 
-async def run_skill(skill: Skill, request: SkillRequest, limiter: anyio.CapacityLimiter | None = None) -> SkillResult:
+async def run_skill(
+    skill: Skill,
+    request: SkillRequest,
+    limiter: anyio.CapacityLimiter | None = None,
+    hold: Callable[[], Awaitable[float]] | None = None,
+) -> SkillResult:
     """Run a skill that has code; cancelling the call kills its process.
 
+    *hold* tells for how many seconds the skill may still begin, or raises LeaseLost. The skill's process looks at the
+    clock itself, right before it begins: between the two a process has to start, and this one may be stopped.
     SkillFailed when it raises (with its traceback), dies, or returns something that is not a SkillResult.
     """
     if skill.entry is None:
         raise SkillFailed(f"skill {skill.name!r} is instructions only: it needs a model, or an entry in its metadata")
     try:
         place = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
-        text = await anyio.to_process.run_sync(
-            _in_child, *place, request.model_dump_json(), cancellable=True, limiter=limiter
-        )
+        text, asked = None, request.model_dump_json()
+        while text is None:
+            until = time.time() + await hold() if hold is not None else float("inf")
+            text = await anyio.to_process.run_sync(_in_child, *place, asked, until, cancellable=True, limiter=limiter)
     except anyio.BrokenWorkerProcess as error:
         raise SkillFailed(f"the process of skill {skill.name!r} died: out of memory, killed, or crashed") from error
     ok, content = text
@@ -60,12 +70,16 @@ async def run_skill(skill: Skill, request: SkillRequest, limiter: anyio.Capacity
         raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain(error)}") from error
 
 
-def _in_child(folder: str, entry: str, deterministic: bool, request: str) -> tuple[bool, str]:
+def _in_child(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
+    """Run the skill; None where it is too late to begin."""
     _end_with_parent()
     try:
         with without_model_sdks() if deterministic else contextlib.nullcontext():
             module = load_entry(Path(folder), Path(entry))
-            result: Any = module.run(SkillRequest.model_validate_json(request))
+            asked = SkillRequest.model_validate_json(request)
+            if time.time() >= until:
+                return None
+            result: Any = module.run(asked)
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
         told = traceback.format_exception(error, limit=-8)
         return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
