@@ -7,6 +7,7 @@ Messages to an agent or a role by name have leases of their own.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from fireswarm.contracts.skill import Reply
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, PolicyRefused
 from fireswarm.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
+from fireswarm.reading import readable
 
 ANYONE = "*"
 OPERATOR = "operator"
@@ -227,7 +229,11 @@ class Mailbox:
         now = self.clock.now()
         expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
         for snapshot in await self.store.query(queries.deliverable(to, now, limit)):
-            message = parse_message(snapshot)
+            try:
+                message = parse_message(snapshot)
+            except InvalidInput as error:
+                await self._put_aside(snapshot, error)
+                continue
             epoch = (message.lease.epoch if message.lease else 0) + 1
             lease = MailLease(owner_agent_id=agent_id, expires_at=expires_at, epoch=epoch)
             fields = {
@@ -243,6 +249,11 @@ class Mailbox:
             held.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
         return held
 
+    async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
+        """End a message that nobody can read; it stays, with what is wrong with it."""
+        with contextlib.suppress(Conflict):  # a peer was faster
+            await self.store.commit([self.taken(snapshot, f"refused: {error}")])
+
     async def acknowledge(self, held: HeldMessage) -> None:
         """Mark a claimed message as read; LeaseLost when it was delivered to somebody else meanwhile."""
         fields = {"status": "read", "lease": None, "sweep_at": DELETE_FIELD}
@@ -256,8 +267,8 @@ class Mailbox:
             raise LeaseLost(f"message {held.message.message_id} was delivered again: not acknowledged") from conflict
 
     async def read(self, query: Query) -> list[Message]:
-        """Read messages for display."""
-        return [parse_message(snapshot) for snapshot in await self.store.query(query)]
+        """Read messages for display; the log names those that nobody can read."""
+        return readable(await self.store.query(query), parse_message)
 
 
 def parse_message(snapshot: Snapshot) -> Message:

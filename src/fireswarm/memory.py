@@ -19,6 +19,7 @@ from fireswarm.contracts.status import AgentStatus
 from fireswarm.contracts.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.ports import SERVER_TIME, Clock, Delete, Merge, Snapshot, Store, Write
+from fireswarm.reading import readable
 
 STATUS_TTL_SECONDS = 24 * 3600.0
 """A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
@@ -90,15 +91,14 @@ class Memory:
         """Facts of this session that carry any of *keywords* (the first 30 count)."""
         if not keywords:
             return []
-        found = await self.store.query(queries.recall(session_hash, keywords, limit))
-        return [parse_fact(snapshot) for snapshot in found]
+        return readable(await self.store.query(queries.recall(session_hash, keywords, limit)), parse_fact)
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
         """The facts of one bucket of a session, the newest first."""
         found = await self.store.query(
             queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
         )
-        return [parse_fact(snapshot) for snapshot in found]
+        return readable(found, parse_fact)
 
     async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
         """Delete a fact; False when there was none."""
@@ -117,7 +117,15 @@ class Memory:
     async def agents(self, limit: int = 200) -> list[AgentStatus]:
         """The latest heartbeat of every agent, the newest first."""
         query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
-        return [AgentStatus.model_validate(snapshot.data) for snapshot in await self.store.query(query)]
+        return readable(await self.store.query(query), parse_status)
+
+
+def parse_status(snapshot: Snapshot) -> AgentStatus:
+    """Read a heartbeat; InvalidInput names what is wrong with it."""
+    try:
+        return AgentStatus.model_validate(snapshot.data)
+    except ValidationError as error:
+        raise InvalidInput(f"{snapshot.path} is not an agent's status: {explain(error)}") from error
 
 
 def parse_fact(snapshot: Snapshot) -> Fact:

@@ -29,6 +29,7 @@ from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, 
 from fireswarm.heartbeat import Heartbeat
 from fireswarm.kit import Kit
 from fireswarm.mailbox import parse_message
+from fireswarm.reading import sorted_out
 from fireswarm.turn import Ending, open_journal, run_turn
 
 REFILL_SECONDS = 0.005
@@ -316,8 +317,8 @@ class Worker:
     async def _follow_inbox(self) -> None:
         async with self.kit.store.listen(queries.inbox(self.agent_id)) as snapshots:
             async for found in snapshots:
-                for snapshot in found:
-                    message = parse_message(snapshot)
+                messages, _ = sorted_out(found, parse_message)  # the claim puts the others aside
+                for message in messages:
                     if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
                         for work in list(self.running.values()):
                             if work.held.task.task_id == message.task_id:

@@ -15,11 +15,12 @@ from fireswarm.backbone.code import code_faults
 from fireswarm.backbone.files import PROJECT, Carried, lay_out
 from fireswarm.contracts.envelope import Signal
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.mounts import system_mounts
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
 TIMED_OUT = 124
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT")
+KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """Of the environment: generated code sees no keys."""
 
 _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
@@ -28,7 +29,8 @@ _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
 
 def run(request: SkillRequest) -> SkillResult:
     """``validation_logs.txt`` and ``validation.json``."""
-    if find_spec("pytest") is None:
+    found = find_spec("pytest")
+    if found is None or found.origin is None:
         told = "the generated tests run under pytest: pip install 'fireswarm[pipeline]'"
         return SkillResult(state=SkillState.FAILED, summary=told)
     carried = Carried.of(request)
@@ -38,12 +40,13 @@ def run(request: SkillRequest) -> SkillResult:
         folder = Path(place) / "project"
         (Path(place) / "tmp").mkdir()
         lay_out(files, folder)
-        kept_in = _kept_in(folder)
+        libraries = str(Path(found.origin).parents[1])
+        kept_in = _kept_in(folder, libraries)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
-        code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds)
+        code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
         faults += _linted(folder)
     passed = code == 0 and not faults
-    how = "without a network, with nothing to write but its folder" if kept_in else "not kept in: there is no bwrap"
+    how = "without a network, with no files but its own" if kept_in else "not kept in: there is no bwrap"
     log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")
@@ -54,23 +57,28 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=told[:2_000], artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
 
 
-def _kept_in(folder: Path) -> list[str]:
-    """What keeps the tests from the network and from writing elsewhere; empty where bubblewrap is not there to."""
+def _kept_in(folder: Path, libraries: str) -> list[str]:
+    """What keeps the tests from the network and from all files but theirs; empty where bubblewrap is not there to."""
     program = which("bwrap")
     if program is None:
         return []
     place = str(folder.parent)
-    prefix = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--bind", place, place]
-    prefix += ["--unshare-net", "--unshare-ipc", "--die-with-parent", "--"]
-    tried = subprocess.run([*prefix, "true"], capture_output=True, timeout=LINT_SECONDS, check=False)
+    prefix = [program, *system_mounts(sys.base_prefix, sys.prefix, libraries)]
+    prefix += ["--proc", "/proc", "--dev", "/dev", "--bind", place, place]
+    prefix += ["--unshare-net", "--unshare-ipc", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--"]
+    tried = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, timeout=LINT_SECONDS, check=False)
     return prefix if tried.returncode == 0 else []
 
 
-def _ran(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
+def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> tuple[int, str]:
     """Exit code and output of *command*, ended after *seconds* with all that it started."""
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
-    environment |= {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["TMPDIR"] = str(folder.parent / "tmp")
+    environment |= {
+        "PYTHONPATH": os.pathsep.join((str(folder), *libraries)),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    environment["TMPDIR"] = environment["HOME"] = str(folder.parent / "tmp")
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed is no part of the node
     with subprocess.Popen(
         command,

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, cast
 
 from fastapi import Query as Parameter
-from pydantic import ValidationError
 
 from fireswarm import queries
 from fireswarm.api.shapes.base import storable
@@ -19,6 +18,7 @@ from fireswarm.contracts.base import as_utc
 from fireswarm.errors import InvalidInput
 from fireswarm.kit import Kit
 from fireswarm.ports import Snapshot
+from fireswarm.reading import sorted_out
 
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
 Cursor = Annotated[
@@ -57,15 +57,10 @@ async def read_page[T](
     after = None if cursor is None else _place(cursor, collection)
     query = queries.page(collection, order, limit + 1, after, session_hash=kit.settings.session, **filters)
     found = await kit.store.query(query)
-    items: list[T] = []
-    unreadable: list[str] = []
-    for snapshot in found[:limit]:
-        try:
-            items.append(parse(snapshot))
-        except (InvalidInput, ValidationError):
-            unreadable.append(snapshot.id)
+    items, others = sorted_out(found[:limit], parse)
     more = len(found) > limit
-    return Found(tuple(items), _cursor(found[limit - 1], order) if more else None, tuple(unreadable))
+    cursor_after = _cursor(found[limit - 1], order) if more else None
+    return Found(tuple(items), cursor_after, tuple(snapshot.id for snapshot, _ in others))
 
 
 def _cursor(last: Snapshot, order: str) -> str:

@@ -9,11 +9,11 @@ import anyio
 from fastapi import Depends, Path, Request
 
 from fireswarm.api.shapes.base import Id
-from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.kit import Kit
 from fireswarm.ports import Snapshot
+from fireswarm.reading import task_of
 from fireswarm.redaction import Redactor
 
 
@@ -46,7 +46,7 @@ class Service:
 
 def read_task(snapshot: Snapshot) -> Task:
     """A task of a list."""
-    return parse_task(snapshot.data, snapshot.path)
+    return task_of(snapshot)
 
 
 def _service(request: Request) -> Service:

@@ -23,13 +23,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fireswarm import queries
-from fireswarm.contracts.documents import RUNS, TASKS, parse_task
+from fireswarm.contracts.documents import RUNS, TASKS
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.journal import Reader
 from fireswarm.kit import Kit
 from fireswarm.ports import Query, Snapshot
+from fireswarm.reading import sorted_out, task_of
 from fireswarm.redaction import Redactor
 
 BEAT_SECONDS = 15.0
@@ -116,7 +117,7 @@ class Follower:
         silent = self.fresh and self.chain is None
         async with self.kit.store.listen(query) as snapshots:
             async for found in snapshots:
-                tasks = _readable(found)
+                tasks, _ = sorted_out(found, task_of)  # the others are blocked by their role's sweep, which says why
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
                     await self._task(task, silent=silent)
                 if silent:  # a place without an event: who is cut off before the first one goes on from here
@@ -210,16 +211,6 @@ def _told(run: Mapping[str, Any], number: int, event: Mapping[str, Any]) -> dict
     return {**named, "number": number, "ts": event.get("ts"), "type": event.get("type")} | {
         "payload": event.get("payload") or {}
     }
-
-
-def _readable(found: Sequence[Snapshot]) -> list[Task]:
-    tasks: list[Task] = []
-    for snapshot in found:
-        try:
-            tasks.append(parse_task(snapshot.data, snapshot.path))
-        except InvalidInput:
-            continue  # mistyped by hand: the role's sweep blocks it and says why
-    return tasks
 
 
 def _grows(run: Snapshot) -> bool:

@@ -15,11 +15,11 @@ from fireswarm.board.rules import BoardRules
 from fireswarm.board.settle import Settler, Transition
 from fireswarm.board.submit import Submitted
 from fireswarm.board.sweep import Swept
-from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.outcome import Handoff, Outcome
 from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import Task, TaskSpec
 from fireswarm.ports import Clock, Query, Store, Write
+from fireswarm.reading import readable, task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,9 @@ class Board:
         return (await operate.load(self.store, task_id))[0]
 
     async def list(self, *, limit: int = 50, **filters: Any) -> list[Task]:
-        """The tasks that changed last, filtered by ``status``, ``assigned_to`` or ``session_hash``."""
+        """The tasks that changed last, filtered by ``status``, ``assigned_to`` or ``session_hash``.
+
+        One that cannot be read is left out, and the log says so.
+        """
         query: Query = queries.newest(queries.TASKS, "updated_at", limit, **filters)
-        return [parse_task(snapshot.data, snapshot.path) for snapshot in await self.store.query(query)]
+        return readable(await self.store.query(query), task_of)

@@ -103,8 +103,8 @@ class Claimer:
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         try:
             task = parse_task(snapshot.data, snapshot.path)
-        except InvalidInput as error:
-            await intake.repair(self.store, self.clock, snapshot, error)
+        except InvalidInput:
+            await intake.repair(self.store, self.clock, snapshot)
             return None
         if task.deadline <= self.clock.now():
             await intake.expire(self.store, task, snapshot)

@@ -28,21 +28,28 @@ HAND_WRITTEN_SESSION = "console"
 """Session of a hand-written task that names none."""
 
 
-async def repair(store: Store, clock: Clock, snapshot: Snapshot, error: InvalidInput) -> None:
+async def repair(store: Store, clock: Clock, snapshot: Snapshot) -> None:
     """Fill in what a hand-written task left out; when that is not enough, block it and say what is wrong."""
     fields = _with_defaults(dict(snapshot.data or {}), snapshot.id, clock)
     merged = dict(snapshot.data or {}) | fields
     try:
         parse_task(merged, snapshot.path)
     except InvalidInput as still:
-        text = str(still or error)
-        fields = {
-            "status": TaskStatus.BLOCKED.value,
-            "status_reason": StatusReason.DEAD_LETTER.value,
-            "summary": f"malformed task: {text}. Correct the fields, then set status to queued."[:1_500],
-            "error": text[:1_500],
-        }
+        await _try(store, [blocked(snapshot, still)])
+        return
     await _try(store, [Update(snapshot.path, fields | {"updated_at": SERVER_TIME}, snapshot.update_time)])
+
+
+def blocked(snapshot: Snapshot, error: InvalidInput) -> Update:
+    """Return the write that blocks a task nobody can read, and says what is wrong with it."""
+    fields: dict[str, Any] = {
+        "status": TaskStatus.BLOCKED.value,
+        "status_reason": StatusReason.DEAD_LETTER.value,
+        "summary": f"malformed task: {error}. Correct the fields, then set status to queued."[:1_500],
+        "error": str(error)[:1_500],
+        "updated_at": SERVER_TIME,
+    }
+    return Update(snapshot.path, fields, snapshot.update_time)
 
 
 def _with_defaults(data: dict[str, Any], task_id: str, clock: Clock) -> dict[str, Any]:

@@ -53,8 +53,8 @@ async def sweep(store: Store, clock: Clock, rules: BoardRules, role: str) -> Swe
 async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock) -> TaskStatus | None:
     try:
         task = parse_task(snapshot.data, snapshot.path)
-    except InvalidInput as error:
-        await intake.repair(store, clock, snapshot, error)
+    except InvalidInput:
+        await intake.repair(store, clock, snapshot)
         return TaskStatus.BLOCKED
     writes = _due_writes(task, snapshot, now)
     try:
@@ -110,6 +110,6 @@ async def admit_hand_written(store: Store, clock: Clock, rules: BoardRules, role
     for snapshot in await store.query(queries.queued(role, rules.sweep_batch)):
         data = snapshot.data or {}
         if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
-            await intake.repair(store, clock, snapshot, InvalidInput("incomplete"))
+            await intake.repair(store, clock, snapshot)
             repaired += 1
     return repaired

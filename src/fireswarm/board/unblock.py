@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from fireswarm.board import intake
 from fireswarm.board.state import queued, unleased
-from fireswarm.contracts.documents import parse_task, task_path
+from fireswarm.contracts.documents import task_path
 from fireswarm.contracts.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
+from fireswarm.errors import InvalidInput
 from fireswarm.ports import SERVER_TIME, Store, Update, Write
+from fireswarm.reading import task_of
 
 
 async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list[Write]:
@@ -19,7 +22,12 @@ async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list
     for snapshot in await store.get_many([task_path(task_id) for task_id in ended.dependents]):
         if snapshot.data is None:
             continue
-        dependent = parse_task(snapshot.data, snapshot.path)
+        try:
+            dependent = task_of(snapshot)
+        except InvalidInput as error:  # what ended has ended, whatever became of those that wait for it
+            if snapshot.data.get("status") == TaskStatus.BLOCKED:
+                writes.append(intake.blocked(snapshot, error))
+            continue
         if dependent.status is TaskStatus.BLOCKED and dependent.status_reason in WAITS_FOR_OTHERS:
             writes.append(Update(snapshot.path, _after(dependent, ended, status), snapshot.update_time))
     return writes

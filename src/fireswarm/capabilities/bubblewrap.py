@@ -13,7 +13,6 @@ import platform
 import secrets
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from fireswarm.capabilities.sandbox_calls import call_filter
 from fireswarm.contracts.sandbox import SandboxEnd, SandboxLimits, SandboxRun
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.mind.shell import Kept, drain
+from fireswarm.mounts import interpreter, shared_python, system_mounts
 
 LOOK_SECONDS = 0.1
 """Between two looks at memory and folder: short, since what is taken in between is not held back."""
@@ -42,9 +42,6 @@ USERS = range(61_184, 65_520)
 """Numbers that systemd keeps for users who exist only while something runs; nobody's files have them."""
 
 LANGUAGES = ("python", "shell")
-_SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
-_OUTER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
-_SINGLE = ("/etc/ld.so.cache", "/etc/alternatives")
 _INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or leave the capability sandbox out"
 
 
@@ -207,25 +204,14 @@ def _arguments(folder: Path, user: int, handed: dict[str, int], status: int) -> 
         rights = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         rights = ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
-    parents = dict.fromkeys(str(parent) for path in _system_paths() for parent in reversed(Path(path).parents[:-1]))
-    mounts: list[str] = []
-    for path in (*parents, "/run"):  # made by bubblewrap itself they would be for root only
-        mounts += ["--perms", "0755", "--dir", path]
-    for path in _system_paths():
-        mounts += ["--ro-bind", path, path]
-    for path in _OUTER:
-        if Path(path).is_symlink():
-            mounts += ["--symlink", str(Path(path).readlink()), path]
-        elif Path(path).is_dir():
-            mounts += ["--ro-bind", path, path]
     data = ["--perms", "0444", "--ro-bind-data"]
     return [
         *(*names, *rights, "--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv"),
         *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", sandbox_entry.WORK, "--setenv", "LANG", "C.UTF-8"),
         *("--setenv", "PYTHONPATH", sandbox_entry.WORK, "--setenv", "PYTHONDONTWRITEBYTECODE", "1"),
-        *[part for path in _shared_python() for part in ("--setenv", "LD_LIBRARY_PATH", str(path.parent))],
+        *[part for path in shared_python() for part in ("--setenv", "LD_LIBRARY_PATH", str(path.parent))],
         *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp"),
-        *mounts,
+        *("--perms", "0755", "--dir", "/run", *system_mounts()),
         *("--bind", str(folder), sandbox_entry.WORK),
         *(*data, str(handed["entry"]), "/run/entry.py", *data, str(handed["code"]), "/run/main"),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -242,34 +228,9 @@ def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
         "open_files": MAX_OPEN_FILES,
         "processes": limits.max_processes,
     }
-    python = str(_python())
+    python = str(interpreter())
     program = [python, "-s", "-u", "/run/main"] if language == "python" else ["/bin/sh", "/run/main"]
     return [python, "-I", "-S", "/run/entry.py", json.dumps(held), *program]
-
-
-def _python() -> Path:
-    """The interpreter itself, outside of any virtual environment."""
-    return Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
-
-
-@cache
-def _system_paths() -> tuple[str, ...]:
-    """Programs and libraries: the system's, and the interpreter's where that is elsewhere."""
-    based = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not those of a virtual environment
-    own = [_python(), *(Path(sysconfig.get_path(name, vars=based)) for name in ("stdlib", "platstdlib"))]
-    own += _shared_python()
-    found = [path for path in (*_SYSTEM, *_SINGLE) if Path(path).exists()]
-    for path in own:
-        if not any(path.is_relative_to(there) for there in found):
-            found.append(str(path))
-    return tuple(found)
-
-
-@cache
-def _shared_python() -> tuple[Path, ...]:
-    """The interpreter's own library, where it has one: as it is loaded here."""
-    mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
-    return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))
 
 
 @cache

@@ -14,11 +14,12 @@ from rich.tree import Tree
 from fireswarm import queries
 from fireswarm.cli.common import ago, clip, console, short, styled, table
 from fireswarm.cli.telling import Teller, tail
-from fireswarm.contracts.documents import RUNS, parse_task, task_path
+from fireswarm.contracts.documents import RUNS, task_path
 from fireswarm.contracts.run import Run, RunStatus
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
 from fireswarm.journal import read_events
 from fireswarm.kit import Kit
+from fireswarm.reading import readable, run_of, task_of
 
 SHOWN_RUNS = 10
 ANSWER = "answer"
@@ -40,11 +41,11 @@ async def look(kit: Kit, task: Task) -> Seen:
     """Read a task's surroundings."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
     found_runs = await kit.store.query(query)
-    runs = tuple(Run.model_validate(item.data) for item in found_runs)
+    runs = tuple(readable(found_runs, run_of))
     events = tuple(await read_events(kit.store, found_runs[0])) if found_runs else ()
     ids = dict.fromkeys([*task.depends_on, *task.children])
     found = await kit.store.get_many([task_path(task_id) for task_id in ids])
-    relatives = {item.id: parse_task(item.data, item.path) for item in found if item.data is not None}
+    relatives = {task.task_id: task for task in readable((item for item in found if item.data is not None), task_of)}
     return Seen(task, why(task, relatives), runs, relatives, events)
 
 

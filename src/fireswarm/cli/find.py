@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fireswarm import queries
-from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.kit import Kit
+from fireswarm.reading import task_of
 
 
 async def find_task(kit: Kit, prefix: str) -> Task:
@@ -18,4 +18,4 @@ async def find_task(kit: Kit, prefix: str) -> Task:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")
     if len(found) > 1 and found[0].id != prefix:
         raise InvalidInput(f"more than one task id begins with {prefix}: give more of it")
-    return parse_task(found[0].data, found[0].path)
+    return task_of(found[0])

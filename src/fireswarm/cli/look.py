@@ -34,7 +34,8 @@ from fireswarm.cli.common import (
 )
 from fireswarm.contracts.documents import MAILBOX, MEMORY, RUNS
 from fireswarm.contracts.envelope import MailStatus
-from fireswarm.contracts.run import Run, RunStatus
+from fireswarm.contracts.run import RunStatus
+from fireswarm.reading import readable, run_of
 
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
 """Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
@@ -61,7 +62,7 @@ def runs(
     async def main() -> None:
         async with app.open_kit(settings_for(root, store, project)) as kit:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            found = [Run.model_validate(item.data) for item in await kit.store.query(query)]
+            found = readable(await kit.store.query(query), run_of)
         if as_json:
             print_json(found)
             return

@@ -15,10 +15,10 @@ from rich.text import Text
 from fireswarm import queries
 from fireswarm.cli.common import STYLES, clip, console, counted, short, styled, usage_line
 from fireswarm.cli.telling import Follower
-from fireswarm.contracts.documents import parse_task
 from fireswarm.contracts.envelope import Artifact
 from fireswarm.contracts.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.kit import Kit
+from fireswarm.reading import readable, task_of
 
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
@@ -88,7 +88,7 @@ async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | 
                 group.start_soon(runs.follow)
             async with kit.store.listen(queries.chain(root_id)) as snapshots:
                 async for found in snapshots:
-                    tasks = [parse_task(item.data, item.path) for item in found]
+                    tasks = readable(found, task_of)
                     show()
                     if ended(tasks, root_id):
                         break
@@ -101,7 +101,7 @@ async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | 
 async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
     found = await kit.store.query(queries.chain(root_id))
-    tasks = in_order([parse_task(item.data, item.path) for item in found])
+    tasks = in_order(readable(found, task_of))
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)

@@ -17,6 +17,7 @@ from fireswarm.cli.common import clip, console, counted, short, table
 from fireswarm.contracts.documents import RUNS, task_path
 from fireswarm.contracts.run import Run
 from fireswarm.kit import Kit
+from fireswarm.reading import readable, run_of
 
 COUNTS = (
     "calls",
@@ -111,7 +112,7 @@ async def read_spending(kit: Kit, limit: int, session: str | None = None) -> Spe
     """Add up the newest *limit* runs, of one session when it is named."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
     found = await kit.store.query(query)
-    spending = summed([Run.model_validate(item.data) for item in found[:limit]], more=len(found) > limit)
+    spending = summed(readable(found[:limit], run_of), more=len(found) > limit)
     dearest = [name for name, _ in ordered(spending.by_objective)][:SHOWN_OBJECTIVES]
     for task in await kit.store.get_many([task_path(name) for name in dearest]):
         spending.objectives[task.id] = str((task.data or {}).get("objective", ""))

@@ -72,8 +72,9 @@ def test_what_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-def test_generated_code_is_kept_from_the_network_and_from_other_folders(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.txt"
+def test_generated_code_is_kept_from_the_network_and_from_other_files(tmp_path: Path) -> None:
+    outside, secret = tmp_path / "outside.txt", tmp_path / "secret.txt"
+    secret.write_text("a key")
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = (
             "import socket\nfrom pathlib import Path\n\nimport pytest\n\n\n"
@@ -82,6 +83,9 @@ def test_generated_code_is_kept_from_the_network_and_from_other_folders(tmp_path
             f"        socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), timeout=5)\n"
             "    with pytest.raises(OSError):\n"
             f"        Path({str(outside)!r}).write_text('x')\n"
+            "    with pytest.raises(OSError):\n"
+            f"        Path({str(secret)!r}).read_text()\n"
+            "    assert not Path('/etc/passwd').exists() and Path.home().is_dir()\n"
         )
         result, log = validate(tmp_path, tests__test_x=code)
     assert result["passed"] is True and "without a network" in log

@@ -10,9 +10,9 @@ from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.service import Given, InPath
 from fireswarm.api.shapes.work import TASK_ID, RunDetail, RunPage
 from fireswarm.contracts.documents import RUNS, run_path
-from fireswarm.contracts.run import Run, RunStatus
+from fireswarm.contracts.run import RunStatus
 from fireswarm.journal import read_events
-from fireswarm.ports import Snapshot
+from fireswarm.reading import run_of
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 SHOWN_EVENTS = 200
@@ -29,7 +29,7 @@ async def list_runs(
 ) -> Any:
     """List runs, those that began last first; without their events."""
     filters = {"task_id": task, "role": role, "status": status}
-    found = await read_page(given.kit, RUNS, "started_at", _read, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.kit, RUNS, "started_at", run_of, limit=limit, cursor=cursor, **filters)
     return RunPage.model_validate(found.fields())
 
 
@@ -45,9 +45,5 @@ async def get_run(
     snapshot = given.held(await given.kit.store.get(run_path(run_id)), "run")
     found = await read_events(given.kit.store, snapshot)
     shown = found[max(0, len(found) - events) :]
-    fields = {name: value for name, value in _read(snapshot) if name != "events"}
+    fields = {name: value for name, value in run_of(snapshot) if name != "events"}
     return RunDetail.model_validate(fields | {"events": shown, "events_left_out": len(found) - len(shown)})
-
-
-def _read(snapshot: Snapshot) -> Run:
-    return Run.model_validate(snapshot.data)

@@ -1,0 +1,59 @@
+"""What code that is kept in by bubblewrap may read: programs, libraries and the interpreter, nothing of anybody's."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+_SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
+_OUTER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_SINGLE = ("/etc/ld.so.cache", "/etc/alternatives")
+
+
+def system_mounts(*more: str) -> list[str]:
+    """Arguments of bubblewrap for what there is to read: programs, libraries, the interpreter, and *more* folders."""
+    paths = [*_system_paths(), *(path for path in more if not _within(path, _system_paths()))]
+    parents = dict.fromkeys(str(parent) for path in paths for parent in reversed(Path(path).parents[:-1]))
+    mounts: list[str] = []
+    for path in parents:  # made by bubblewrap itself they would be for root only
+        mounts += ["--perms", "0755", "--dir", path]
+    for path in paths:
+        mounts += ["--ro-bind", path, path]
+    for path in _OUTER:
+        if Path(path).is_symlink():
+            mounts += ["--symlink", str(Path(path).readlink()), path]
+        elif Path(path).is_dir():
+            mounts += ["--ro-bind", path, path]
+    return mounts
+
+
+def _within(path: str | Path, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+def interpreter() -> Path:
+    """The interpreter itself, outside of any virtual environment."""
+    return Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
+
+
+@cache
+def _system_paths() -> tuple[str, ...]:
+    """Programs and libraries: the system's, and the interpreter's where that is elsewhere."""
+    based = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not those of a virtual environment
+    own = [interpreter(), *(Path(sysconfig.get_path(name, vars=based)) for name in ("stdlib", "platstdlib"))]
+    own += shared_python()
+    found = [path for path in (*_SYSTEM, *_SINGLE) if Path(path).exists()]
+    for path in own:
+        if not _within(path, found):
+            found.append(str(path))
+    return tuple(found)
+
+
+@cache
+def shared_python() -> tuple[Path, ...]:
+    """The interpreter's own library, where it has one: as it is loaded here."""
+    mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
+    return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))
