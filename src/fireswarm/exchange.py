@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.board import HeldLease
-from fireswarm.contracts.documents import parse_task, task_path
+from fireswarm.contracts.documents import task_path
 from fireswarm.contracts.envelope import Artifact, Envelope, Signal
 from fireswarm.contracts.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillResult
 from fireswarm.contracts.task import Task, TaskResult
 from fireswarm.errors import SkillFailed
 from fireswarm.kit import Kit
+from fireswarm.reading import task_of
 
 WORKDIR_URI = "workdir:"
 STORED_VALUE = "application/vnd.fireswarm.value+json"
@@ -88,7 +89,7 @@ class Exchange:
         task = self.held.task
         paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
         found = {item.id: item for item in await self.kit.store.get_many(paths)}
-        read = {task_id: parse_task(item.data, item.path) for task_id, item in found.items() if item.data is not None}
+        read = {task_id: task_of(item) for task_id, item in found.items() if item.data is not None}
         return (
             [read[task_id] for task_id in task.depends_on if task_id in read],
             [read[task_id] for task_id in task.children if task_id in read],

@@ -20,13 +20,13 @@ from pydantic import Field, ValidationError
 
 from fireswarm import queries
 from fireswarm.contracts.base import Contract, JsonObject
-from fireswarm.contracts.documents import explain, message_document, message_path, parse_task, plain, task_path
+from fireswarm.contracts.documents import explain, message_document, message_path, plain, task_path
 from fireswarm.contracts.envelope import Envelope, MailKind, MailLease, MailStatus, Message, SecurityContext, TaskRef
 from fireswarm.contracts.skill import Reply
 from fireswarm.contracts.task import Task, TaskResult, canonical_json
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, PolicyRefused
 from fireswarm.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
-from fireswarm.reading import readable
+from fireswarm.reading import readable, task_of
 
 ANYONE = "*"
 OPERATOR = "operator"
@@ -173,7 +173,7 @@ class Mailbox:
         in the session, PolicyRefused for one that may not be answered.
         """
         found = await self.store.get_many([task_path(reply.task_id) for reply in replies])
-        asking = {item.id: parse_task(item.data, item.path) for item in found if item.data is not None}
+        asking = {item.id: task_of(item) for item in found if item.data is not None}
         writes: list[Write] = []
         for number, reply in enumerate(replies, 1):
             other = asking.get(reply.task_id)

@@ -14,7 +14,7 @@ from fireswarm.advising import run_step
 from fireswarm.agents import HOOKS, PLAIN
 from fireswarm.board import HeldLease
 from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.documents import parse_task, task_path
+from fireswarm.contracts.documents import task_path
 from fireswarm.contracts.outcome import Done, Failed, Handoff, Outcome, Retry, Snooze, Waiting
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
@@ -39,6 +39,7 @@ from fireswarm.exchange import Exchange
 from fireswarm.journal import Journal
 from fireswarm.kit import Kit
 from fireswarm.ports import Write
+from fireswarm.reading import task_of
 from fireswarm.skills import router
 from fireswarm.skills.catalog import Skill
 from fireswarm.skills.execute import run_skill
@@ -121,8 +122,7 @@ async def _turn(held: HeldLease, kit: Kit, journal: Journal, also: list[Write]) 
 
 async def _same_as(task: Task, kit: Kit) -> Outcome:
     """End a twin with the result of the task that did the work."""
-    path = task_path(str(task.duplicate_of))
-    original = parse_task((await kit.store.get(path)).data, path)
+    original = task_of(await kit.store.get(task_path(str(task.duplicate_of))))
     if original.status is TaskStatus.DONE and original.result is not None:
         return Done(original.result)
     reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"

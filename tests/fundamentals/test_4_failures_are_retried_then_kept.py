@@ -73,6 +73,16 @@ async def test_a_missed_deadline_blocks_the_task(swarm: Swarm) -> None:
     assert (lifted.status, lifted.has_deadline) == (TaskStatus.QUEUED, False)
 
 
+async def test_a_deadline_that_has_passed_is_refused_unless_the_task_was_there_in_time(swarm: Swarm) -> None:
+    with pytest.raises(InvalidInput, match="the deadline, .* has passed: nothing was submitted"):
+        await swarm.submit(deadline=swarm.clock.now())
+    assert await swarm.board.list() == []
+    due = swarm.clock.now() + timedelta(minutes=5)
+    task = await swarm.submit(deadline=due)
+    await swarm.clock.advance(301)
+    assert (await swarm.submit(deadline=due)).task_id == task.task_id
+
+
 async def test_a_task_whose_deadline_passed_is_not_started(swarm: Swarm) -> None:
     task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
     await swarm.clock.advance(301)

@@ -218,6 +218,7 @@ def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
         (("submit", "x", "--role", "scout", "--skill", "ghost"), "there is no skill 'ghost'; leave it out"),
         (("submit", "x", "--pipeline", "ghost"), "there is no pipeline 'ghost'; there is node"),
         (("submit", "x", "--pipeline", "node", "--skill", "noop"), "exclude each other"),
+        (("submit", "x", "--role", "scout", "--deadline", "2026-01-01"), "has passed: nothing was submitted"),
         (("show", "ghost"), "there is no task ghost"),
         (("tasks", "--status", "finished"), "use one of queued, in_progress"),
         (("tasks", "--store", "mysql://x"), "is not known: use embedded"),

@@ -13,10 +13,11 @@ from fireswarm import queries
 from fireswarm.board import answers, intake
 from fireswarm.board.lease import HeldLease
 from fireswarm.board.rules import BoardRules
-from fireswarm.contracts.documents import parse_task, plain, task_path
+from fireswarm.contracts.documents import plain, task_path
 from fireswarm.contracts.task import Lease, Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost
 from fireswarm.ports import SERVER_TIME, Clock, Snapshot, Store, Update
+from fireswarm.reading import task_of
 
 MAX_FACTOR = 256.0
 """Contention remembered at most: some 180 clean claims later it is forgotten."""
@@ -102,7 +103,7 @@ class Claimer:
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         try:
-            task = parse_task(snapshot.data, snapshot.path)
+            task = task_of(snapshot)
         except InvalidInput:
             await intake.repair(self.store, self.clock, snapshot)
             return None
@@ -167,7 +168,7 @@ class Claimer:
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
         """After a broken connection: the claim may have been applied although its answer was lost."""
         snapshot = await self.store.get(task_path(task.task_id))
-        now = parse_task(snapshot.data, snapshot.path)
+        now = task_of(snapshot)
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
             return []
         lease = now.lease
@@ -196,7 +197,7 @@ async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) 
 async def refresh(store: Store, held: HeldLease) -> Task:
     """Read the task again and note its version; LeaseLost unless this epoch still holds it."""
     snapshot = await store.get(task_path(held.task.task_id))
-    task = parse_task(snapshot.data, snapshot.path)
+    task = task_of(snapshot)
     lease = task.lease
     if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
         holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"

@@ -23,6 +23,7 @@ from fireswarm.contracts.task import (
 )
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+from fireswarm.reading import task_of
 
 HAND_WRITTEN_SESSION = "console"
 """Session of a hand-written task that names none."""
@@ -127,7 +128,7 @@ async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> N
         "updated_at": SERVER_TIME,
     }
     writes: list[Write] = []
-    original = parse_task(existing.data, path) if existing.data is not None else None
+    original = task_of(existing) if existing.data is not None else None
     if original is None:
         created = document(worker) | {
             "dependents": [task.task_id],

@@ -11,12 +11,13 @@ from fireswarm.board import answers
 from fireswarm.board.rules import BoardRules
 from fireswarm.board.state import ended_run, queued, unleased
 from fireswarm.board.unblock import tell_dependents
-from fireswarm.contracts.documents import message_document, message_path, parse_task, task_path
+from fireswarm.contracts.documents import message_document, message_path, task_path
 from fireswarm.contracts.envelope import Envelope, Signal, TaskRef
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import NO_DEADLINE, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.ports import SERVER_TIME, Clock, Create, Store, Update, Write
+from fireswarm.reading import task_of
 
 CANCEL_SIGNAL = "cancel"
 """Signal in the message that tells the holder of a canceled task to stop."""
@@ -39,7 +40,7 @@ async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     snapshot = await store.get(task_path(task_id))
     if snapshot.data is None:
         raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
-    return parse_task(snapshot.data, snapshot.path), snapshot.update_time
+    return task_of(snapshot), snapshot.update_time
 
 
 async def _change(

@@ -8,11 +8,12 @@ from typing import Any
 
 from fireswarm.board import graph
 from fireswarm.board.rules import BoardRules
-from fireswarm.contracts.documents import new_task, parse_task, plain, planned_task, task_path
+from fireswarm.contracts.documents import new_task, plain, planned_task, task_path
 from fireswarm.contracts.skill import PlannedTask
 from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable
 from fireswarm.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+from fireswarm.reading import task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,10 @@ async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) 
     for _ in range(rules.settle_attempts):
         parents = await _parents(store, spec.depends_on)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
-        task = new_task(spec, clock.now(), waiting_on=len(unmet))
+        now = clock.now()
+        task = new_task(spec, now, waiting_on=len(unmet))
+        if task.deadline <= now:
+            return await _sent_before(store, task)
         writes: list[Write] = [Create(task_path(task.task_id), document(task))]
         for path, (snapshot, parent) in unmet.items():
             dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
@@ -43,7 +47,7 @@ async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) 
         except Conflict as conflict:
             existing = await store.get(task_path(task.task_id))
             if existing.data is not None:
-                return Submitted(parse_task(existing.data, existing.path), created=conflict.ambiguous)
+                return Submitted(task_of(existing), created=conflict.ambiguous)
             continue
         return Submitted(task, created=True)
     raise StoreUnavailable(
@@ -51,12 +55,22 @@ async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) 
     )
 
 
+async def _sent_before(store: Store, task: Task) -> Submitted:
+    """The task as it was submitted in time; InvalidInput where it was not."""
+    existing = await store.get(task_path(task.task_id))
+    if existing.data is None:
+        raise InvalidInput(
+            f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"
+        )
+    return Submitted(task_of(existing), created=False)
+
+
 async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
     found: dict[str, tuple[Snapshot, Task]] = {}
     for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
         if snapshot.data is None:
             raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
-        task = parse_task(snapshot.data, snapshot.path)
+        task = task_of(snapshot)
         if task.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
         found[snapshot.path] = (snapshot, task)

@@ -14,11 +14,12 @@ from fireswarm import queries
 from fireswarm.board import intake
 from fireswarm.board.rules import BoardRules
 from fireswarm.board.state import ended_run, queued, unleased
-from fireswarm.contracts.documents import next_sweep, parse_task
+from fireswarm.contracts.documents import next_sweep
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.ports import DELETE_FIELD, Clock, Snapshot, Store, Update, Write
+from fireswarm.reading import task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ async def sweep(store: Store, clock: Clock, rules: BoardRules, role: str) -> Swe
 
 async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock) -> TaskStatus | None:
     try:
-        task = parse_task(snapshot.data, snapshot.path)
+        task = task_of(snapshot)
     except InvalidInput:
         await intake.repair(store, clock, snapshot)
         return TaskStatus.BLOCKED
