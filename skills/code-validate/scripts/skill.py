@@ -9,13 +9,12 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
 
 from fireswarm.backbone.code import code_faults
+from fireswarm.backbone.confined import confined
 from fireswarm.backbone.files import PROJECT, Carried, lay_out
 from fireswarm.contracts.envelope import Signal
 from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.mounts import system_mounts
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
@@ -41,7 +40,7 @@ def run(request: SkillRequest) -> SkillResult:
         (Path(place) / "tmp").mkdir()
         lay_out(files, folder)
         libraries = str(Path(found.origin).parents[1])
-        kept_in = _kept_in(folder, libraries)
+        kept_in = confined(Path(place), libraries)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
         code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
         faults += _linted(folder)
@@ -55,19 +54,6 @@ def run(request: SkillRequest) -> SkillResult:
     signal = Signal(name="validation", strength=1.0 if passed else 0.0, note=last)
     told = f"{'passed' if passed else 'failed'}: {last}"
     return SkillResult(summary=told[:2_000], artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
-
-
-def _kept_in(folder: Path, libraries: str) -> list[str]:
-    """What keeps the tests from the network and from all files but theirs; empty where bubblewrap is not there to."""
-    program = which("bwrap")
-    if program is None:
-        return []
-    place = str(folder.parent)
-    prefix = [program, *system_mounts(sys.base_prefix, sys.prefix, libraries)]
-    prefix += ["--proc", "/proc", "--dev", "/dev", "--bind", place, place]
-    prefix += ["--unshare-net", "--unshare-ipc", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--"]
-    tried = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, timeout=LINT_SECONDS, check=False)
-    return prefix if tried.returncode == 0 else []
 
 
 def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> tuple[int, str]:
