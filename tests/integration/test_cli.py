@@ -237,6 +237,20 @@ def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, argument
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["tasks", "doctor"])
+def test_a_store_where_nobody_listens_is_named_at_once(
+    root: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fireswarm.app.swarm.CONNECT_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    done = swarm(root, command, FIRESTORE_EMULATOR_HOST=address)
+    assert done.returncode == 1
+    assert f"nobody listens on {address}, which FIRESTORE_EMULATOR_HOST" in " ".join(
+        (done.stdout + done.stderr).split()
+    )
+
+
 def test_google_cloud_is_not_mistaken_for_an_emulator(root: Path) -> None:
     done = swarm(root, "tasks", "--project", "mine", FIRESTORE_EMULATOR_HOST="127.0.0.1:1")
     assert done.returncode == 1

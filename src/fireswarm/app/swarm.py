@@ -48,6 +48,10 @@ LOCAL_PROJECT = "fireswarm-local"
 
 INDEXES_FILE = "firestore.indexes.json"
 
+CONNECT_SECONDS = 3.0
+CONNECT_PAUSE_SECONDS = 0.1
+"""How long a served store may take to listen, for processes that start together with it."""
+
 
 def data_path(settings: Settings, name: str) -> Path:
     """A data folder or file of the user's own repository, or the packaged one."""
@@ -178,7 +182,11 @@ async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
             with database:
                 yield connect(database, project=LOCAL_PROJECT, database=settings.store.database)
             return
-    client = _emulator_client(uri, settings) if uri.startswith("firelite://") else _cloud_client(uri, settings)
+    if uri.startswith("firelite://"):
+        client = _emulator_client(uri, settings)
+        await _reached(uri.removeprefix("firelite://"))
+    else:
+        client = _cloud_client(uri, settings)
     try:
         yield client
     finally:
@@ -198,11 +206,28 @@ def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
     from google.cloud.firestore_v1 import AsyncClient
 
     host = uri.removeprefix("firelite://")
-    if ":" not in host:
+    if not host.rpartition(":")[2].isdecimal() or ":" not in host:
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
     # The official client reads the emulator's address from the environment and nowhere else.
     os.environ["FIRESTORE_EMULATOR_HOST"] = host
     return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
+
+
+async def _reached(host: str) -> None:
+    """Raise StoreUnavailable where nobody listens: the client would try for half a minute, and not say where."""
+    name, _, port = host.rpartition(":")
+    with anyio.move_on_after(CONNECT_SECONDS):
+        while True:
+            try:
+                await (await anyio.connect_tcp(name.strip("[]"), int(port))).aclose()
+            except OSError:
+                await anyio.sleep(CONNECT_PAUSE_SECONDS)
+            else:
+                return
+    raise StoreUnavailable(
+        f"nobody listens on {host}, which FIRESTORE_EMULATOR_HOST or --store names: start the store there "
+        "(`swarm store serve`, or `swarm up`, which says its address), or leave the address out"
+    )
 
 
 def _cloud_client(uri: str, settings: Settings) -> AsyncClient:

@@ -14,7 +14,7 @@ import typer
 
 from fireswarm import app, queries
 from fireswarm.cli.common import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
-from fireswarm.contracts.documents import AGENTS, MAILBOX, MEMORY, RUNS, TASKS
+from fireswarm.contracts.documents import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 from fireswarm.errors import FireswarmError
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.kit import Kit
@@ -135,6 +135,7 @@ async def _store(settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     try:
         async with app.open_kit(settings) as kit:
+            await kit.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reached"))
             findings += await _indexes(kit)
             findings += await _strays(kit)
