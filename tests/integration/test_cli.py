@@ -109,6 +109,7 @@ def test_submitting_twice_is_one_task_and_every_list_shows_it(root: Path) -> Non
     assert [task["task_id"] for task in ok(root, "tasks")] == [task_id]
     assert [task["task_id"] for task in ok(root, "tasks", "--status", "queued", "--role", "scout")] == [task_id]
     assert ok(root, "tasks", "--status", "done") == []
+    assert "no scout agent runs" in swarm(root, "submit", "say hello", "--role", "scout", "--context", "n=1").stderr
     shown = ok(root, "show", task_id[:8])
     assert "waits for a scout agent" in shown["why"]
     for command in ("runs", "agents", "mail", "memory"):
@@ -139,6 +140,7 @@ def test_a_role_of_ones_own_joins_and_an_answer_lets_its_task_run_on(root: Path)
         assert [run["status"] for run in ok(root, "runs")] == ["completed", "completed"]
         [agent] = ok(root, "agents")
         assert (agent["role"], agent["pid"] > 0, agent["mem"] > 1_000_000) == ("greeter", True, True)
+        assert swarm(root, "submit", "greet again", "--role", "greeter").stderr == ""
     assert up.returncode == 0
     assert ok(root, "cost")["total"]["writes"] > 4
     [agent] = ok(root, "agents")

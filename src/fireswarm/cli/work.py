@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from fireswarm.cli.common import (
     ago,
     clip,
     console,
+    errors,
     one_of,
     pairs,
     print_json,
@@ -48,6 +49,9 @@ if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
 
 Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
 TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
+
+LOOKED_AT_AGENTS = 50
+"""Latest heartbeats that a submit reads, to say when nobody is there to take the task."""
 
 
 def submit(
@@ -102,6 +106,8 @@ def submit(
             started = time.monotonic()
             submitted = await kit.board.submit(spec)
             _say_submitted(submitted, as_json)
+            if submitted.task.status is TaskStatus.QUEUED:
+                await _say_if_nobody_runs(kit, submitted.task.assigned_to)
             if not wait:
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
@@ -163,6 +169,14 @@ def _say_submitted(submitted: Submitted, as_json: bool) -> None:
         return
     what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
     console.print(f"{what} {task.task_id}", soft_wrap=True)
+
+
+async def _say_if_nobody_runs(kit: Kit, role: str) -> None:
+    """A hint on standard error, where it is certain: among the agents that beat last there is no living one."""
+    beats = await kit.memory.agents(LOOKED_AT_AGENTS)
+    living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
+    if role not in living and len(beats) < LOOKED_AT_AGENTS:
+        errors.print(f"no {role} agent runs; the task waits for one: `swarm up` starts all roles", style="yellow")
 
 
 def tasks(

@@ -54,3 +54,7 @@ class AgentStatus(Stored):
         """The state as it is shown: ``gone`` when the agent fell silent without saying goodbye."""
         silent = (now - self.created_at).total_seconds()
         return GONE if silent > MISSED_BEATS_SECONDS and self.status is not AgentState.STOPPED else self.status.value
+
+    def lives_at(self, now: datetime) -> bool:
+        """Whether the agent is there: it beats, and has not said goodbye."""
+        return self.state_at(now) not in (GONE, AgentState.STOPPED)

@@ -18,7 +18,7 @@ def run(*arguments: str, agent: bool = False) -> str:
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         raise found.exception
     assert found.exit_code == 0, found.output
-    return found.output
+    return found.stdout
 
 
 @pytest.mark.parametrize("agent", [True, False])
