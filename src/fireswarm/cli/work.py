@@ -105,9 +105,7 @@ def submit(
             _check(kit, spec)
             started = time.monotonic()
             submitted = await kit.board.submit(spec)
-            _say_submitted(submitted, as_json)
-            if submitted.task.status is TaskStatus.QUEUED:
-                await _say_if_nobody_runs(kit, submitted.task.assigned_to)
+            await _say_submitted(kit, submitted, as_json)
             if not wait:
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
@@ -162,13 +160,15 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
     return f"{pipeline}-pipeline"
 
 
-def _say_submitted(submitted: Submitted, as_json: bool) -> None:
+async def _say_submitted(kit: Kit, submitted: Submitted, as_json: bool) -> None:
     task = submitted.task
     if as_json:
         print_json({"created": submitted.created, "task": task})
-        return
-    what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
-    console.print(f"{what} {task.task_id}", soft_wrap=True)
+    else:
+        what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
+        console.print(f"{what} {task.task_id}", soft_wrap=True)
+    if task.status is TaskStatus.QUEUED:
+        await _say_if_nobody_runs(kit, task.assigned_to)
 
 
 async def _say_if_nobody_runs(kit: Kit, role: str) -> None:
