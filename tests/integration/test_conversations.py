@@ -6,16 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 
 from fireswarm import queries
 from fireswarm.app import packaged
+from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.documents import CONTEXTS
 from fireswarm.contracts.task import StatusReason, Task, TaskStatus
 from fireswarm.conversations.documents import StoreContexts
@@ -23,9 +25,11 @@ from fireswarm.errors import InvalidInput
 from fireswarm.firelite.server import Server
 from fireswarm.kit import Kit
 from fireswarm.skills.catalog import load_catalog
+from fireswarm.stores.contexts_postgres import PostgresContexts
 from fireswarm.stores.contexts_sqlite import SqliteContexts
 from fireswarm.turn import run_turn
 from tests.support.fleet import environment, until
+from tests.support.postgres import postgres
 from tests.support.swarm import Swarm, open_swarm
 from tests.support.talking import SKILLS, SURVEY, lay_out_skills, one_turn, open_talking
 
@@ -155,37 +159,72 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize("kept_in", ["store", "sqlite"])
-async def test_a_crash_at_any_write_applies_no_turn_twice(
-    kept_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+Keeps = Callable[[Swarm, Path], StoreContexts | SqliteContexts | PostgresContexts]
+
+
+async def test_a_crash_at_any_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _dying_everywhere(tmp_path, lambda swarm, _: StoreContexts(swarm.store, swarm.clock), monkeypatch)
+
+
+async def test_a_crash_at_any_write_of_a_file_applies_no_turn_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lay_out_skills(tmp_path)
+    def keeps(swarm: Swarm, folder: Path) -> SqliteContexts:
+        return SqliteContexts(folder, swarm.clock)
+
+    await _dying_everywhere(tmp_path, keeps, monkeypatch, (SqliteContexts, "apply"))
+
+
+async def test_a_crash_at_any_statement_of_a_database_applies_no_turn_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres() as url:
+
+        def keeps(swarm: Swarm, _: Path) -> PostgresContexts:
+            return PostgresContexts(url, swarm.clock)
+
+        first = PostgresContexts(url, VirtualClock())
+        await first.migrate()
+        await first.close()
+        await _dying_everywhere(tmp_path, keeps, monkeypatch, (AsyncConnection, "execute"))
+
+
+async def _dying_everywhere(
+    root: Path, keeps: Keeps, monkeypatch: pytest.MonkeyPatch, writes: tuple[type[Any], str] | None = None
+) -> None:
+    lay_out_skills(root)
     number, over = 0, False
     while not over:
         number += 1
         for when in ("before", "after"):
-            over = await _dying(tmp_path, kept_in, number, when, monkeypatch)
+            over = await _dying(root, keeps, number, when, monkeypatch, writes)
+    assert number > 6, "there were hardly any writes to die at"
 
 
-async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+async def _dying(
+    root: Path,
+    keeps: Keeps,
+    kill_at: int,
+    when: str,
+    monkeypatch: pytest.MonkeyPatch,
+    writes: tuple[type[Any], str] | None,
+) -> bool:
     """Live through the conversation, dying once at a write; True when there was no such write any more."""
-    log = root / f"log-{kept_in}-{kill_at}-{when}"
+    log = root / f"log-{kill_at}-{when}"
     async with open_swarm() as swarm:
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
         kit = replace(swarm.kit, catalog=load_catalog([root / "skills"]), roles=roles)
-        contexts: Any = StoreContexts(swarm.store, swarm.clock)
-        if kept_in == "sqlite":
-            contexts = SqliteContexts(root / f"artifacts-{kill_at}-{when}", swarm.clock)
-            kit = replace(kit, contexts=contexts)
+        contexts = keeps(swarm, root / f"artifacts-{kill_at}-{when}")
+        kit = kit if isinstance(contexts, StoreContexts) else replace(kit, contexts=contexts)
         made = 0
 
         def counted(real: Any) -> Any:
-            async def write(*arguments: Any) -> Any:
+            async def write(*arguments: Any, **named: Any) -> Any:
                 nonlocal made
                 made += 1
                 if made == kill_at and when == "before":
                     raise Killed
-                done = await real(*arguments)
+                done = await real(*arguments, **named)
                 if made == kill_at:
                     raise Killed
                 return done
@@ -195,16 +234,13 @@ async def _dying(root: Path, kept_in: str, kill_at: int, when: str, monkeypatch:
         task = await swarm.submit(skill="survey", context={"log": str(log)}, max_attempts=10)
         with monkeypatch.context() as patch:
             patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
-            if kept_in == "sqlite":
-                kept = counted(contexts.apply)
-
-                async def apply(_: Any, change: Any) -> Any:
-                    return await kept(change)
-
-                patch.setattr(SqliteContexts, "apply", apply)
+            if writes is not None:
+                patch.setattr(*writes, counted(getattr(*writes)))
             task = await _to_the_end(swarm, kit, task.task_id)
-        assert task.status is TaskStatus.DONE, (kept_in, when, kill_at, task.error)
+        assert task.status is TaskStatus.DONE, (when, kill_at, task.error)
         context = await contexts.load(task.task_id)
+        await contexts.close()
+        assert context is not None
         assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]", (kill_at, when)
         assert (context.state.turn, [event.sequence for event in context.events]) == (3, list(range(1, 9)))
         return made < kill_at
