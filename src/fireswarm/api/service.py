@@ -13,7 +13,6 @@ from fireswarm.contracts.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.kit import Kit
 from fireswarm.ports import Snapshot
-from fireswarm.reading import task_of
 from fireswarm.redaction import Redactor
 
 
@@ -42,11 +41,6 @@ class Service:
         if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
             raise NotFound(f"there is no {noun} {snapshot.id}")
         return snapshot
-
-
-def read_task(snapshot: Snapshot) -> Task:
-    """A task of a list."""
-    return task_of(snapshot)
 
 
 def _service(request: Request) -> Service:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fireswarm import definitions
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.service import Given, InPath, Service, read_task
+from fireswarm.api.service import Given, InPath, Service
 from fireswarm.api.shapes.capability import uses_of
 from fireswarm.api.shapes.work import AnswersSent, Canceled, CancelSent, TaskPage, TaskSent, TaskView
 from fireswarm.contracts.agent import DEFAULT_ROLE
@@ -17,6 +17,7 @@ from fireswarm.contracts.documents import TASKS, explain, task_path
 from fireswarm.contracts.envelope import Attachment
 from fireswarm.contracts.task import Constraints, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
+from fireswarm.reading import task_of
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -47,7 +48,7 @@ async def list_tasks(
 ) -> Any:
     """List tasks, those that changed last first; one that changes meanwhile moves to the front."""
     filters = {"status": status, "assigned_to": role}
-    found = await read_page(given.kit, TASKS, "updated_at", read_task, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.kit, TASKS, "updated_at", task_of, limit=limit, cursor=cursor, **filters)
     return TaskPage.model_validate(found.fields())
 
 
