@@ -83,7 +83,7 @@ class Journal:
 
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
     ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``unstored`` is what
-    each commit carries besides. ``hold`` tells for how many seconds a step may still begin, or raises LeaseLost.
+    each commit carries besides. ``hold`` tells for how many seconds work may still begin, or raises LeaseLost.
     """
 
     store: Store
@@ -207,10 +207,15 @@ class Journal:
         return payload.get("result")
 
     async def flush(self) -> None:
-        """Store the events so far, so that they survive this process. One flush at a time; others wait for it."""
+        """Store the events so far, so that they survive this process. One flush at a time; others wait for it.
+
+        LeaseLost when the lease is over: a run that was ended from outside stays as it was ended.
+        """
         async with self._flushing:
             if not self._dirty:
                 return
+            if self.hold is not None:
+                await self.hold()
             fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
             also = self.unstored.writes() if self.unstored is not None else ()
             self._dirty = False  # what comes meanwhile is for the next one

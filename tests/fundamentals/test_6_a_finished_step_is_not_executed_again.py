@@ -171,14 +171,39 @@ async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
     assert [event["type"] for event in stored] == ["before", "meanwhile"] * flushes
 
 
-async def test_a_run_that_was_ended_from_outside_never_looks_alive_again(swarm: Swarm) -> None:
-    """A worker sleeps past its lease before it wrote anything, its run is ended by a peer, and then it wakes up."""
+@pytest.mark.parametrize("flushes", [0, 1, 2])
+async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: Swarm, flushes: int) -> None:
+    """A worker sleeps past its lease after so many flushes, its run is ended by a peer, and then it wakes up."""
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    for number in range(flushes):
+        journal.note("before", number=number)
+        await journal.flush()
+    journal.note("after")
+    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+    await swarm.board.sweep("scout")
+    with pytest.raises(LeaseLost):
+        await journal.flush()
+    ended = await swarm.run(held)
+    assert ended["status"] == "timeout"
+    events = await read_events(swarm.store, await swarm.store.get(f"agent_runs/{held.run_id}"))
+    assert [event["type"] for event in events] == ["before"] * flushes
+
+
+async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(swarm: Swarm) -> None:
+    """The worker is stopped between the look at its lease and the commit."""
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
     journal.note("before")
-    await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
-    await swarm.board.sweep("scout")
+
+    async def stopped() -> float:
+        await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+        await swarm.board.sweep("scout")
+        return 1.0
+
+    journal.hold = stopped
     with pytest.raises(LeaseLost, match="its lease ran out"):
         await journal.flush()
     assert (await swarm.run(held))["status"] == "timeout"
