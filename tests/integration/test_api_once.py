@@ -10,7 +10,9 @@ import anyio
 import pytest
 
 from fireswarm.api.idempotency import CLAIM_SECONDS, KEEP_SECONDS, MAX_KEPT_BYTES
+from fireswarm.contracts.documents import REQUESTS
 from fireswarm.errors import StoreUnavailable
+from fireswarm.ports import Create
 from tests.support.api import Api, open_api
 from tests.support.swarm import Swarm, open_swarm
 
@@ -133,3 +135,30 @@ async def test_an_answer_too_large_to_keep_says_so(api: Api, monkeypatch: pytest
 
 async def test_a_key_that_is_none_is_refused(api: Api) -> None:
     assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="x" * 201) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("route_fails", [False, True])
+async def test_an_answer_that_cannot_be_kept_is_still_given(
+    api: Api, monkeypatch: pytest.MonkeyPatch, route_fails: bool
+) -> None:
+    """The store goes away between the work and the note of its answer; the claim runs out by itself."""
+    store, real = api.swarm.store, api.swarm.store.commit
+
+    async def commit(writes: Any) -> Any:
+        if writes[0].path.startswith(f"{REQUESTS}/") and not isinstance(writes[0], Create):
+            raise StoreUnavailable("the store is away")
+        return await real(writes)
+
+    async def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", commit)
+        if route_fails:
+            patch.setattr("fireswarm.definitions.create", broken)
+        answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
+    assert answer.status_code == (500 if route_fails else 201)
+    assert answer.json()["code" if route_fails else "name"] == ("internal" if route_fails else "x")
+    assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="key-1") == (409, "request_in_progress")
+    await api.swarm.clock.advance(CLAIM_SECONDS + 1)
+    assert (await api.call("POST", "/v1/agents", AGENT, headers=KEY)).status_code == 201

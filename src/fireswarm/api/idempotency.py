@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -35,6 +36,8 @@ MAX_KEPT_BYTES = 700_000
 
 KEPT_HEADERS = ("content-type", "location", "etag")
 METHODS = frozenset({"POST", "PATCH", "DELETE"})
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -98,16 +101,21 @@ class Once:
         await self._carry_out(claimed, scope, _again(first, receive), send)
 
     async def _carry_out(self, claimed: Snapshot, scope: Scope, receive: Receive, send: Send) -> None:
-        answer, store = _Answer(send), self.kit.store
+        answer = _Answer(send)
         try:
             await self.app(scope, receive, answer)
-        except Exception:  # answered already, and logged by the server: the request can be sent again
-            await store.commit([Delete(claimed.path)])
-            await answer.release()
-            raise
+        finally:  # what the application raises is answered already, and logged by the server
+            if answer.status:
+                await self._keep(claimed.path, answer)
+                await answer.release()
+
+    async def _keep(self, path: str, answer: _Answer) -> None:
+        """Store the answer, or give the claim back; where the store is away, the claim runs out by itself."""
         failed = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        await store.commit([Delete(claimed.path) if failed else Update(claimed.path, answer.kept())])
-        await answer.release()
+        try:
+            await self.kit.store.commit([Delete(path) if failed else Update(path, answer.kept())])
+        except FireswarmError as error:
+            logger.warning("an answer could not be kept for its Idempotency-Key: %s", error)
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
         """The claim; or what is answered instead."""
