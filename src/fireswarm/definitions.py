@@ -16,6 +16,7 @@ from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from fireswarm.kit import Kit
 from fireswarm.ports import SERVER_TIME, Create, Delete, Snapshot, Update
 from fireswarm.redaction import environment_redactor
+from fireswarm.rolecards import RoleCard
 
 ATTEMPTS = 8
 """Of a change, when others change the same agent at the same moment."""
@@ -95,11 +96,10 @@ def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
 
 def check_task(kit: Kit, spec: TaskSpec) -> None:
     """Refuse now, by InvalidInput, what the role's turn would refuse later."""
-    if spec.assigned_to not in kit.roles:
-        raise InvalidInput(f"there is no role {spec.assigned_to!r}; this swarm has {', '.join(sorted(kit.roles))}")
+    card = _card(kit, spec.assigned_to)
     if spec.skill is not None and spec.skill not in kit.catalog.skills and spec.skill not in kit.inline:
         raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
-    granted.check(kit.roles[spec.assigned_to], spec.capabilities)
+    granted.check(card, spec.capabilities)
 
 
 def parse_agent(snapshot: Snapshot) -> Agent:
@@ -123,9 +123,13 @@ def _same(agent: Agent, if_version: int | None) -> None:
 
 
 def _check(kit: Kit, spec: AgentSpec) -> None:
-    if spec.role not in kit.roles:
-        raise InvalidInput(f"there is no role {spec.role!r}; this swarm has {', '.join(sorted(kit.roles))}")
-    granted.check(kit.roles[spec.role], spec.capabilities)
+    granted.check(_card(kit, spec.role), spec.capabilities)
+
+
+def _card(kit: Kit, role: str) -> RoleCard:
+    if role not in kit.roles:
+        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(kit.roles))}")
+    return kit.roles[role]
 
 
 def _fields(spec: AgentSpec) -> dict[str, Any]:

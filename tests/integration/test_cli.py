@@ -207,6 +207,10 @@ def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
     doctor = swarm(mine, "doctor")
     assert doctor.returncode == 0, doctor.stdout
     assert "FAIL" not in doctor.stdout
+    (mine / "mailbox" / "policy.yaml").write_text("routes: {pilot: [scout]}\nanswers: {operator: [navigator]}\n")
+    noted = " ".join(swarm(mine, "doctor").stdout.split())
+    for name in ("pilot", "navigator"):
+        assert f"policy.yaml names {name}, which is no role of this swarm" in noted
 
 
 @pytest.mark.parametrize(

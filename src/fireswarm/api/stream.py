@@ -107,15 +107,15 @@ class Follower:
             await self._tasks()
             group.cancel_scope.cancel()
 
+    def _followed(self, collection: str, order: str, of_chain: Callable[[str], Query]) -> Query:
+        """All of the objective; of a session the newest."""
+        if self.chain is not None:
+            return of_chain(self.chain)
+        return queries.newest(collection, order, FOLLOWED, session_hash=self.kit.settings.session)
+
     async def _tasks(self) -> None:
-        session = self.kit.settings.session
-        query = (
-            queries.newest(TASKS, "updated_at", FOLLOWED, session_hash=session)
-            if self.chain is None
-            else queries.chain(self.chain)
-        )
         silent = self.fresh and self.chain is None
-        async with self.kit.store.listen(query) as snapshots:
+        async with self.kit.store.listen(self._followed(TASKS, "updated_at", queries.chain)) as snapshots:
             async for found in snapshots:
                 tasks, _ = sorted_out(found, task_of)  # the others are blocked by their role's sweep, which says why
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
@@ -153,14 +153,8 @@ class Follower:
         await self.emit("end", {"chain_id": self.chain}, self.position.encoded())
 
     async def _runs(self) -> None:
-        session = self.kit.settings.session
-        query: Query = (
-            queries.newest(RUNS, "started_at", FOLLOWED, session_hash=session)
-            if self.chain is None
-            else queries.runs_of(self.chain)
-        )
         silent = self.fresh and self.chain is None
-        async with self.kit.store.listen(query) as snapshots:
+        async with self.kit.store.listen(self._followed(RUNS, "started_at", queries.runs_of)) as snapshots:
             async for found in snapshots:
                 changed = [run for run in found if self._changed(run)]
                 self.known = {run.path: run for run in found}

@@ -183,8 +183,7 @@ async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
                 yield connect(database, project=LOCAL_PROJECT, database=settings.store.database)
             return
     if uri.startswith("firelite://"):
-        client = _emulator_client(uri, settings)
-        await _reached(uri.removeprefix("firelite://"))
+        client = await _emulator_client(uri, settings)
     else:
         client = _cloud_client(uri, settings)
     try:
@@ -202,30 +201,31 @@ def _elsewhere(held: DataFileInUse) -> str:
     ) from held
 
 
-def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
+async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
     from google.cloud.firestore_v1 import AsyncClient
 
     host = uri.removeprefix("firelite://")
-    if not host.rpartition(":")[2].isdecimal() or ":" not in host:
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdecimal():
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
+    await _reached(name.strip("[]"), int(port))
     # The official client reads the emulator's address from the environment and nowhere else.
     os.environ["FIRESTORE_EMULATOR_HOST"] = host
     return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
 
 
-async def _reached(host: str) -> None:
+async def _reached(host: str, port: int) -> None:
     """Raise StoreUnavailable where nobody listens: the client would try for half a minute, and not say where."""
-    name, _, port = host.rpartition(":")
     with anyio.move_on_after(CONNECT_SECONDS):
         while True:
             try:
-                await (await anyio.connect_tcp(name.strip("[]"), int(port))).aclose()
+                await (await anyio.connect_tcp(host, port)).aclose()
             except OSError:
                 await anyio.sleep(CONNECT_PAUSE_SECONDS)
             else:
                 return
     raise StoreUnavailable(
-        f"nobody listens on {host}, which FIRESTORE_EMULATOR_HOST or --store names: start the store there "
+        f"nobody listens on {host}:{port}, which FIRESTORE_EMULATOR_HOST or --store names: start the store there "
         "(`swarm store serve`, or `swarm up`, which says its address), or leave the address out"
     )
 

@@ -23,7 +23,14 @@ from fireswarm.ports import Query
 from fireswarm.rolecards import RoleCard
 from fireswarm.settings import Settings
 
-EXTRAS = {"sklearn": "predict", "matplotlib": "report", "gcsfs": "gcs", "mcp": "mcp", "fastapi": "api"}
+EXTRAS = {
+    "sklearn": "predict",
+    "matplotlib": "report",
+    "gcsfs": "gcs",
+    "mcp": "mcp",
+    "fastapi": "api",
+    "tree_sitter": "pipeline",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ def _data(settings: Settings) -> list[Finding]:
                     Finding("skill", False, f"role {card.name} names skill {name}: add skills/{name}/SKILL.md")
                 )
         findings += _capabilities(card)
-    for sender, receivers in policy.routes.items():
+    for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
             findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is no role of this swarm"))
     return findings

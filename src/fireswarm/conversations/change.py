@@ -61,8 +61,8 @@ def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner
     DuplicateMessage when its message was applied before (the store knows the answer), VersionConflict when *found* is
     not what it expects, InvalidInput when something is larger than it may be.
     """
-    if found is not None and change.message_id in found.messages:
-        raise DuplicateMessage(f"message {change.message_id} of conversation {change.context_id} was handled before")
+    if handled(found, change):
+        raise duplicate(change)
     version = found.state.version if found else 0
     if version != change.expected_version:
         raise VersionConflict(
@@ -87,14 +87,39 @@ def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner
     )
 
 
-def expired(fact: KeptFact, now: datetime) -> bool:
-    """Whether a fact's time is over; a store may hold it a while longer, but nobody sees it."""
+def handled(found: Context | None, change: Change) -> bool:
+    """Whether the change's message was applied before."""
+    return found is not None and change.message_id in found.messages
+
+
+def duplicate(change: Change, answer: JsonObject | None = None) -> DuplicateMessage:
+    """The error for a message that was handled before, with what it was answered."""
+    told = f"message {change.message_id} of conversation {change.context_id} was handled before"
+    return DuplicateMessage(told, answer)
+
+
+def restored(
+    state: ContextState,
+    facts: Iterable[KeptFact],
+    events: Iterable[LoggedEvent],
+    messages: Iterable[str],
+    now: datetime,
+    stamp: Any = None,
+) -> Context:
+    """A conversation from what a store holds of it. Expired facts may be held a while longer, but nobody sees them."""
+    held = sorted(facts, key=lambda fact: (fact.at, fact.name))
+    return Context(
+        state,
+        tuple(fact for fact in held if not _expired(fact, now)),
+        tuple(events),
+        tuple(messages),
+        gone=tuple(fact.name for fact in held if _expired(fact, now)),
+        stamp=stamp,
+    )
+
+
+def _expired(fact: KeptFact, now: datetime) -> bool:
     return fact.expires_at is not None and fact.expires_at <= now
-
-
-def living(facts: Iterable[KeptFact], now: datetime) -> tuple[KeptFact, ...]:
-    """The facts that have not expired, the oldest first."""
-    return tuple(sorted((fact for fact in facts if not expired(fact, now)), key=lambda fact: (fact.at, fact.name)))
 
 
 def json_size(value: Any, what: str) -> int:
@@ -165,7 +190,7 @@ def _with_facts(before: Context, new: Iterable[PocketFact], now: datetime, clean
     """The facts afterwards: expired ones go, and of each bucket the oldest when it is full."""
     facts = _Facts(drop=set(before.gone))
     for fact in before.facts:
-        if expired(fact, now):
+        if _expired(fact, now):
             facts.drop.add(fact.name)
         else:
             facts.kept[fact.name] = fact

@@ -19,9 +19,9 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.context import Change, Context, ContextState, KeptFact, checked_context_id
 from fireswarm.contracts.conversation import LoggedEvent
 from fireswarm.contracts.documents import CONTEXTS, explain, plain
-from fireswarm.conversations.change import Advanced, advance, expired, living
+from fireswarm.conversations.change import Advanced, advance, duplicate, handled, restored
 from fireswarm.conversations.cleaning import Cleaner
-from fireswarm.errors import Conflict, DuplicateMessage, InvalidInput, VersionConflict
+from fireswarm.errors import Conflict, InvalidInput, VersionConflict
 from fireswarm.ports import Clock, Create, Delete, Merge, Store, Update, Write
 
 PRUNE_BATCH = 50
@@ -58,15 +58,13 @@ class StoreContexts:
             return None
         found = await self.store.query(queries.pocket(path))
         try:
-            facts = [KeptFact.model_validate(item.data) for item in found]
-            now = self.clock.now()
-            return Context(
+            return restored(
                 ContextState.model_validate(snapshot.data),
-                living(facts, now),
-                tuple(LoggedEvent.model_validate(event) for event in snapshot.data.get("events") or ()),
-                tuple(snapshot.data.get("messages") or ()),
-                gone=tuple(fact.name for fact in facts if expired(fact, now)),
-                stamp=snapshot.update_time,
+                [KeptFact.model_validate(item.data) for item in found],
+                [LoggedEvent.model_validate(event) for event in snapshot.data.get("events") or ()],
+                snapshot.data.get("messages") or (),
+                self.clock.now(),
+                snapshot.update_time,
             )
         except ValidationError as error:
             raise InvalidInput(f"{path} is not a conversation: {explain(error)}") from error
@@ -74,11 +72,8 @@ class StoreContexts:
     async def apply(self, change: Change) -> Context:
         """Apply a change in a commit of its own."""
         found = await self.load(change.context_id)
-        if found is not None and change.message_id in found.messages:
-            raise DuplicateMessage(
-                f"message {change.message_id} of conversation {change.context_id} was handled before",
-                await self.response(change.context_id, str(change.message_id)),
-            )
+        if handled(found, change):
+            raise duplicate(change, await self.response(change.context_id, str(change.message_id)))
         advanced = advance(found, change, self.clock.now(), self.clean)
         try:
             committed = await self.store.commit(self._written(found, change, advanced))

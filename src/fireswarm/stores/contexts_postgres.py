@@ -16,9 +16,9 @@ import anyio
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.context import Change, Context, ContextState, KeptFact, checked_context_id
 from fireswarm.contracts.conversation import LoggedEvent
-from fireswarm.conversations.change import Advanced, advance, expired, living
+from fireswarm.conversations.change import Advanced, advance, duplicate, handled, restored
 from fireswarm.conversations.cleaning import Cleaner
-from fireswarm.errors import ConfigError, DuplicateMessage, StoreRejected, StoreUnavailable, VersionConflict
+from fireswarm.errors import ConfigError, StoreRejected, StoreUnavailable, VersionConflict
 from fireswarm.ports import Clock
 
 if TYPE_CHECKING:
@@ -89,11 +89,8 @@ class PostgresContexts:
         checked_context_id(change.context_id)
         async with self._transaction() as database:
             found = await self._read(database, change.context_id, " FOR UPDATE")
-            if found is not None and change.message_id in found.messages:
-                raise DuplicateMessage(
-                    f"message {change.message_id} of conversation {change.context_id} was handled before",
-                    await _answer(database, change.context_id, str(change.message_id)),
-                )
+            if handled(found, change):
+                raise duplicate(change, await _answer(database, change.context_id, str(change.message_id)))
             advanced = advance(found, change, self.clock.now(), self.clean)
             await _write_state(database, advanced.context.state, new=found is None)
             await _write_rest(database, change, advanced)
@@ -135,17 +132,15 @@ class PostgresContexts:
         row = await (await database.execute(query.encode(), (context_id,))).fetchone()
         if row is None:
             return None
-        now = self.clock.now()
         state = {name: value for name, value in zip(_COLUMNS.values(), row, strict=True) if value is not None}
         facts = await _rows(database, "agent_pocket_facts", _FACT_COLUMNS, context_id, "")
-        kept = [KeptFact.model_validate(fact) for fact in facts]
         events = await _rows(database, "agent_conversation_events", _EVENT_COLUMNS, context_id, "ORDER BY id")
-        return Context(
+        return restored(
             ContextState.model_validate(state),
-            living(kept, now),
-            tuple(LoggedEvent.model_validate(event) for event in events if event["message_id"] is None),
-            tuple(str(event["message_id"]) for event in events if event["message_id"] is not None),
-            gone=tuple(fact.name for fact in kept if expired(fact, now)),
+            [KeptFact.model_validate(fact) for fact in facts],
+            [LoggedEvent.model_validate(event) for event in events if event["message_id"] is None],
+            [str(event["message_id"]) for event in events if event["message_id"] is not None],
+            self.clock.now(),
         )
 
     @asynccontextmanager

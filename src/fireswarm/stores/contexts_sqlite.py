@@ -19,9 +19,9 @@ import anyio.to_thread
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.context import Change, Context, ContextState, KeptFact, checked_context_id
 from fireswarm.contracts.conversation import LoggedEvent
-from fireswarm.conversations.change import Advanced, advance, expired, living
+from fireswarm.conversations.change import Advanced, advance, duplicate, handled, restored
 from fireswarm.conversations.cleaning import Cleaner
-from fireswarm.errors import DuplicateMessage, StoreError, StoreUnavailable
+from fireswarm.errors import StoreError, StoreUnavailable
 from fireswarm.ports import Clock
 
 STATE_FILE = ".state.db"
@@ -83,11 +83,8 @@ class SqliteContexts:
             database.executescript(_SCHEMA)
             database.execute("BEGIN IMMEDIATE")
             found = _read(database, self.clock.now())
-            if found is not None and change.message_id in found.messages:
-                raise DuplicateMessage(
-                    f"message {change.message_id} of conversation {change.context_id} was handled before",
-                    _answer(database, str(change.message_id)),
-                )
+            if handled(found, change):
+                raise duplicate(change, _answer(database, str(change.message_id)))
             advanced = advance(found, change, self.clock.now(), self.clean)
             _write(database, change, advanced)
             database.execute("COMMIT")
@@ -132,17 +129,15 @@ def _read(database: sqlite3.Connection, now: datetime) -> Context | None:
         raise
     if row is None:
         return None
-    facts = [
-        KeptFact.model_validate_json(text) for (text,) in database.execute("SELECT fact FROM pocket_facts").fetchall()
-    ]
+    facts = database.execute("SELECT fact FROM pocket_facts").fetchall()
     events = database.execute("SELECT event FROM conversation_events ORDER BY sequence").fetchall()
     messages = database.execute("SELECT message_id FROM messages ORDER BY number").fetchall()
-    return Context(
+    return restored(
         ContextState.model_validate_json(row[0]),
-        living(facts, now),
-        tuple(LoggedEvent.model_validate_json(text) for (text,) in events),
-        tuple(str(name) for (name,) in messages),
-        gone=tuple(fact.name for fact in facts if expired(fact, now)),
+        [KeptFact.model_validate_json(text) for (text,) in facts],
+        [LoggedEvent.model_validate_json(text) for (text,) in events],
+        [str(name) for (name,) in messages],
+        now,
     )
 
 

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/status", tags=["status"])
 
 @router.get("", response_model=StatusView)
 async def get_status(given: Given) -> Any:
-    """Show tasks by status, agents by state, and the roles. Costs six reads and one for each agent."""
+    """Show tasks by status, agents by state, and the roles. Costs a read for each status, one for each agent."""
     kit, now = given.kit, given.kit.clock.now()
     counts = {status.value: await kit.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
     states = Counter(status.state_at(now) for status in await kit.memory.agents())
