@@ -11,6 +11,8 @@ MAX_DEPTH = 16
 """Of maps and lists in what is sent: Firestore holds 20 levels, and ours lie above."""
 
 MAX_INTEGER = 2**63 - 1
+MOMENT = "2026-11-22T06:00:00Z"
+"""Of every example."""
 
 
 class View(BaseModel):

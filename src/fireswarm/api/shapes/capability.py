@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from fireswarm.api.shapes.base import JsonMap, Page, Sent, View, said
+from fireswarm.api.shapes.base import MOMENT, JsonMap, Page, Sent, View, said
 from fireswarm.contracts.agent import DEFAULT_ROLE, MAX_INSTRUCTIONS_CHARS, MAX_USES, AgentLife
 from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
 
 AGENT_ID = "0b4a2f0e-2a4e-4c0b-8d0e-6f7a0c1f9a55"
-MOMENT = "2026-11-22T06:00:00Z"
 NAME = r"^[a-z][a-z0-9_]{0,49}$"
 
 

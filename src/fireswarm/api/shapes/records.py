@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from fireswarm.api.shapes.base import AnyJson, Page, View, said
-from fireswarm.api.shapes.work import MOMENT, TASK_ID, ArtifactView, SignalView
+from fireswarm.api.shapes.base import MOMENT, AnyJson, Page, View, said
+from fireswarm.api.shapes.work import TASK_ID, ArtifactView, SignalView
 from fireswarm.contracts.envelope import MailKind, MailStatus
 
 

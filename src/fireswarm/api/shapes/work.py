@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AliasPath, field_validator
 
-from fireswarm.api.shapes.base import AnyJson, Id, JsonMap, Page, Sent, View, said
+from fireswarm.api.shapes.base import MOMENT, AnyJson, Id, JsonMap, Page, Sent, View, said
 from fireswarm.api.shapes.capability import UseSent, UseView, uses_shown
 from fireswarm.contracts.run import RunStatus
 from fireswarm.contracts.task import (
@@ -19,7 +19,6 @@ from fireswarm.contracts.task import (
 )
 
 TASK_ID, RUN_ID = "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab", "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab.1"
-MOMENT = "2026-11-22T06:00:00Z"
 
 
 class Limits(Sent):
