@@ -45,7 +45,7 @@ def run(request: SkillRequest) -> SkillResult:
         code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
         faults += _linted(folder)
     passed = code == 0 and not faults
-    how = "without a network, with no files but its own" if kept_in else "not kept in: there is no bwrap"
+    how = "without a network, with no files but its own" if kept_in else "not kept in: bwrap is missing or cannot"
     log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -90,3 +91,18 @@ def test_generated_code_is_kept_from_the_network_and_from_other_files(tmp_path: 
         result, log = validate(tmp_path, tests__test_x=code)
     assert result["passed"] is True and "without a network" in log
     assert not outside.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program is a script")
+@pytest.mark.parametrize("there", [False, True], ids=["missing", "refused by the kernel"])
+def test_where_nothing_can_keep_it_in_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if there:
+        (programs / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+        (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    result, log = validate(tmp_path, tests__test_x="def test_it() -> None:\n    assert 1 + 1 == 2\n")
+    assert result["passed"] is True and "not kept in: bwrap is missing or cannot" in log
