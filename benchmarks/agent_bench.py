@@ -29,21 +29,21 @@ import anyio
 from anthropic.types import MessageParam, ToolParam
 
 from benchmarks.common import benchmark_kit
-from fireswarm.app.minds import make_mind
-from fireswarm.board import HeldLease
 from fireswarm.clocks import ServerClock
-from fireswarm.contracts.outcome import Done
-from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.task import TaskSpec
-from fireswarm.kit import Kit
-from fireswarm.llm.anthropic import AnthropicModel
+from fireswarm.contracts.swarm.outcome import Done
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.llm.providers.anthropic import AnthropicModel
 from fireswarm.mind import Assignment, Mind, Tool, think
 from fireswarm.redaction import Redactor
-from fireswarm.runlog import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.thinking import JournalRecorder
-from fireswarm.turn import open_journal
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.records.run_files import RunLog, new_run_id
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.recorder import JournalRecorder
+from fireswarm.swarm.turn.turn import open_journal
+from fireswarm.wiring.model import make_mind
 
 ROUNDS = 15
 MODEL = "claude-sonnet-5-5"

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.common import emit
 from fireswarm.capabilities import Capability, CapabilityContext, Registry, registry, tool
 from fireswarm.clocks import ServerClock
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.mind import Tool
 
 TOOLS = 50

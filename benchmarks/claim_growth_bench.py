@@ -7,7 +7,7 @@ import time
 import anyio
 
 from benchmarks.common import benchmark_kit, emit, percentiles, submit_noops
-from fireswarm.quick import loop_options
+from fireswarm.processes.startup import loop_options
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CLAIMS = 60

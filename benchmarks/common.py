@@ -15,12 +15,12 @@ from typing import Any
 
 import anyio
 
-from fireswarm import app
-from fireswarm.contracts.task import TaskSpec
-from fireswarm.kit import Kit
-from fireswarm.rolecards import RoleCard
+from fireswarm import wiring
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import Settings
-from fireswarm.worker import Worker
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.worker.loop import Worker
 
 SUBMITTERS = 50
 
@@ -35,7 +35,7 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
                 address = await stack.enter_async_context(served(Path(folder)))
                 store = settings.store.model_copy(update={"uri": f"firelite://{address}"})
                 settings = settings.model_copy(update={"store": store})
-            kit = await stack.enter_async_context(app.open_kit(settings))
+            kit = await stack.enter_async_context(wiring.open_kit(settings))
             cards = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in kit.roles}
             yield replace(kit, roles=cards)
 
@@ -43,7 +43,7 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
 @contextlib.asynccontextmanager
 async def served(folder: Path) -> AsyncGenerator[str]:
     """Serve a store file from a process of its own; yields host:port."""
-    indexes = str(app.packaged(app.INDEXES_FILE))
+    indexes = str(wiring.packaged(wiring.INDEXES_FILE))
     command = [sys.executable, "-m", "fireswarm.cli", "store", "serve", "--port", "0"]
     async with await anyio.open_process(
         [*command, "--data", str(folder / "store.db"), "--indexes", indexes], stderr=None

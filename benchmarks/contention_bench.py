@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
-from fireswarm.quick import loop_options
+from fireswarm.processes.startup import loop_options
 
 WORKERS = 32
 TASKS = 3_000

@@ -12,13 +12,13 @@ from dataclasses import asdict
 import anyio
 
 from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
-from fireswarm import app
+from fireswarm import wiring
 from fireswarm.clocks import VirtualClock
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.settings import Settings
-from fireswarm.stores.firestore import FirestoreStore
+from fireswarm.storage.firestore.store import FirestoreStore
 
 TASKS = 1_000
 DAY_SECONDS = 86_400.0
@@ -39,10 +39,10 @@ async def per_task() -> dict[str, float]:
 async def idle_day() -> dict[str, int]:
     """Five roles with nothing to do, from midnight to midnight."""
     clock = VirtualClock(turns=40)
-    indexes = IndexSet.load(app.packaged(app.INDEXES_FILE))
+    indexes = IndexSet.load(wiring.packaged(wiring.INDEXES_FILE))
     with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
         store = FirestoreStore(connect(database), clock)
-        kit = app.make_kit(Settings(), store, clock)
+        kit = wiring.make_kit(Settings(), store, clock)
         async with contextlib.AsyncExitStack() as stack:
             for role in sorted(kit.roles):
                 await stack.enter_async_context(workers(kit, 1, role))

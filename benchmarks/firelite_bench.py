@@ -25,8 +25,8 @@ from google.cloud.firestore_v1.base_query import FieldFilter
 from google.cloud.firestore_v1.types import document, firestore
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.protos import Write
+from fireswarm.firelite.documents.protos import Write
+from fireswarm.firelite.wire.inprocess import connect
 
 ROUNDS = 1000
 CLIENTS = 20

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 
 from benchmarks.common import benchmark_kit, emit, percentiles, workers
-from fireswarm.contracts.skill import SkillRequest, SkillResult
-from fireswarm.contracts.task import TaskSpec
-from fireswarm.quick import loop_options
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.processes.startup import loop_options
 
 SAMPLES = 300
 WARMUP = 20

@@ -19,12 +19,12 @@ import anyio
 import psutil
 
 from benchmarks.common import emit
-from fireswarm import app
-from fireswarm.contracts.status import AgentState
-from fireswarm.contracts.task import TaskSpec, TaskStatus
-from fireswarm.kit import Kit
-from fireswarm.quick import loop_options
+from fireswarm import wiring
+from fireswarm.contracts.swarm.status import AgentState
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
+from fireswarm.swarm.swarm import Kit
 from tests.support.fleet import lay_out, swarm_up
 
 LEASE_SECONDS = 5.0
@@ -68,7 +68,7 @@ async def recover(kit: Kit, number: int, kind: signal.Signals) -> float:
 
 async def idle_agents(kit: Kit) -> int:
     """Scouts that run and wait for work: the one killed in the last round is back."""
-    found = await kit.memory.agents()
+    found = await kit.heartbeats.latest()
     return sum(status.status is AgentState.IDLE and psutil.pid_exists(status.pid) for status in found)
 
 
@@ -78,7 +78,7 @@ async def holder_pid(kit: Kit, task_id: str, *, epoch: int) -> int:
     while time.monotonic() < deadline:
         task = await kit.board.get(task_id)
         if task.status is TaskStatus.IN_PROGRESS and task.epoch == epoch and task.lease is not None:
-            agents = {status.agent_id: status.pid for status in await kit.memory.agents()}
+            agents = {status.agent_id: status.pid for status in await kit.heartbeats.latest()}
             if task.lease.owner_agent_id in agents:
                 return agents[task.lease.owner_agent_id]
         await anyio.sleep(0.02)
@@ -95,7 +95,7 @@ async def main() -> None:
         with swarm_up(root, "--roles=scout", f"--replicas=scout={SCOUTS}"):
             while "FIRESTORE_EMULATOR_HOST" not in (root / "up.log").read_text():
                 await anyio.sleep(0.05)
-            async with app.open_kit(load_settings(root, environment={})) as kit:
+            async with wiring.open_kit(load_settings(root, environment={})) as kit:
                 for kind in (signal.SIGKILL, signal.SIGTERM):
                     took = [await recover(kit, number, kind) for number in range(ROUNDS)]
                     figures[f"{kind.name.lower()}_seconds"] = {

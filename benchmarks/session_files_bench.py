@@ -11,8 +11,8 @@ import anyio
 
 from benchmarks.common import benchmark_kit, emit
 from fireswarm.capabilities import CapabilityContext, registry
-from fireswarm.contracts.capability import CapabilityUse
-from fireswarm.ports import Store
+from fireswarm.contracts.ports import Store
+from fireswarm.contracts.skills.capability import CapabilityUse
 
 FILES = 1_000
 FOLDERS = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.common import emit
 from benchmarks.routing import distractors
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.skills.packs.catalog import load_catalog
 
 SKILLS = 20_000
 RUNS = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 from typer.main import get_command
 
-from fireswarm.cli.agent import app as agent_app
-from fireswarm.cli.swarm import app as swarm_app
+from fireswarm.cli.agent.main import app as agent_app
+from fireswarm.cli.swarm.main import app as swarm_app
 
 PROGRAMS: dict[str, Any] = {"swarm": swarm_app, "agent": agent_app}
 

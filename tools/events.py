@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fireswarm.contracts.event import EventType
+from fireswarm.contracts.swarm.event import EventType
 
 
 class About(NamedTuple):

@@ -12,24 +12,24 @@ from typing import Any
 import reference
 from pydantic import BaseModel
 
-from fireswarm import queries
-from fireswarm.contracts.agent import Agent
-from fireswarm.contracts.catalog import SkillCandidate, SkillMetadata
-from fireswarm.contracts.context import ContextState
-from fireswarm.contracts.conversation import Terms
-from fireswarm.contracts.decision import ModelDecision, StepExecutionResult, TokenBudget
-from fireswarm.contracts.envelope import Envelope, Message
-from fireswarm.contracts.event import EventRecord
-from fireswarm.contracts.llm import LlmRequestMeta
-from fireswarm.contracts.response import AgentResponse
-from fireswarm.contracts.run import Run
-from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult
-from fireswarm.contracts.status import AgentStatus
-from fireswarm.contracts.task import Task, TaskSpec
-from fireswarm.mailbox import HandoffPolicy
-from fireswarm.rolecards import RoleCard
+from fireswarm.contracts.llm.chat import LlmRequestMeta
+from fireswarm.contracts.llm.decision import ModelDecision, StepExecutionResult, TokenBudget
+from fireswarm.contracts.llm.response import AgentResponse
+from fireswarm.contracts.skills.catalog import SkillCandidate, SkillMetadata
+from fireswarm.contracts.skills.context import ContextState
+from fireswarm.contracts.skills.conversation import Terms
+from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
+from fireswarm.contracts.swarm.agent import Agent
+from fireswarm.contracts.swarm.envelope import Envelope, Message
+from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.run import Run
+from fireswarm.contracts.swarm.status import AgentStatus
+from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.settings import AgentSettings, Settings
-from fireswarm.skills.related import STEMMED, stemmed
+from fireswarm.skills.routing.related import STEMMED, stemmed
+from fireswarm.storage.documents.indexes import COMPOSITES, TTL_FIELDS, UNINDEXED
+from fireswarm.swarm.records.policy import HandoffPolicy
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,7 +68,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     for name, model in SCHEMAS.items():
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
-    yield ROOT / "src" / "fireswarm" / "skills" / STEMMED, stemmed()
+    yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stemmed()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
 
@@ -81,18 +81,18 @@ def indexes() -> dict[str, Any]:
             "queryScope": "COLLECTION",
             "fields": [{"fieldPath": field, "order": ORDERS[direction]} for field, direction in fields],
         }
-        for collection, shapes in queries.COMPOSITES.items()
+        for collection, shapes in COMPOSITES.items()
         for fields in shapes
     ]
     overrides: list[dict[str, Any]] = []
-    for collection, fields in queries.UNINDEXED.items():
+    for collection, fields in UNINDEXED.items():
         for field in fields:
             override: dict[str, Any] = {"collectionGroup": collection, "fieldPath": field, "indexes": []}
-            if queries.TTL_FIELDS.get(collection) == field:
+            if TTL_FIELDS.get(collection) == field:
                 override["ttl"] = True
             overrides.append(override)
-    for collection, field in queries.TTL_FIELDS.items():
-        if field not in queries.UNINDEXED.get(collection, ()):  # also asked for: it keeps its index
+    for collection, field in TTL_FIELDS.items():
+        if field not in UNINDEXED.get(collection, ()):  # also asked for: it keeps its index
             indexed = [{"order": "ASCENDING", "queryScope": "COLLECTION"}]
             overrides.append({"collectionGroup": collection, "fieldPath": field, "indexes": indexed, "ttl": True})
     return {"indexes": composites, "fieldOverrides": overrides}

@@ -9,17 +9,18 @@ from typing import Any, cast
 
 import commands
 import events
+import housemap
 
 from fireswarm.api.application import make_application
-from fireswarm.api.service import Service
-from fireswarm.contracts.event import EventType
-from fireswarm.kit import Kit
-from fireswarm.llm.meter import PRICES
+from fireswarm.api.session import Service
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.llm.budget import PRICES
 from fireswarm.mind.states import TRANSITIONS
 from fireswarm.redaction import Redactor
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.agent import DEFAULT_MODELS
 from fireswarm.settings.sample import Key, keys
+from fireswarm.swarm.swarm import Kit
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -117,4 +118,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "events": _events,
     "commands": commands.reference,
     "endpoints": _endpoints,
+    "rooms": housemap.room_table,
+    "files": housemap.file_tables,
 }

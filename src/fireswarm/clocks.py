@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import anyio.lowlevel
 
-from fireswarm.ports import Clock
+from fireswarm.contracts.ports import Clock
 
 RESYNC_SECONDS = 60.0
 """A better (smaller) offset estimate is kept at most this long, so that a drifting clock is followed."""

@@ -14,13 +14,14 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm import app, queries
-from fireswarm.contracts.documents import parse_task
-from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
-from fireswarm.journal import read_events
-from fireswarm.kit import Kit
-from fireswarm.ports import Query, Snapshot
+from fireswarm import wiring
+from fireswarm.contracts.ports import Query, Snapshot
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import parse_task
+from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.swarm import Kit
 from tests.support.fleet import lay_out, role_processes, swarm_up, until, with_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
@@ -35,7 +36,7 @@ SETTINGS = {
     "worker": {"concurrency": 2, "drain_seconds": 3},
 }
 DIAMOND = """
-from fireswarm.contracts.skill import PlannedTask, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
 
 ROLES = ("scout", "executor", "predictor", "memory", "architect")
 
@@ -53,7 +54,7 @@ def run(request):
 EVIDENCE = """
 import os, time, uuid  # the work takes a while, so that kills find it under way: no test waits here
 from pathlib import Path
-from fireswarm.contracts.skill import SkillResult
+from fireswarm.contracts.skills.skill import SkillResult
 
 def run(request):
     started = time.time()
@@ -74,7 +75,7 @@ async def test_two_hundred_tasks_survive_a_kill_every_two_seconds(tmp_path: Path
     replicas = [f"--replicas={role}=2" for role in ("architect", "executor", "memory", "predictor", "scout")]
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")
-        async with app.open_kit(load_settings(tmp_path, environment={})) as kit:
+        async with wiring.open_kit(load_settings(tmp_path, environment={})) as kit:
             context = {"evidence": str(evidence), "count": TASKS}
             spec = TaskSpec(
                 objective="diamond",

@@ -18,8 +18,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient, Client
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.server import Server
+from fireswarm.firelite.wire.inprocess import connect
+from fireswarm.firelite.wire.server import Server
 
 EXTERNAL_HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
 EXTERNAL = ["emulator"] if EXTERNAL_HOST else []

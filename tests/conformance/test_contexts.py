@@ -16,10 +16,10 @@ from google.cloud.firestore import AsyncClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fireswarm.app import packaged
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.context import Change, Context
-from fireswarm.contracts.conversation import (
+from fireswarm.contracts.ports import Contexts
+from fireswarm.contracts.skills.context import Change, Context
+from fireswarm.contracts.skills.conversation import (
     MAX_EVENTS,
     MAX_FACT_BYTES,
     MAX_FACTS_PER_BUCKET,
@@ -29,18 +29,18 @@ from fireswarm.contracts.conversation import (
     PocketFact,
     TaskState,
 )
-from fireswarm.conversations.cleaning import Cleaner
-from fireswarm.conversations.documents import StoreContexts
 from fireswarm.errors import DuplicateMessage, InvalidInput, VersionConflict
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.server import Server
-from fireswarm.ports import Contexts
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.wire.inprocess import connect
+from fireswarm.firelite.wire.server import Server
 from fireswarm.redaction import Redactor
-from fireswarm.stores.contexts_postgres import PostgresContexts
-from fireswarm.stores.contexts_sqlite import SqliteContexts
-from fireswarm.stores.firestore import FirestoreStore
+from fireswarm.storage.conversations.cleaning import Cleaner
+from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.postgres import PostgresContexts
+from fireswarm.storage.conversations.sqlite import SqliteContexts
+from fireswarm.storage.firestore.store import FirestoreStore
+from fireswarm.wiring import packaged
 from tests.conformance.conftest import close_client, make_client
 from tests.support.postgres import postgres
 

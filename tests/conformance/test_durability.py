@@ -24,9 +24,9 @@ from google.cloud.firestore_v1.types import firestore
 
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import CorruptDataFile, DataFileInUse, PortInUse, Unavailable
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.lockfile import read_endpoint
-from fireswarm.firelite.server import Server
+from fireswarm.firelite.storage.lockfile import read_endpoint
+from fireswarm.firelite.wire.inprocess import connect
+from fireswarm.firelite.wire.server import Server
 
 from .conftest import close_client, make_client
 

@@ -15,8 +15,8 @@ from google.cloud.firestore_v1.field_path import FieldPath
 
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import InvalidArgument
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.wire.inprocess import connect
 
 pytestmark = pytest.mark.anyio
 

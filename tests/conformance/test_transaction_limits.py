@@ -10,8 +10,8 @@ from google.api_core import exceptions
 from google.cloud.firestore import AsyncClient
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.transactions import TransactionLimits
+from fireswarm.firelite.transactions.transactions import TransactionLimits
+from fireswarm.firelite.wire.inprocess import connect
 
 from .test_transactions import begin, commit
 

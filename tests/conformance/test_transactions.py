@@ -13,7 +13,7 @@ from google.cloud.firestore_v1.base_query import FieldFilter
 from google.cloud.firestore_v1.types import write as types
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.wire.inprocess import connect
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fireswarm.contracts.task import TaskStatus
+from fireswarm.contracts.swarm.task import TaskStatus
 from tests.support.swarm import Swarm, done
 
 pytestmark = pytest.mark.anyio

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fireswarm.board import HeldLease
-from fireswarm.contracts.outcome import Handoff
-from fireswarm.contracts.skill import PlannedTask
-from fireswarm.contracts.task import TaskStatus
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.outcome import Handoff
+from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import LeaseLost
+from fireswarm.swarm.board import HeldLease
 from tests.support.swarm import Swarm, done
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fireswarm.contracts.outcome import Failed, Handoff
-from fireswarm.contracts.skill import PlannedTask
-from fireswarm.contracts.task import StatusReason, Task, TaskResult, TaskStatus
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.outcome import Failed, Handoff
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import GraphInvalid, InvalidInput
 from tests.support.swarm import Swarm, done
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from fireswarm.contracts.outcome import Failed, Released, Retry, Snooze, Waiting
-from fireswarm.contracts.skill import Question
-from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.outcome import Failed, Released, Retry, Snooze, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput, NotFound, TerminalTask
 from tests.support.swarm import Swarm
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm import queries
-from fireswarm.contracts.envelope import Artifact, Envelope, MailStatus, Signal, TaskRef, Trace
-from fireswarm.contracts.outcome import Handoff
-from fireswarm.contracts.skill import PlannedTask
-from fireswarm.contracts.task import TaskResult
+from fireswarm.contracts.ports import Create
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.envelope import Envelope, MailStatus, TaskRef, Trace
+from fireswarm.contracts.swarm.outcome import Handoff
+from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.errors import ConfigError, LeaseLost, PolicyRefused
-from fireswarm.mailbox import HandoffPolicy
-from fireswarm.ports import Create
+from fireswarm.storage.documents import queries
+from fireswarm.swarm.records.policy import HandoffPolicy
 from tests.support.swarm import Swarm, done
 
 pytestmark = pytest.mark.anyio

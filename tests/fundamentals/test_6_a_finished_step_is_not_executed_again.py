@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from fireswarm.board import HeldLease
-from fireswarm.contracts.outcome import Released
-from fireswarm.contracts.run import MAX_RUN_EVENTS
+from fireswarm.contracts.swarm.outcome import Released
+from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
 from fireswarm.errors import LeaseLost, StepUncertain
-from fireswarm.journal import Journal, read_events
+from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.records.run_reader import read_events
 from tests.support.swarm import Swarm
 
 pytestmark = pytest.mark.anyio

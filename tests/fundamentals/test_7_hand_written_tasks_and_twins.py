@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.task import StatusReason, TaskStatus
-from fireswarm.ports import Create
+from fireswarm.contracts.ports import Create
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from tests.support.swarm import Swarm, done
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.event import EventRecord
+from fireswarm.contracts.swarm.event import EventRecord
 from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, lay_out, script, serving
 from tests.support.minds import KEY, PROVIDERS, ask, call, command, decided
 from tests.support.providers import Reply

@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fireswarm.app import packaged
-from fireswarm.app.agent import AgentTask, run_agent
+from fireswarm.agent.run import AgentTask, run_agent
 from fireswarm.errors import ToolFailed
-from fireswarm.llm.scripted import Answer, ScriptedModel
+from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import Ending
-from fireswarm.runlog import read_events
 from fireswarm.settings import AgentSettings
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.records.run_files import read_events
+from fireswarm.wiring import packaged
 
 pytestmark = pytest.mark.anyio
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.app import packaged
-from fireswarm.app.agent import AgentTask, run_agent
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.llm.scripted import Answer, ScriptedModel
+from fireswarm.agent.run import AgentTask, run_agent
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import Ending
 from fireswarm.settings import AgentSettings
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.wiring import packaged
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.documents import task_path
-from fireswarm.contracts.task import StatusReason, Task, TaskStatus
-from fireswarm.kit import Kit
-from fireswarm.ports import Update
+from fireswarm.contracts.ports import Update
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.swarm.swarm import Kit
 from tests.support.swarm import Swarm
 from tests.support.talking import one_turn, open_talking
 

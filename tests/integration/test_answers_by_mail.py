@@ -10,15 +10,16 @@ from typing import Any
 import anyio
 import pytest
 
-from fireswarm import answering, queries
-from fireswarm.contracts.documents import message_path
-from fireswarm.contracts.outcome import Waiting
-from fireswarm.contracts.skill import Question, Reply, SkillRequest, SkillResult, SkillState
-from fireswarm.contracts.task import StatusReason, Task, TaskStatus
+from fireswarm.contracts.ports import Create, Snapshot
+from fireswarm.contracts.skills.skill import Question, Reply, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.outcome import Waiting
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import PolicyRefused
-from fireswarm.kit import Kit
-from fireswarm.ports import Create, Snapshot
-from fireswarm.turn import run_turn
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import message_path
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.swarm.worker import answers_by_mail
 from tests.support.swarm import Swarm
 from tests.support.working import eventually, with_skills, working
 
@@ -43,7 +44,7 @@ async def new(swarm: Swarm, role: str = "scout") -> list[Snapshot]:
 
 async def take_all(swarm: Swarm, role: str = "scout") -> None:
     for snapshot in await new(swarm, role):
-        await answering.take(swarm.kit, role, snapshot)
+        await answers_by_mail.take(swarm.kit, role, snapshot)
 
 
 async def outcome(swarm: Swarm, message_id: str) -> str:
@@ -68,7 +69,7 @@ async def test_a_message_gets_the_task_going_again(swarm: Swarm) -> None:
         await eventually(swarm, lambda: worker.settled == 2, "going on")
     ended = await swarm.task(task.task_id)
     assert ended.result is not None and ended.result.summary == "went north"
-    assert await outcome(swarm, right) == answering.TAKEN
+    assert await outcome(swarm, right) == answers_by_mail.TAKEN
     assert "'east' is not one of ['north', 'south']" in await outcome(swarm, wrong)
 
 
@@ -123,8 +124,8 @@ async def test_two_workers_that_see_one_message_take_it_once(swarm: Swarm) -> No
     [seen] = await new(swarm)
     async with anyio.create_task_group() as group:
         for _ in range(3):
-            group.start_soon(answering.take, swarm.kit, "scout", seen)
-    assert await outcome(swarm, message_id) == answering.TAKEN
+            group.start_soon(answers_by_mail.take, swarm.kit, "scout", seen)
+    assert await outcome(swarm, message_id) == answers_by_mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "north"}
 
 
@@ -159,7 +160,7 @@ async def test_a_worker_killed_at_the_write_leaves_all_or_nothing(
     told = await outcome(swarm, message_id)
     now = await swarm.task(task.task_id)
     if given == "north":
-        assert (told, now.status, now.answers) == (answering.TAKEN, TaskStatus.QUEUED, {"where": "north"})
+        assert (told, now.status, now.answers) == (answers_by_mail.TAKEN, TaskStatus.QUEUED, {"where": "north"})
     else:
         assert told.startswith("refused") and now == task
 
@@ -181,7 +182,7 @@ async def test_an_agent_of_another_role_answers_with_its_result(swarm: Swarm) ->
         await eventually(swarm, lambda: scout.settled == 2, "going on")
     ended = await swarm.task(task.task_id)
     assert ended.result is not None and ended.result.summary == "went south"
-    assert await outcome(swarm, f"{helper.task_id}.0.1") == answering.TAKEN
+    assert await outcome(swarm, f"{helper.task_id}.0.1") == answers_by_mail.TAKEN
 
 
 async def test_a_helper_that_dies_at_any_write_answers_once(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +283,7 @@ async def test_a_forged_message_is_refused_and_the_next_one_taken(
     good = await swarm.kit.mailbox.answer(task, {"where": "south"}, "operator")
     await take_all(swarm)
     assert told in await outcome(swarm, "forged")
-    assert await outcome(swarm, good) == answering.TAKEN
+    assert await outcome(swarm, good) == answers_by_mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "south"}
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.envelope import Artifact, Envelope, Signal, TaskRef, Trace
-from fireswarm.contracts.outcome import Failed, Waiting
-from fireswarm.contracts.skill import Fact, Question
-from fireswarm.contracts.status import AgentState, AgentStatus
-from fireswarm.contracts.task import StatusReason
-from fireswarm.ports import Create, Merge
+from fireswarm.contracts.ports import Create, Merge
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import Fact, Question
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
+from fireswarm.contracts.swarm.outcome import Failed, Waiting
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import Api, open_api
 from tests.support.swarm import done, open_swarm
 
@@ -267,7 +268,7 @@ async def test_heartbeats_and_status_say_how_the_fleet_is(api: Api) -> None:
         queue_hints={"running": 1, "capacity": 4, "holding": ["a-task-of-another-session"]},
         created_at=api.swarm.clock.now(),
     )
-    await api.swarm.kit.memory.beat(beat)
+    await api.swarm.kit.heartbeats.beat(beat)
     listed = await api.call("GET", "/v1/memory/agents")
     assert "a-task-of-another-session" not in listed.text
     assert listed.json()["items"][0]["state"] == "working"

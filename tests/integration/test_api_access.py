@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from google.auth import crypt, jwt
 
-from fireswarm.api.access import CERTS_AGAIN_SECONDS, Access, GoogleTokens, google_certs, new_token, read_token
-from fireswarm.cli.api import _access  # pyright: ignore[reportPrivateUsage] - decides what is refused at the start
+from fireswarm.api.auth import CERTS_AGAIN_SECONDS, Access, GoogleTokens, google_certs, new_token, read_token
+from fireswarm.cli.swarm.api import _access  # pyright: ignore[reportPrivateUsage] - decides what is refused at the start
 from fireswarm.errors import ConfigError, StoreUnavailable
 from tests.support.api import TOKEN, Api, open_api
 from tests.support.http import HttpServer, Response
@@ -163,7 +163,7 @@ async def test_an_unknown_key_asks_for_the_keys_again_but_seldom(monkeypatch: py
     access = google(fetched=fetched)
     moment = time.monotonic()
     for passed, expected in ((0, 1), (1, 1), (CERTS_AGAIN_SECONDS + 1, 2)):
-        monkeypatch.setattr("fireswarm.api.access.time.monotonic", lambda passed=passed: moment + passed)
+        monkeypatch.setattr("fireswarm.api.auth.time.monotonic", lambda passed=passed: moment + passed)
         assert not await access.allows(f"Bearer {WRONG['an unknown key']()}")
         assert len(fetched) == expected
 
@@ -182,7 +182,7 @@ async def test_googles_keys_are_fetched_over_http(monkeypatch: pytest.MonkeyPatc
     answers = [Response(200, json.dumps({"key-1": CERTIFICATE}).encode()), Response(500, b"{}"), Response(200, b"<")]
     server = HttpServer(lambda _: answers.pop(0))
     async with server.serving() as url:
-        monkeypatch.setattr("fireswarm.api.access.CERTS_URL", url)
+        monkeypatch.setattr("fireswarm.api.auth.CERTS_URL", url)
         assert await google_certs() == {"key-1": CERTIFICATE}
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="could not be fetched"):

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from fireswarm.api.stream import BEAT_SECONDS, TICK_SECONDS, Position
-from fireswarm.contracts.outcome import Handoff
-from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.skill import PlannedTask
-from fireswarm.contracts.task import TaskResult
-from fireswarm.journal import PAGE_EVENTS
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.outcome import Handoff
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import TaskResult
+from fireswarm.swarm.records.journal import PAGE_EVENTS
 from tests.support.api import Api, Stream, open_api, streaming
 from tests.support.swarm import Swarm, done, open_swarm
 from tests.support.working import eventually

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from fireswarm.api.idempotency import CLAIM_SECONDS, KEEP_SECONDS, MAX_KEPT_BYTES
-from fireswarm.contracts.documents import REQUESTS
+from fireswarm.contracts.ports import Create
 from fireswarm.errors import StoreUnavailable
-from fireswarm.ports import Create
+from fireswarm.storage.documents.paths import REQUESTS
 from tests.support.api import Api, open_api
 from tests.support.swarm import Swarm, open_swarm
 
@@ -155,7 +155,7 @@ async def test_an_answer_that_cannot_be_kept_is_still_given(
     with monkeypatch.context() as patch:
         patch.setattr(store, "commit", commit)
         if route_fails:
-            patch.setattr("fireswarm.definitions.create", broken)
+            patch.setattr("fireswarm.swarm.submission.stored_agents.create", broken)
         answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
     assert answer.status_code == (500 if route_fails else 201)
     assert answer.json()["code" if route_fails else "name"] == ("internal" if route_fails else "x")

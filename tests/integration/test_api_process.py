@@ -83,7 +83,7 @@ def test_a_port_that_is_taken_is_named(root: Path) -> None:
 
 
 def test_help_imports_no_web_framework(root: Path) -> None:
-    code = "import sys, fireswarm.cli.swarm; print(sorted({'fastapi', 'uvicorn', 'starlette'} & set(sys.modules)))"
+    code = "import sys, fireswarm.cli.swarm.main; print(sorted({'fastapi', 'uvicorn', 'starlette'} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, env=os.environ | environment(), capture_output=True, text=True
     )

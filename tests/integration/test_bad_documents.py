@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from fireswarm import app
-from fireswarm.contracts.envelope import Envelope, TaskRef, Trace
-from fireswarm.contracts.skill import Fact
-from fireswarm.contracts.task import TaskSpec, TaskStatus
-from fireswarm.ports import Create, Merge
+from fireswarm import wiring
+from fireswarm.contracts.ports import Create, Merge
+from fireswarm.contracts.skills.skill import Fact
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from tests.integration.test_cli import swarm as command
 from tests.support.swarm import Swarm
@@ -44,7 +44,7 @@ def test_every_list_shows_the_others(
     tmp_path: Path, words: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def prepare() -> str:
-        async with app.open_kit(load_settings(tmp_path, environment={})) as kit:
+        async with wiring.open_kit(load_settings(tmp_path, environment={})) as kit:
             spec = TaskSpec(objective="look around", assigned_to="scout", session_hash="s1")
             task = (await kit.board.submit(spec)).task
             await spoil(kit.store, kit.clock.now())

@@ -9,11 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import app, queries
-from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
-from fireswarm.kit import Kit
+from fireswarm import wiring
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
-from fireswarm.worker import Worker
+from fireswarm.storage.documents import queries
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.worker.loop import Worker
 from tests.support.fleet import lay_out
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +23,7 @@ LEASE_SECONDS = 1.0
 STOP_SECONDS = 2.0
 BUSY = """
 import re, time
-from fireswarm.contracts.skill import SkillResult
+from fireswarm.contracts.skills.skill import SkillResult
 
 def run(request):
     until = time.monotonic() + request.context["seconds"]
@@ -36,7 +37,7 @@ def run(request):
 async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Kit, Worker]]:
     settings = {"leases": {"lease_seconds": LEASE_SECONDS}, "worker": {"heartbeat_working_seconds": 0.2}}
     lay_out(root, {"busy": BUSY}, settings={**settings, "store": {"uri": "memory"}})
-    async with app.open_kit(load_settings(root, environment={})) as kit:
+    async with wiring.open_kit(load_settings(root, environment={})) as kit:
         worker = Worker(kit, "scout", "scout-1")
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)

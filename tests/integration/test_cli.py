@@ -19,12 +19,12 @@ from unittest import mock
 
 import pytest
 
-from fireswarm.app import packaged
 from fireswarm.cli import swarm_command as main
+from fireswarm.wiring import packaged
 from tests.support.fleet import environment, lay_out
 
 ECHO = """
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
 
 def run(request):
     if "name" not in request.answers:
@@ -247,7 +247,7 @@ def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, argument
 def test_a_store_where_nobody_listens_is_named_at_once(
     root: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fireswarm.app.swarm.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("fireswarm.wiring.swarm.CONNECT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     done = swarm(root, command, FIRESTORE_EMULATOR_HOST=address)

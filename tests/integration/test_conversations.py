@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from fireswarm import queries
-from fireswarm.app import packaged
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.documents import CONTEXTS
-from fireswarm.contracts.task import StatusReason, Task, TaskStatus
-from fireswarm.conversations.documents import StoreContexts
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.firelite.server import Server
-from fireswarm.kit import Kit
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.stores.contexts_postgres import PostgresContexts
-from fireswarm.stores.contexts_sqlite import SqliteContexts
-from fireswarm.turn import run_turn
+from fireswarm.firelite.wire.server import Server
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.postgres import PostgresContexts
+from fireswarm.storage.conversations.sqlite import SqliteContexts
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import CONTEXTS
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.wiring import packaged
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import Swarm, open_swarm

@@ -23,16 +23,16 @@ import pytest
 from tools.commands import EXAMPLES, LONG
 from tools.events import EVENTS
 
-from fireswarm import app
+from fireswarm import wiring
 from fireswarm.cli import agent_command, swarm_command
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.outcome import Done, Failed, Outcome, Waiting
-from fireswarm.contracts.skill import Question
-from fireswarm.contracts.task import StatusReason, TaskResult, TaskSpec
-from fireswarm.runlog import read_events
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
 from fireswarm.settings import load_settings
-from fireswarm.turn import open_journal
+from fireswarm.swarm.records.run_files import read_events
+from fireswarm.swarm.turn.turn import open_journal
 from tests.support.fleet import environment
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +176,7 @@ def folder(tmp_path: Path) -> Path:
 async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
     """A task that one agent worked on, and how it ended; returns its id."""
     settings = load_settings(folder, environment={})
-    async with app.open_kit(settings) as kit:
+    async with wiring.open_kit(settings) as kit:
         spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="default", skill="noop")
         task = (await kit.board.submit(spec)).task
         [held] = await kit.board.claimer("scout", "scout-1").claim(1)

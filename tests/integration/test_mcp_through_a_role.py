@@ -10,13 +10,14 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm import app, queries
-from fireswarm.contracts.documents import parse_task
-from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
-from fireswarm.journal import read_events
-from fireswarm.ports import Store
+from fireswarm import wiring
+from fireswarm.contracts.ports import Store
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import Settings
-from fireswarm.worker import Worker
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import parse_task
+from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.worker.loop import Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -70,7 +71,7 @@ async def test_a_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with app.open_kit(settings, thinks=True) as kit:
+    async with wiring.open_kit(settings, thinks=True) as kit:
         worker = Worker(kit, "scout", "scout-1")
         spec = TaskSpec(
             objective="When is it noon in Tokyo, in the list of time zones?", assigned_to="scout", session_hash="s"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fireswarm.backbone.gates import LEAVES
-from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.pipelines.gates import LEAVES
 from tests.support.pipeline import DEMO, advised, family, files, one_turn, shipped_advisor, submit, work
 from tests.support.swarm import Swarm
 

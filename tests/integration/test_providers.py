@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from fireswarm.contracts.event import EventType
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import Ending
 from tests.support.minds import KEY, PROVIDERS, TASK, Bench, Lab, command, decided, finish
 from tests.support.providers import Received, Reply, in_order

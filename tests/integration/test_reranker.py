@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fireswarm.app.minds import make_reranker
 from fireswarm.errors import ConfigError
-from fireswarm.llm.embeddings import GeminiReranker
+from fireswarm.llm.providers.embeddings import GeminiReranker
 from fireswarm.settings import load_agent_settings
-from fireswarm.skills.catalog import Catalog, load_catalog
-from fireswarm.skills.rerank import route_with
-from fireswarm.skills.router import Router
+from fireswarm.skills.packs.catalog import Catalog, load_catalog
+from fireswarm.skills.routing.rerank import route_with
+from fireswarm.skills.routing.router import Router
+from fireswarm.wiring.model import make_reranker
 from tests.support.http import HttpServer, Request, Response
 
 pytestmark = pytest.mark.anyio

@@ -7,13 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import app, queries
-from fireswarm.contracts.documents import parse_task
-from fireswarm.contracts.task import Task, TaskSpec, TaskStatus
-from fireswarm.journal import read_events
-from fireswarm.kit import Kit
+from fireswarm import wiring
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import Settings
-from fireswarm.worker import Worker
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import parse_task
+from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.worker.loop import Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +78,7 @@ async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with app.open_kit(settings, thinks=True) as kit:
+    async with wiring.open_kit(settings, thinks=True) as kit:
         workers = [Worker(kit, role, f"{role}-1") for role in kit.roles]
         spec = TaskSpec(
             objective="Report on this codebase: what is in it, and which files are most likely to cause trouble next",

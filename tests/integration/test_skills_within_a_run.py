@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.contracts.task import StatusReason, TaskStatus
-from fireswarm.kit import Kit
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.swarm import Kit
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
 from tests.support.swarm import Swarm
 from tests.support.talking import SKILLS, lay_out_skills
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 KEEPS_NOTHING = "\nstate_persistence: none\ninput_request_jsonschema: {properties: {depth: {maximum: 100}}}\n---\n# "
 ONE_TURN = """
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
 
 def run(request):
     talk = request.conversation

@@ -9,14 +9,15 @@ import anyio
 import pytest
 from google.api_core import exceptions as google
 
-from fireswarm import app, queries
+from fireswarm import wiring
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
 from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, StoreRejected, StoreUnavailable
-from fireswarm.firelite.inprocess import connect
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
+from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
-from fireswarm.stores.errors import translate
-from fireswarm.stores.firestore import COMMIT_ATTEMPTS, FirestoreStore
+from fireswarm.storage.documents import queries
+from fireswarm.storage.firestore.errors import translate
+from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
 from tests.support.swarm import Swarm
 from tests.support.unreliable import time_flows, unreliable
 
@@ -170,7 +171,7 @@ async def test_every_vendor_error_becomes_one_of_ours(error: google.GoogleAPICal
 
 
 async def test_the_composition_root_opens_and_closes_a_store_in_memory() -> None:
-    async with app.open_kit(Settings.model_validate({"store": {"uri": "memory"}})) as kit:
+    async with wiring.open_kit(Settings.model_validate({"store": {"uri": "memory"}})) as kit:
         await kit.store.commit([Create("c/a", {"n": 1})])
         assert (await kit.store.get("c/a")).data == {"n": 1}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.capability import CapabilityUse
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.contracts.task import StatusReason, TaskStatus
-from fireswarm.kit import Kit
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.swarm.swarm import Kit
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
 from tests.support.swarm import Swarm
 

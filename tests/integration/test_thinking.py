@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from fireswarm.app.minds import make_mind, prompt_file
-from fireswarm.contracts.documents import run_path
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.contracts.task import StatusReason, Task, TaskStatus
-from fireswarm.journal import read_events
-from fireswarm.kit import Kit
-from fireswarm.llm.ledger import StoreLedger
-from fireswarm.llm.scripted import ScriptedModel
-from fireswarm.ports import Write
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.thinking import JournalRecorder
-from fireswarm.turn import run_turn
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.ports import Write
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.llm.spend import StoreLedger
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.storage.documents.paths import run_path
+from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.recorder import JournalRecorder
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.wiring.model import make_mind, prompt_file
 from tests.support.swarm import Swarm, open_swarm
 
 pytestmark = pytest.mark.anyio

@@ -15,22 +15,23 @@ import pytest
 from google.api_core import exceptions as google
 from rich.console import Console
 
-from fireswarm.app.minds import make_mind
-from fireswarm.board.lease import HeldLease
-from fireswarm.cli import explain, progress, spending
-from fireswarm.cli.telling import EARLIER_RUNS, Follower, Reader, tail
-from fireswarm.contracts.documents import run_path
-from fireswarm.contracts.llm import ChatRequest, ChatResponse, TokenUsage
-from fireswarm.contracts.outcome import Retry
-from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.task import Task, TaskStatus
-from fireswarm.journal import read_events
-from fireswarm.kit import Kit
-from fireswarm.llm.scripted import ScriptedModel
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.stores.firestore import COMMIT_ATTEMPTS
-from fireswarm.thinking import LIVE_SECONDS
-from fireswarm.turn import run_turn
+from fireswarm.cli.swarm import cost, show
+from fireswarm.cli.watch import progress
+from fireswarm.cli.watch.follow import EARLIER_RUNS, Follower, Reader, tail
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
+from fireswarm.contracts.swarm.outcome import Retry
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.storage.documents.paths import run_path
+from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
+from fireswarm.swarm.board.lease import HeldLease
+from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.recorder import LIVE_SECONDS
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.wiring.model import make_mind
 from tests.support.swarm import Swarm
 from tests.support.unreliable import unreliable
 
@@ -99,7 +100,7 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: Swarm, tmp_
     await one_turn(swarm, thinking(swarm, tmp_path, name="unknown-2"), "executor")
     await swarm.submit("without a model", skill="noop")
     await one_turn(swarm, swarm.kit)
-    spent = await spending.read_spending(swarm.kit, 10)
+    spent = await cost.read_spending(swarm.kit, 10)
     calls = TURNS + 1
     assert (spent.runs, spent.more) == (3, False)
     told = spent.fields()
@@ -126,11 +127,11 @@ async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: Swarm,
     kit = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, kit)
-    before = await spending.read_spending(swarm.kit, 10)
+    before = await cost.read_spending(swarm.kit, 10)
     assert 0 < before.total.counts["calls"] < TURNS
     await swarm.board.retry(task.task_id)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    after = await spending.read_spending(swarm.kit, 10)
+    after = await cost.read_spending(swarm.kit, 10)
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
     assert (after.runs, after.total.counts["calls"]) == (2, TURNS + 1)
 
@@ -143,12 +144,12 @@ async def test_only_the_newest_runs_are_read_and_that_is_said(
         await submit(swarm, tmp_path, f"count {number}", session="s1" if number else "other")
         await one_turn(swarm, kit)
         await swarm.clock.advance(1)
-    spent = await spending.read_spending(swarm.kit, 2)
+    spent = await cost.read_spending(swarm.kit, 2)
     assert (spent.runs, spent.more, spent.total.counts["calls"]) == (2, True, 2 * (TURNS + 1))
-    assert (await spending.read_spending(swarm.kit, 10, "other")).total.counts["calls"] == TURNS + 1
+    assert (await cost.read_spending(swarm.kit, 10, "other")).total.counts["calls"] == TURNS + 1
     screen = Console(width=160, record=True, file=io.StringIO())
-    monkeypatch.setattr(spending, "console", screen)
-    spending.draw(spent)
+    monkeypatch.setattr(cost, "console", screen)
+    cost.draw(spent)
     shown = screen.export_text()
     assert "in the newest 2 runs; there are more: --limit reads further back" in shown
     assert "without a price: tiny-1; set budget.prices" in shown
@@ -284,13 +285,13 @@ async def test_of_an_unfinished_decision_the_sentence_is_shown(words: str, shown
 async def test_show_tells_the_last_events_of_a_long_run(
     swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import fireswarm.cli.common as common
+    import fireswarm.cli.shared.options as common
 
-    screen = recording(monkeypatch, explain, common)
+    screen = recording(monkeypatch, show, common)
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    seen = await explain.look(swarm.kit, await swarm.task(task.task_id))
-    explain.draw(seen, events=3, level="debug")
+    seen = await show.look(swarm.kit, await swarm.task(task.task_id))
+    show.draw(seen, events=3, level="debug")
     shown = screen.export_text().split("events of the last run")[1].strip().splitlines()
     assert f"{len(seen.events) - 3} earlier events" in shown[0]
     assert len(shown) == 4
@@ -300,9 +301,9 @@ async def test_show_tells_the_last_events_of_a_long_run(
 async def test_a_run_without_a_model_is_told_as_well(
     swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = recording(monkeypatch, explain)
+    screen = recording(monkeypatch, show)
     await swarm.submit("x", skill="noop")
     held = await one_turn(swarm, swarm.kit)
-    seen = await explain.look(swarm.kit, await swarm.task(held.task.task_id))
-    explain.draw(seen, events=20, level="info")
+    seen = await show.look(swarm.kit, await swarm.task(held.task.task_id))
+    show.draw(seen, events=20, level="info")
     assert "step_finished               skill:noop" in screen.export_text()

@@ -7,11 +7,11 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
-from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.contracts.ports import Create
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
-from fireswarm.ports import Create
 from tests.support.swarm import Swarm
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -86,7 +86,7 @@ async def test_draining_releases_what_cannot_be_finished(swarm: Swarm) -> None:
         await eventually(swarm, lambda: gate.began == 1, "starting")
     stored = await swarm.task(task.task_id)
     assert (stored.status, stored.attempt, stored.lease) == (TaskStatus.QUEUED, 0, None)
-    [status] = await swarm.kit.memory.agents()
+    [status] = await swarm.kit.heartbeats.latest()
     assert status.status == "stopped"
 
 

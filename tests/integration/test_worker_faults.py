@@ -12,13 +12,13 @@ import anyio.lowlevel
 import pytest
 from google.api_core import exceptions as google
 
-from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.skill import SkillRequest, SkillResult
-from fireswarm.contracts.task import StatusReason, TaskStatus
+from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StoreUnavailable
-from fireswarm.ports import Create, Update
-from fireswarm.stores.firestore import COMMIT_ATTEMPTS
-from fireswarm.worker import Worker
+from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
+from fireswarm.swarm.worker.loop import Worker
 from tests.support.swarm import Swarm, done
 from tests.support.unreliable import time_flows, unreliable
 from tests.support.working import Gate, eventually, with_skills, working

@@ -12,9 +12,9 @@ import anyio
 import httpx2
 from starlette.types import ASGIApp, Message
 
-from fireswarm.api.access import Access
 from fireswarm.api.application import guarded
-from fireswarm.api.service import Service
+from fireswarm.api.auth import Access
+from fireswarm.api.session import Service
 from fireswarm.redaction import Redactor
 from tests.support.swarm import Swarm
 

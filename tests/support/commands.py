@@ -16,7 +16,7 @@ from unittest import mock
 from anyio.from_thread import start_blocking_portal
 
 from fireswarm.cli import agent_command
-from fireswarm.contracts.event import EventRecord
+from fireswarm.contracts.swarm.event import EventRecord
 from tests.support.minds import GREETER, KEY, PROVIDERS, command, decided, finish
 from tests.support.providers import FakeProviders
 

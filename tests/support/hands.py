@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fireswarm.capabilities import CapabilityContext, registry
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.mind import Tool
 
 

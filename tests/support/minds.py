@@ -11,17 +11,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from fireswarm.app.minds import make_mind, make_model, redactor_for
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.event import EventRecord, EventType
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.llm.meter import Ledger
-from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.ports import ChatModel, Store
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.llm.budget import Ledger
+from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think
-from fireswarm.ports import ChatModel, Store
-from fireswarm.runlog import RunLog, read_events
 from fireswarm.settings import AgentSettings, load_agent_settings
-from fireswarm.skills.catalog import Catalog, load_catalog
+from fireswarm.skills.packs.catalog import Catalog, load_catalog
+from fireswarm.swarm.records.run_files import RunLog, read_events
+from fireswarm.wiring.model import make_mind, make_model, redactor_for
 from tests.support.providers import FakeProviders, Reply, Script
 
 KEY = "sk-test-0123456789"

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fireswarm.app import packaged
-from fireswarm.app.minds import ADVISOR_FILE, make_mind, prompt_file
-from fireswarm.contracts.documents import parse_task
-from fireswarm.contracts.task import Task, TaskStatus
-from fireswarm.kit import Kit
-from fireswarm.llm.scripted import ScriptedModel
-from fireswarm.queries import chain
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.turn import run_turn
+from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.storage.documents.build import parse_task
+from fireswarm.storage.documents.queries import chain
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.wiring import packaged
+from fireswarm.wiring.model import ADVISOR_FILE, make_mind, prompt_file
 from tests.support.swarm import ROLES, Swarm
 
 DEMO = packaged("skills") / "node-pipeline" / "references" / "demo"

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.decision import ActionType
+from fireswarm.contracts.llm.decision import ActionType
 
 WORDS = 24
 """Characters in one piece of a streamed answer."""

@@ -10,25 +10,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fireswarm.app import packaged
-from fireswarm.board import Board, BoardRules, HeldLease
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.documents import run_path, task_path
-from fireswarm.contracts.outcome import Done, Outcome
-from fireswarm.contracts.task import Task, TaskResult, TaskSpec
+from fireswarm.contracts.swarm.outcome import Done, Outcome
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.inprocess import connect
-from fireswarm.journal import Journal
-from fireswarm.kit import Kit
-from fireswarm.mailbox import HandoffPolicy, Mailbox
-from fireswarm.memory import Memory
-from fireswarm.rolecards import RoleCard
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.settings import Settings
-from fireswarm.skills.catalog import Catalog
-from fireswarm.stores.blobs import FsspecBlobs
-from fireswarm.stores.firestore import FirestoreStore
-from fireswarm.turn import open_journal
+from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.storage.blobs import FsspecBlobs
+from fireswarm.storage.documents.paths import run_path, task_path
+from fireswarm.storage.firestore.store import FirestoreStore
+from fireswarm.storage.memory import Memory
+from fireswarm.swarm.board import Board, BoardRules, HeldLease
+from fireswarm.swarm.records.heartbeats import Heartbeats
+from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.records.mailbox import Mailbox
+from fireswarm.swarm.records.policy import HandoffPolicy
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.turn import open_journal
+from fireswarm.wiring import packaged
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
@@ -106,6 +108,7 @@ async def open_swarm(
             board=board,
             mailbox=Mailbox(store, clock, HandoffPolicy.load(packaged("mailbox") / "policy.yaml")),
             memory=Memory(store, clock),
+            heartbeats=Heartbeats(store, clock),
             roles=roles,
             catalog=Catalog(),
             workdir=Path(folder) / "work",

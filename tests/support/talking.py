@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from fireswarm.contracts.task import Task
-from fireswarm.kit import Kit
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.turn import run_turn
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.turn import run_turn
 from tests.support.fleet import lay_out
 from tests.support.swarm import Swarm, open_swarm
 
 SURVEY = """
 from pathlib import Path
-from fireswarm.contracts.conversation import ConversationEvent, InputField, InputRequest, PocketFact, TaskState
-from fireswarm.contracts.response import AgentResponse
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
+from fireswarm.contracts.skills.conversation import ConversationEvent, InputField, InputRequest, PocketFact, TaskState
+from fireswarm.contracts.llm.response import AgentResponse
+from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
 
 def run(request):
     talk = request.conversation
@@ -38,7 +38,7 @@ def run(request):
     return SkillResult(summary=f"{talk.inputs['where']} {talk.inputs['depth']}, turns {seen.value}", pocket=(seen,))
 """
 RESTING = """
-from fireswarm.contracts.skill import SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
 
 def run(request):
     if request.conversation.turn == 1:
@@ -46,14 +46,14 @@ def run(request):
     return SkillResult(summary=f"rested, {request.conversation.resumed_from.value}")
 """
 ENDLESS = """
-from fireswarm.contracts.skill import Question, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
 
 def run(request):
     ask = Question(name=f"q{request.conversation.turn}", description="And?")
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary="and?", questions=(ask,))
 """
 DELEGATES = """
-from fireswarm.contracts.skill import PlannedTask, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
 
 def run(request):
     if request.children:

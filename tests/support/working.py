@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import anyio
 
-from fireswarm.contracts.skill import SkillRequest, SkillResult
-from fireswarm.kit import InlineSkill, Kit, noop
-from fireswarm.worker import Worker
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.swarm.swarm import InlineSkill, Kit, noop
+from fireswarm.swarm.worker.loop import Worker
 from tests.support.swarm import Swarm
 
 SETTLE_ROUNDS = 400

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from fireswarm.app.contexts import create_agent_adapter
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.conversation import (
+from fireswarm.contracts.llm.response import AgentResponse, as_result, outcome_of, outcome_state, state_of, status_of
+from fireswarm.contracts.skills.conversation import (
     STATES,
     ConversationEvent,
     InputField,
@@ -21,13 +21,13 @@ from fireswarm.contracts.conversation import (
     TaskState,
     Terms,
 )
-from fireswarm.contracts.response import AgentResponse, as_result, outcome_of, outcome_state, state_of, status_of
-from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
-from fireswarm.contracts.task import StatusReason, TaskStatus
-from fireswarm.conversations.adapter import AgentAdapter
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import ContextEnded, InvalidInput, ResumeRefused
-from fireswarm.skills.catalog import Skill, load_catalog
-from fireswarm.stores.contexts_sqlite import SqliteContexts
+from fireswarm.skills.packs.catalog import Skill, load_catalog
+from fireswarm.storage.conversations.sqlite import SqliteContexts
+from fireswarm.swarm.conversations.adapter import AgentAdapter
+from fireswarm.wiring.conversations import create_agent_adapter
 
 pytestmark = pytest.mark.anyio
 
@@ -191,9 +191,8 @@ async def test_another_session_cannot_go_on(tmp_path: Path) -> None:
 
 def test_a_skill_is_called_without_an_event_loop_in_a_process_of_its_own(tmp_path: Path) -> None:
     adapter(tmp_path)  # lays the skill out
-    code = (
-        "from fireswarm.contracts.skill import SkillResult\ndef run(request):\n    return SkillResult(summary='ran')\n"
-    )
+    imports = "from fireswarm.contracts.skills.skill import SkillResult\n"
+    code = f"{imports}def run(request):\n    return SkillResult(summary='ran')\n"
     (tmp_path / "skills" / "asking" / "scripts" / "skill.py").write_text(code)
     agent = create_agent_adapter([tmp_path / "skills"], root=tmp_path)
     response = agent.invoke_sync("asking", {}, "c1")

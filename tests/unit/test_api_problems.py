@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fireswarm import errors
-from fireswarm.api.access import Access
 from fireswarm.api.application import make_application
+from fireswarm.api.auth import Access
 from fireswarm.api.problems import STATUS, told
-from fireswarm.api.service import Service
+from fireswarm.api.session import Service
 from fireswarm.redaction import REDACTED, Redactor
 from tests.support.swarm import open_swarm
 

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fireswarm.board import HeldLease
-from fireswarm.contracts.outcome import Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
-from fireswarm.contracts.skill import PlannedTask, Question
-from fireswarm.contracts.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
+from fireswarm.contracts.skills.skill import PlannedTask, Question
+from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput, LeaseLost, TerminalTask
+from fireswarm.swarm.board import HeldLease
 from tests.support.swarm import Swarm, done, open_swarm
 
 AGENTS = st.sampled_from(["a", "b", "c"])

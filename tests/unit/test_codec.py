@@ -12,10 +12,10 @@ from google.cloud.firestore_v1.types import Write as WriteMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.contracts.task import TaskStatus
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Merge, Query, Update, Write
+from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.ports import DELETE_FIELD, SERVER_TIME, Create, Merge, Query, Update, Write
-from fireswarm.stores import codec
+from fireswarm.storage.firestore import codec
 
 SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.none(),

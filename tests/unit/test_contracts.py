@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.contracts.documents import new_task, next_sweep, parse_task, plain
-from fireswarm.contracts.task import (
+from fireswarm.contracts.swarm.task import (
     MAX_CONTEXT_BYTES,
     NO_DEADLINE,
     StatusReason,
@@ -20,6 +19,7 @@ from fireswarm.contracts.task import (
     task_id_for,
 )
 from fireswarm.errors import InvalidInput
+from fireswarm.storage.documents.build import new_task, next_sweep, parse_task, plain
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 JSON = st.recursive(

@@ -14,19 +14,20 @@ from pydantic import BaseModel
 from tools.events import EVENTS
 from typer.main import get_command
 
-from fireswarm.cli.agent import app as agent_app
-from fireswarm.cli.api import TOKEN_VARIABLE
-from fireswarm.cli.swarm import app as swarm_app
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.task import StatusReason
+from fireswarm.cli.agent.main import app as agent_app
+from fireswarm.cli.swarm.api import TOKEN_VARIABLE
+from fireswarm.cli.swarm.main import app as swarm_app
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import FireswarmError
-from fireswarm.journal import STEP_FAILED, STEP_FINISHED, STEP_REPLAYED, STEP_STARTED
-from fireswarm.llm.scripted import load_script
-from fireswarm.mailbox import HandoffPolicy
-from fireswarm.rolecards import RoleCard, load_roles
+from fireswarm.llm.providers.scripted import load_script
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
 from fireswarm.settings.sample import keys
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.records.journal import STEP_FAILED, STEP_FINISHED, STEP_REPLAYED, STEP_STARTED
+from fireswarm.swarm.records.policy import HandoffPolicy
+from fireswarm.swarm.roles.card import load_roles
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -254,7 +255,7 @@ def test_every_event_type_is_described_and_what_runs_write_beside_them() -> None
     assert set(EVENTS) == set(EventType)
     assert all(about.when and about.payload for about in EVENTS.values())
     assert [bare(row[0]) for row in rows(DOCS / "observability.md", "## Events")] == list(EventType)
-    noted = set(re.findall(r"""note\(\s*"(\w+)""", "".join(read(path) for path in SOURCE.glob("*.py"))))
+    noted = set(re.findall(r"""journal\.note\(\s*"(\w+)""", "".join(read(path) for path in SOURCE.rglob("*.py"))))
     for kind in {STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, *noted}:
         assert f"| `{kind}` |" in text, kind
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.board.graph import validate
-from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import GraphInvalid
+from fireswarm.swarm.board.graph import validate
 
 
 def task(number: int, needs: set[int]) -> PlannedTask:

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.app.minds import key_for
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.settings import AgentSettings, Settings, find_agent_file, load_agent_settings, load_settings
 from fireswarm.settings.sample import keys, sample
+from fireswarm.wiring.model import key_for
 
 SEED = """
 model:

@@ -11,13 +11,16 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm.contracts.skill import SkillRequest
+from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import LeaseLost, NotFound, SkillFailed
-from fireswarm.skills import router
-from fireswarm.skills.catalog import Skill, load_catalog
-from fireswarm.skills.execute import run_skill
+from fireswarm.skills.packs.catalog import Skill, load_catalog
+from fireswarm.skills.routing import router
+from fireswarm.skills.running.execute import run_skill
 
-GOOD = "from fireswarm.contracts.skill import SkillResult\nfrom .words import WORD\n\ndef run(request):\n    {body}\n"
+GOOD = (
+    "from fireswarm.contracts.skills.skill import SkillResult\nfrom .words import WORD\n\n"
+    "def run(request):\n    {body}\n"
+)
 
 
 def make(folder: Path, name: str, body: str = "return SkillResult(summary=WORD)", header: str | None = None) -> Skill:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fireswarm.backbone.writing import write_operations
-from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.pipelines.node.writing import write_operations
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 

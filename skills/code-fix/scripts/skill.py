@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fireswarm.backbone.files import PROJECT, Carried
-from fireswarm.backbone.scope import Allowlist, apply_patch, changed_files
-from fireswarm.backbone.writing import material_of, write_diff
-from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, Material, PatchAdvice
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.advice import AdviceKind, AdviceRequest, Material, PatchAdvice
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import PROJECT, Carried
+from fireswarm.pipelines.node.writing import material_of, write_diff
+from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 MAX_LOG_CHARS = 20_000

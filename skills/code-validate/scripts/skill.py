@@ -10,11 +10,11 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm.backbone.code import code_faults
-from fireswarm.backbone.confined import confined
-from fireswarm.backbone.files import PROJECT, Carried, lay_out
-from fireswarm.contracts.envelope import Signal
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Signal
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import PROJECT, Carried, lay_out
+from fireswarm.pipelines.generated_code import code_faults
+from fireswarm.processes.confined import confined
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 
 from .summarize import MAX_SENTENCES, Summary, as_markdown, summarize
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.backbone.files import Carried
-from fireswarm.backbone.node_schema import identifier
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import Carried
+from fireswarm.pipelines.node.schema import identifier
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fireswarm.backbone.steps import next_round
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.node.steps import next_round
 
 
 def run(request: SkillRequest) -> SkillResult:

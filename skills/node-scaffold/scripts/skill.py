@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
-from fireswarm.backbone.files import PROJECT, Carried
-from fireswarm.backbone.node_schema import NodeSchema, Operation
-from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.pipelines.files import PROJECT, Carried
+from fireswarm.pipelines.node.schema import NodeSchema, Operation
 
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 

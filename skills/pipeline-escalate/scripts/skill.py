@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fireswarm.backbone.files import Carried
-from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.pipelines.files import Carried
 
 MAX_LOG_CHARS = 12_000
 

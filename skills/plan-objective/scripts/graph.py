@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from fireswarm.contracts.skill import PlannedTask
+from fireswarm.contracts.skills.skill import PlannedTask
 
 from .templates import TaskTemplate, Template
 

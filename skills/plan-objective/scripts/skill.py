@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
 
 from .graph import PlanInvalid, fill, validate
 from .match import Match, choose, rank_templates, wanted

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm.backbone.files import PROJECT, Carried, lay_out
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import PROJECT, Carried, lay_out
 
 GIT_SECONDS = 60.0
 AUTHOR = {

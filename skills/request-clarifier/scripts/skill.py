@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.conversation import Conversation, InputField, InputRequest, PocketFact, TaskState
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.response import AgentResponse
-from fireswarm.contracts.skill import SkillRequest
+from fireswarm.contracts.llm.response import AgentResponse
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.conversation import Conversation, InputField, InputRequest, PocketFact, TaskState
+from fireswarm.contracts.skills.skill import SkillRequest
 
 FORMS = ("report", "list", "table", "code")
 AUDIENCE = InputField(name="audience", description="Who will read or use the result?")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.envelope import Artifact, Signal
-from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult, SkillState
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files

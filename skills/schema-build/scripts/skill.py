@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm.backbone.files import SOURCES, Carried
-from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter
-from fireswarm.backbone.trace import trace_faults
-from fireswarm.contracts.backbone import TraceMap
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.advice import TraceMap
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import SOURCES, Carried
+from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter
+from fireswarm.pipelines.trace import trace_faults
 
 JSON_TYPES = {"options": "string"}
 """Kinds of parameters that JSON Schema calls otherwise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fireswarm.backbone.node_schema import Kind, Operation, Parameter, Place, identifier
+from fireswarm.pipelines.node.schema import Kind, Operation, Parameter, Place, identifier
 
 from .reading import Reading, Source
 

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import yaml
 
-from fireswarm.backbone.node_schema import METHODS, Kind, Operation, Parameter, identifier
+from fireswarm.pipelines.node.schema import METHODS, Kind, Operation, Parameter, identifier
 
 from .reading import Reading, Source, Unreadable
 

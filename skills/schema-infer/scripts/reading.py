@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter, field_of
-from fireswarm.contracts.backbone import Evidence, TraceEntry, TraceMap
+from fireswarm.contracts.skills.advice import Evidence, TraceEntry, TraceMap
+from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter, field_of
 
 MAX_QUOTE_CHARS = 200
 

@@ -6,15 +6,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from fireswarm.backbone.files import SOURCES, Carried
-from fireswarm.backbone.trace import trace_faults
-from fireswarm.contracts.backbone import (
-    MAX_MATERIAL_CHARS,
-    AdviceKind,
-    AdviceRequest,
-    Material,
-)
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.advice import MAX_MATERIAL_CHARS, AdviceKind, AdviceRequest, Material
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import SOURCES, Carried
+from fireswarm.pipelines.trace import trace_faults
 
 from . import markdown, openapi
 from .reading import Reading, Source

@@ -9,7 +9,7 @@ from typing import Any
 import tree_sitter_typescript
 from tree_sitter import Language, Node, Parser
 
-from fireswarm.backbone.node_schema import Kind, Operation, Parameter, Place, identifier
+from fireswarm.pipelines.node.schema import Kind, Operation, Parameter, Place, identifier
 
 from .reading import Reading, Source, Unreadable
 

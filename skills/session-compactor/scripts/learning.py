@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import Fact, SkillRequest
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import Fact, SkillRequest
 
 from .material import all_artifacts, loaded
 

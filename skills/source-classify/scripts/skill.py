@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fireswarm.backbone.files import Carried
-from fireswarm.contracts.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import Carried
 
 RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),

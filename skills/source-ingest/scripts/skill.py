@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fireswarm.backbone.files import SOURCES, Carried
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import SOURCES, Carried
 
 
 def run(request: SkillRequest) -> SkillResult:

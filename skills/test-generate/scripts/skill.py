@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fireswarm.backbone.files import PROJECT, SOURCES, Carried
-from fireswarm.backbone.node_schema import NodeSchema, Operation, Parameter
-from fireswarm.backbone.writing import material_of, write_diff
-from fireswarm.contracts.backbone import AdviceKind, AdviceRequest, CodeAdvice
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.advice import AdviceKind, AdviceRequest, CodeAdvice
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
+from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter
+from fireswarm.pipelines.node.writing import material_of, write_diff
 
 REFERENCES = Path(__file__).parents[1] / "references"
 

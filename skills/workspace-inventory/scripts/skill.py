@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
 
 from .assemble import assemble
 from .content import Record, read_record

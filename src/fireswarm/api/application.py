@@ -13,12 +13,12 @@ from starlette.types import ASGIApp
 
 from fireswarm import __version__
 from fireswarm.api import problems
-from fireswarm.api.access import Access
-from fireswarm.api.gate import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+from fireswarm.api.auth import Access
 from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
+from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+from fireswarm.api.models.base import Problem
 from fireswarm.api.routes import ROUTERS
-from fireswarm.api.service import Service
-from fireswarm.api.shapes.base import Problem
+from fireswarm.api.session import Service
 from fireswarm.redaction import Redactor
 
 OPENAPI_PATH = "/openapi.json"

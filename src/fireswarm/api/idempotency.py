@@ -20,11 +20,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from fireswarm.api.problems import Refusal, methods_at, told
 from fireswarm.contracts.base import as_utc
-from fireswarm.contracts.documents import REQUESTS
+from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.errors import Conflict, FireswarmError
-from fireswarm.kit import Kit
-from fireswarm.ports import Create, Delete, Snapshot, Update
 from fireswarm.redaction import Redactor
+from fireswarm.storage.documents.paths import REQUESTS
+from fireswarm.swarm.swarm import Kit
 
 KEEP_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 60.0

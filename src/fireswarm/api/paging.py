@@ -12,13 +12,13 @@ from typing import Annotated, Any, cast
 
 from fastapi import Query as Parameter
 
-from fireswarm import queries
-from fireswarm.api.shapes.base import storable
+from fireswarm.api.models.base import storable
 from fireswarm.contracts.base import as_utc
+from fireswarm.contracts.ports import Snapshot
 from fireswarm.errors import InvalidInput
-from fireswarm.kit import Kit
-from fireswarm.ports import Snapshot
-from fireswarm.reading import sorted_out
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.read import sorted_out
+from fireswarm.swarm.swarm import Kit
 
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
 Cursor = Annotated[

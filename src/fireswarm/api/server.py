@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator
 import anyio
 import uvicorn
 
-from fireswarm.api.access import Access
 from fireswarm.api.application import guarded
-from fireswarm.api.gate import LOOPBACK_HOSTS, is_loopback
-from fireswarm.api.service import Service
+from fireswarm.api.auth import Access
+from fireswarm.api.middleware import LOOPBACK_HOSTS, is_loopback
+from fireswarm.api.session import Service
 from fireswarm.errors import ConfigError
 
 GRACE_SECONDS = 5

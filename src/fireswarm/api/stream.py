@@ -22,16 +22,16 @@ from anyio.streams.memory import MemoryObjectSendStream
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fireswarm import queries
-from fireswarm.contracts.documents import RUNS, TASKS
-from fireswarm.contracts.run import RunStatus
-from fireswarm.contracts.task import Task
+from fireswarm.contracts.ports import Query, Snapshot
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
-from fireswarm.journal import Reader
-from fireswarm.kit import Kit
-from fireswarm.ports import Query, Snapshot
-from fireswarm.reading import sorted_out, task_of
 from fireswarm.redaction import Redactor
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import RUNS, TASKS
+from fireswarm.storage.documents.read import sorted_out, task_of
+from fireswarm.swarm.records.run_reader import Reader
+from fireswarm.swarm.swarm import Kit
 
 BEAT_SECONDS = 15.0
 """Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""

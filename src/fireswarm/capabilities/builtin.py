@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.workspace import reading_tools
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
-from fireswarm.mind.assignment import Tool
-from fireswarm.mind.tools import reading_tools
 
 MAX_FORECAST_DAYS = 14
 

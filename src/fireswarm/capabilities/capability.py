@@ -13,11 +13,11 @@ from typing import Any, overload
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from fireswarm.contracts.capability import CapabilityInfo, CapabilityStatus
-from fireswarm.contracts.documents import explain
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.ports import Clock, Store
+from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStatus
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
-from fireswarm.mind.assignment import Tool
-from fireswarm.ports import Clock, Store
 
 
 class NoConfig(BaseModel):

@@ -12,19 +12,19 @@ from importlib.metadata import entry_points
 from pydantic import BaseModel, ValidationError
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext
-from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
-from fireswarm.contracts.documents import explain
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, NotFound
-from fireswarm.mind.assignment import Tool
 
 ENTRY_POINTS = "fireswarm.capabilities"
 
 LARGER = {
-    "session_file_system": "session_files:SESSION_FILES",
-    "web_fetch": "web_fetch:WEB_FETCH",
+    "session_file_system": "session_files.capability:SESSION_FILES",
+    "web_fetch": "web.fetch:WEB_FETCH",
     "research": "research:RESEARCH",
     "sandbox": "sandbox:SANDBOX",
-    "mcp": "mcp_servers:MCP",
+    "mcp": "mcp.capability:MCP",
 }
 """Built-in capabilities with a module of their own, which is loaded when one of them is used or listed."""
 

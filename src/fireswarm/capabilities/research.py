@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
-from fireswarm.capabilities.session_shelf import FolderShelf
-from fireswarm.contracts.skill import Fact
+from fireswarm.capabilities.session_files.storage import FolderShelf
+from fireswarm.contracts.ports import Clock
+from fireswarm.contracts.skills.skill import Fact
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
-from fireswarm.memory import MAX_KEYWORDS, Memory, keywords_of
-from fireswarm.mind.assignment import Tool
-from fireswarm.ports import Clock
 from fireswarm.redaction import environment_redactor
+from fireswarm.storage.memory import MAX_KEYWORDS, Memory, keywords_of
 
 BUCKET = "research"
 """Of the notes among the facts of a session: what recall finds them in, and other tasks are given."""

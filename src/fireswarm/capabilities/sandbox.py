@@ -15,10 +15,10 @@ import anyio.to_thread
 from pydantic import ConfigDict
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
-from fireswarm.contracts.sandbox import SandboxLimits
+from fireswarm.contracts.ports import Sandbox
+from fireswarm.contracts.skills.sandbox import SandboxLimits
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
-from fireswarm.mind.assignment import Tool
-from fireswarm.ports import Sandbox
 
 MAX_CODE_CHARS = 200_000
 MAX_LISTED = 100
@@ -61,7 +61,7 @@ class Execution:
 
 def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
     """The files, by path; links and devices are none."""
-    from fireswarm.capabilities.bubblewrap import walk
+    from fireswarm.processes.bubblewrap import walk
 
     found: list[dict[str, Any]] = []
     for entry in walk(folder):
@@ -73,7 +73,7 @@ def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
 
 @asynccontextmanager
 async def _open(config: SandboxConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
-    from fireswarm.capabilities.bubblewrap import Bubblewrap
+    from fireswarm.processes.bubblewrap import Bubblewrap
 
     folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="fireswarm-sandbox-")))
     try:

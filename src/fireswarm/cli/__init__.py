@@ -6,10 +6,10 @@ Nothing is imported until a command is called: a skill's process loads this modu
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.quick import freeze, without_collector
+    from fireswarm.processes.startup import freeze, without_collector
 
     with without_collector():
-        from fireswarm.cli.swarm import main
+        from fireswarm.cli.swarm.main import main
 
     freeze()
     try:
@@ -20,10 +20,10 @@ def swarm_command() -> None:
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.quick import freeze, without_collector
+    from fireswarm.processes.startup import freeze, without_collector
 
     with without_collector():
-        from fireswarm.cli.agent import main
+        from fireswarm.cli.agent.main import main
 
     freeze()
     try:

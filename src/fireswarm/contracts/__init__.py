@@ -1,1 +1,1 @@
-"""The typed contracts of every document and envelope: pydantic v2, frozen, no I/O."""
+"""Typed records that are stored or exchanged, and the ports. Pure: no I/O."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """A role: lowercase letters, digits and hyphens. The five of the house are in ``roles/``; users add their own."""
@@ -36,3 +36,10 @@ class Stored(BaseModel):
     """Base of what is read back from documents: frozen, unknown fields ignored, so newer writers do no harm."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line what a validation error found, field by field."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}" for item in error.errors()
+    )

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.errors import CorruptDataFile, DataFileInUse, FireliteError, PortInUse
-    from fireswarm.firelite.indexes import IndexSet
-    from fireswarm.firelite.inprocess import connect
-    from fireswarm.firelite.lockfile import read_endpoint
-    from fireswarm.firelite.server import Server
+    from fireswarm.firelite.query.index_definitions import IndexSet
+    from fireswarm.firelite.storage.lockfile import read_endpoint
+    from fireswarm.firelite.wire.inprocess import connect
+    from fireswarm.firelite.wire.server import Server
 
 _HOMES = {
     "CorruptDataFile": "errors",
     "DataFileInUse": "errors",
     "Database": "database",
     "FireliteError": "errors",
-    "IndexSet": "indexes",
+    "IndexSet": "query.index_definitions",
     "PortInUse": "errors",
-    "Server": "server",
-    "connect": "inprocess",
-    "read_endpoint": "lockfile",
+    "Server": "wire.server",
+    "connect": "wire.inprocess",
+    "read_endpoint": "storage.lockfile",
 }
 
 __all__ = [

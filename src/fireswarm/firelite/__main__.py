@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import FireliteError
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.server import Server
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.wire.server import Server
 
 
 def main(arguments: list[str] | None = None) -> int:

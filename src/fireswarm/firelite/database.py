@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fireswarm.firelite.clock import CommitClock
-from fireswarm.firelite.commit import written_names
+from fireswarm.firelite.documents.paths import FieldPath
+from fireswarm.firelite.documents.protos import WritePb
+from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import (
     Aborted,
     CorruptDataFile,
@@ -23,18 +24,17 @@ from fireswarm.firelite.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from fireswarm.firelite.group import CommitGroup, Outcome
-from fireswarm.firelite.indexes import IndexSet
-from fireswarm.firelite.lockfile import FileLock
-from fireswarm.firelite.locks import LOCK_WAIT_SECONDS, LockTable, Owner
-from fireswarm.firelite.paths import FieldPath
-from fireswarm.firelite.protos import WritePb
-from fireswarm.firelite.query import Query
-from fireswarm.firelite.record import Record
-from fireswarm.firelite.storage import MemoryStorage, SqliteStorage, Storage
-from fireswarm.firelite.store import Store
-from fireswarm.firelite.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
-from fireswarm.firelite.watch import WatchHub
+from fireswarm.firelite.listen.watch import WatchHub
+from fireswarm.firelite.query.index_definitions import IndexSet
+from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.storage.clock import CommitClock
+from fireswarm.firelite.storage.commit import written_names
+from fireswarm.firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
+from fireswarm.firelite.storage.group_commit import CommitGroup, Outcome
+from fireswarm.firelite.storage.lockfile import FileLock
+from fireswarm.firelite.storage.versions import Store
+from fireswarm.firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
+from fireswarm.firelite.transactions.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Models: the providers' adapters, and what every call passes through: budget, limiter, retry, decoding, meter."""
+"""Model clients: prompt, retries, limits, budgets and the providers."""

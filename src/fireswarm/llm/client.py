@@ -14,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.decision import ModelDecision, decision_schema
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.llm import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
+from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
+from fireswarm.contracts.ports import ChatModel, Clock, Recorder
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelRejected, ModelUnavailable
+from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
-from fireswarm.llm.meter import Ledger, Meter, Spend
 from fireswarm.llm.prompt import COUNT_FROM, Component, Conversation, Part
 from fireswarm.llm.retry import RetryPolicy
-from fireswarm.ports import ChatModel, Clock, Recorder
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
 

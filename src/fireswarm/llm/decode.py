@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.decision import ActionType, ModelDecision
-from fireswarm.contracts.documents import explain
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.llm.decision import ActionType, ModelDecision
 
 REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
     ActionType.CALL_SKILL: ("skill",),

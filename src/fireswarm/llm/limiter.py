@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from fireswarm.contracts.documents import MEMORY
+from fireswarm.contracts.ports import Clock, Create, Merge, Store, Update
 from fireswarm.errors import Conflict
-from fireswarm.ports import Clock, Create, Merge, Store, Update
+from fireswarm.storage.documents.paths import MEMORY
 
 MINUTE = 60.0
 

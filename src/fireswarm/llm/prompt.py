@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from fireswarm.contracts.decision import TokenBudget
-from fireswarm.contracts.llm import ChatRequest, Message
+from fireswarm.contracts.llm.chat import ChatRequest, Message
+from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.tokens import estimate_tokens, with_safety
 from fireswarm.redaction import sanitize

@@ -8,30 +8,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skill import PlannedTask, Question, SkillResult
-from fireswarm.contracts.task import Constraints
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
-from fireswarm.llm.meter import Spend
-from fireswarm.skills.catalog import Skill
+from fireswarm.llm.budget import Spend
+from fireswarm.skills.packs.catalog import Skill
 
 RunSkill = Callable[[Skill, Mapping[str, Any]], Awaitable[SkillResult]]
 """Runs a skill's code on an input; what it leaves is published before the result is returned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
-
-    ``spec_name`` is what ``allowed-tools`` of a skill calls it. What ``writes`` is refused to a read-only task.
-    """
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-    run: Callable[[Mapping[str, Any]], Awaitable[Any]]
-    idempotent: bool = True
-    writes: bool = False
-    spec_name: str = ""
 
 
 async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:

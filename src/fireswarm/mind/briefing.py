@@ -10,18 +10,18 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.catalog import SkillCandidate
-from fireswarm.contracts.decision import ActionStep, ActionType, StepExecutionResult
-from fireswarm.contracts.event import EventType
+from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.prompt import Component, Part
 from fireswarm.mind.assignment import Assignment
-from fireswarm.ports import Recorder
 from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills import disclosure
-from fireswarm.skills.catalog import Catalog, Skill
 from fireswarm.skills.disclosure import Disclosed, DisclosureLimits, Spent
-from fireswarm.skills.rerank import Reranker, route_with
-from fireswarm.skills.router import Router
+from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.routing.rerank import Reranker, route_with
+from fireswarm.skills.routing.router import Router
 
 MAX_LEFT_OUT_SHOWN = 20
 """Reasons of skipped skills in the catalog event."""

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fireswarm.contracts.task import Constraints
-from fireswarm.mind.assignment import Tool
-from fireswarm.skills.catalog import Skill
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.skills.allowed_tools import permits
 from fireswarm.skills.command_line import Unreadable, read_command_line
-from fireswarm.skills.tools import permits
+from fireswarm.skills.packs.catalog import Skill
 
 READERS = frozenset({
     "basename", "cat", "cksum", "cmp", "column", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo",

@@ -10,21 +10,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.decision import ActionStep, ActionType, ModelDecision, StepExecutionResult, StepStatus
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.llm import ChatResponse
+from fireswarm.contracts.llm.chat import ChatResponse
+from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision, StepExecutionResult, StepStatus
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import BudgetExceeded, MissingApiKey, ModelError, NoProgress, NotFound
 from fireswarm.llm.client import Asking, announce
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.llm.prompt import Component, Conversation, Part
-from fireswarm.mind import telling
-from fireswarm.mind.acting import Actor, Delegates, NeedsAnswer
+from fireswarm.mind import events
+from fireswarm.mind.actions import Actor, Delegates, NeedsAnswer
 from fireswarm.mind.assignment import Assignment, Conclusion, Ending
 from fireswarm.mind.briefing import Briefing, results_part
 from fireswarm.mind.mind import Failed, Mind
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
-from fireswarm.ports import Recorder
 
 MAX_RESULT_FAULTS = 3
 """How often a structured result may be sent back before the run ends."""
@@ -92,13 +92,13 @@ class Run:
             except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
                 self._fail(error.code, str(error), error)
         assert self.conclusion is not None
-        telling.ended(self.recorder, self.conclusion)
+        events.ended(self.recorder, self.conclusion)
         return self.conclusion
 
     # ── before the first call ───────────────────────────────────────────────────────────────────────
 
     async def _start(self) -> State:
-        telling.began(self.recorder, self.mind, self.assignment, self.actor.profile)
+        events.began(self.recorder, self.mind, self.assignment, self.actor.profile)
         return State.LOAD_SKILL_CATALOG
 
     async def _load_catalog(self) -> State:
@@ -198,7 +198,7 @@ class Run:
         """Carry out one action; a failed one is tried once more where the policy says so."""
         skill = self.mind.catalog.skills.get(self.skill)
         result = await self.actor.act(name, action, skill, 0)
-        telling.executed(self.recorder, self.turn, self.skill, action, result)
+        events.executed(self.recorder, self.turn, self.skill, action, result)
         again = self.mind.settings.runtime.on_step_failure.startswith("retry_once")
         if (
             result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
@@ -208,7 +208,7 @@ class Run:
             self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": name, "retry": 1})
             self.machine.move(State.EXECUTE_STEP)
             result = await self.actor.act(f"{name}.r1", action, skill, 1)
-            telling.executed(self.recorder, self.turn, self.skill, action, result)
+            events.executed(self.recorder, self.turn, self.skill, action, result)
         return result
 
     def _after_failure(self, action: ActionStep, result: StepExecutionResult) -> bool:
@@ -270,7 +270,7 @@ class Run:
         """Let another skill lead, and say why."""
         if not name or name == self.skill or name not in self.briefing.shown:
             return
-        telling.handed(self.recorder, self.turn, self.skill, name, reason)
+        events.handed(self.recorder, self.turn, self.skill, name, reason)
         self.skill = name
         self.led.add(name)
 

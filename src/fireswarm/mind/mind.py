@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fireswarm.llm.client import ModelClient
-from fireswarm.mind.shell import Shell
+from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
-from fireswarm.skills.catalog import Catalog
-from fireswarm.skills.rerank import Reranker
-from fireswarm.skills.router import Router
+from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.skills.routing.rerank import Reranker
+from fireswarm.skills.routing.router import Router
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fireswarm.contracts.decision import ActionStep, StepExecutionResult, StepStatus
-from fireswarm.contracts.task import canonical_json
+from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult, StepStatus
+from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
 
 SAME_TWICE = 2

@@ -1,4 +1,4 @@
-"""Settings: ``swarm.yaml`` or ``agent.yaml`` and the environment, read once, frozen, unknown keys refused."""
+"""Settings from swarm.yaml, agent.yaml and the environment."""
 
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.load import find_agent_file, load_agent_settings, load_settings

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from fireswarm.settings.section import Section
+from fireswarm.contracts.section import Section
 
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
 """The model taken when ``model.name`` is not set: current in the SDKs this version was built with (2026-11)."""

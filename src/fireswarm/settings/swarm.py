@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from fireswarm.contracts.section import Section
+from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings
-from fireswarm.settings.backbone import BackboneSettings
-from fireswarm.settings.section import Section
 
 CONFIG_FILE = "swarm.yaml"
 

@@ -1,1 +1,1 @@
-"""Skills: the catalog of packs, the choice among them, and their execution off the event loop."""
+"""Agent Skills: load, check, route, disclose and run them."""

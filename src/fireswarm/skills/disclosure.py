@@ -19,11 +19,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fireswarm.skills import body as bodies
-from fireswarm.skills import provenance as origin
-from fireswarm.skills.catalog import Skill
-from fireswarm.skills.parse import MAX_FILE_BYTES, Parsed, parse
-from fireswarm.skills.scripts import describe, scripts_of
+from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs import provenance as origin
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
+from fireswarm.skills.packs.scripts import describe, scripts_of
 
 CHARS_PER_TOKEN = 4
 """The seed's estimate of tokens: one for four characters begun."""

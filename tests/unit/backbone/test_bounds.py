@@ -11,11 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fireswarm.backbone import Allowlist, Carried, apply_patch, changed_files, check_advice, check_step, unified_diff
-from fireswarm.backbone.files import FILE, safe_path
-from fireswarm.backbone.node_schema import NodeSchema, identifier
-from fireswarm.backbone.trace import trace_faults
-from fireswarm.contracts.backbone import (
+from fireswarm.contracts.skills.advice import (
     MAX_MATERIAL_CHARS,
     Advice,
     AdviceKind,
@@ -26,10 +22,14 @@ from fireswarm.contracts.backbone import (
     TraceEntry,
     TraceMap,
 )
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.limits import BackboneSettings
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
-from fireswarm.settings.backbone import BackboneSettings
+from fireswarm.pipelines import Allowlist, Carried, apply_patch, changed_files, check_advice, check_step, unified_diff
+from fireswarm.pipelines.files import FILE, safe_path
+from fireswarm.pipelines.node.schema import NodeSchema, identifier
+from fireswarm.pipelines.trace import trace_faults
 
 SCOPE = Allowlist(("nodes/x/**", "tests/test_x*.py"))
 

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from fireswarm.capabilities import Capability, CapabilityContext, Registry, Resolved, registry, tool
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.capability import CapabilityStatus, CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
+from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, InvalidInput, NotFound
 from fireswarm.mind import Tool
-from fireswarm.rolecards import RoleCard
 
 pytestmark = pytest.mark.anyio
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.capabilities import granted
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.capabilities import grants
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, InvalidInput, NotFound
-from fireswarm.rolecards import RoleCard
 
 OWN: dict[str, Any] = {
     "id": "web_fetch",
@@ -32,13 +32,13 @@ def use(given: Any) -> CapabilityUse:
 
 
 def test_a_persons_task_has_the_roles_capabilities_and_then_its_own() -> None:
-    found = granted.submitted(CARD, [use("research")])
+    found = grants.submitted(CARD, [use("research")])
     assert [each.id for each in found] == ["workspace", "web_fetch", "research"]
-    assert granted.submitted(CARD, []) == CARD.capabilities
+    assert grants.submitted(CARD, []) == CARD.capabilities
 
 
 def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() -> None:
-    found = granted.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": 1}})])
+    found = grants.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": 1}})])
     assert found[1] == use(
         {"id": "web_fetch", "config": {"allow_hosts": ["wiki.example"], "max_redirects": 1}, "prefix": "w_"}
     )
@@ -54,25 +54,25 @@ def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() ->
 )
 def test_not_even_a_person_opens_a_door_by_a_task(asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="may not set .* that is for the role's card"):
-        granted.submitted(CARD, [use(asked)])
+        grants.submitted(CARD, [use(asked)])
 
 
 def test_what_cannot_be_used_is_refused_when_it_is_submitted() -> None:
     with pytest.raises(NotFound, match="no capability 'telepathy'"):
-        granted.submitted(CARD, [use("telepathy")])
+        grants.submitted(CARD, [use("telepathy")])
     with pytest.raises(ConfigError, match="max_redirects"):
-        granted.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": -1}})])
+        grants.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": -1}})])
     with pytest.raises(ConfigError, match="servers"):
-        granted.submitted(CARD, [use("mcp")])
+        grants.submitted(CARD, [use("mcp")])
 
 
 def test_a_plan_names_what_the_role_has_or_offers_as_the_operator_set_it() -> None:
-    assert granted.planned(CARD, ["web_fetch"]) == CARD.capabilities
-    assert granted.planned(CARD, ["sandbox", "web_fetch"]) == (*CARD.capabilities, *CARD.offers)
+    assert grants.planned(CARD, ["web_fetch"]) == CARD.capabilities
+    assert grants.planned(CARD, ["sandbox", "web_fetch"]) == (*CARD.capabilities, *CARD.offers)
 
 
 def test_a_plan_gives_a_role_no_power_that_nobody_gave_it() -> None:
     with pytest.raises(
         InvalidInput, match="scout neither has nor offers mcp, research; .* sandbox, web_fetch, workspace"
     ):
-        granted.planned(CARD, ["research", "mcp", "web_fetch"])
+        grants.planned(CARD, ["research", "mcp", "web_fetch"])

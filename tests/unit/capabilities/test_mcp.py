@@ -14,9 +14,10 @@ import psutil
 import pytest
 import uvicorn
 
-from fireswarm.capabilities import CapabilityContext, mcp_connection, registry
+from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.capabilities.mcp import connection
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import ConfigError, HostRefused, ToolFailed
 from fireswarm.mind import Tool
 
@@ -29,7 +30,7 @@ Tools = Mapping[str, Tool]
 
 @pytest.fixture(autouse=True)
 def no_list_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_connection, "_lists", {})
+    monkeypatch.setattr(connection, "_lists", {})
 
 
 @asynccontextmanager
@@ -82,11 +83,11 @@ async def test_a_changed_list_is_asked_for_again() -> None:
         assert "mcp_a__learned" not in tools
         await tools["mcp_a__learn"].run({})
         for _ in range(1_000):
-            if not mcp_connection._lists:  # pyright: ignore[reportPrivateUsage] - the notification comes when it comes
+            if not connection._lists:  # pyright: ignore[reportPrivateUsage] - the notification comes when it comes
                 break
             await anyio.lowlevel.checkpoint()
             await anyio.to_thread.run_sync(lambda: None)
-        assert not mcp_connection._lists  # pyright: ignore[reportPrivateUsage] - what is kept between agents
+        assert not connection._lists  # pyright: ignore[reportPrivateUsage] - what is kept between agents
 
 
 async def test_what_a_tool_says_of_its_failure_is_told_and_pictures_are_described() -> None:

@@ -11,8 +11,8 @@ import httpcore2
 import httpx2
 import pytest
 
-from fireswarm.capabilities.addresses import as_number, why_refused
-from fireswarm.capabilities.guarded_http import Guard, GuardedTransport
+from fireswarm.capabilities.web.addresses import as_number, why_refused
+from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
 from fireswarm.errors import HostRefused
 from tests.support.http import HttpServer, Request, Response
 

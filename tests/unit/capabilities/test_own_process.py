@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fireswarm.capabilities.own_process import in_own_process
+from fireswarm.processes.bounded_call import in_own_process
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 from fireswarm.capabilities import CapabilityContext, registry
 from fireswarm.capabilities.research import BUCKET
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import InvalidInput
 from tests.support.swarm import Swarm
 

@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from fireswarm.capabilities import CapabilityContext, registry
-from fireswarm.capabilities.bubblewrap import Bubblewrap
-from fireswarm.capabilities.sandbox_calls import call_filter
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.capability import CapabilityUse
-from fireswarm.contracts.sandbox import SandboxLimits
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.sandbox import SandboxLimits
 from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.processes.bubblewrap import Bubblewrap
+from fireswarm.processes.seccomp import call_filter
 
 pytestmark = pytest.mark.anyio
 

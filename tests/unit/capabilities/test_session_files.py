@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.capabilities import CapabilityContext
-from fireswarm.capabilities.session_files import WRITE_ATTEMPTS, SessionFiles, SessionFilesConfig
-from fireswarm.capabilities.session_shelf import FolderShelf, Kept, StoreShelf
-from fireswarm.contracts.documents import FILES
+from fireswarm.capabilities.session_files.capability import WRITE_ATTEMPTS, SessionFiles, SessionFilesConfig
+from fireswarm.capabilities.session_files.storage import FolderShelf, Kept, StoreShelf
+from fireswarm.contracts.ports import Query
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, NotFound
-from fireswarm.firelite.inprocess import connect
-from fireswarm.ports import Query
+from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.redaction import Redactor
-from fireswarm.stores.firestore import FirestoreStore
+from fireswarm.storage.documents.paths import FILES
+from fireswarm.storage.firestore.store import FirestoreStore
 from tests.support.hands import Hands
 from tests.support.swarm import Swarm, open_swarm
 from tests.support.unreliable import time_flows, unreliable
@@ -315,7 +315,7 @@ async def test_a_secret_that_only_the_store_knows_is_cleaned_there(swarm: Swarm)
 
 
 async def test_many_files_are_listed_and_searched_page_by_page(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fireswarm.capabilities.session_files.PAGE", 3)
+    monkeypatch.setattr("fireswarm.capabilities.session_files.capability.PAGE", 3)
     use = process(swarm)
     paths = [f"/{folder}/{number}.txt" for folder in "ab" for number in range(7)] + ["/c.txt", "/d.txt", "/e.txt"]
     for path in paths:
@@ -325,10 +325,10 @@ async def test_many_files_are_listed_and_searched_page_by_page(swarm: Swarm, mon
     shared = Hands(CapabilityContext("s1", Path(), swarm.clock, swarm.store))
     assert await shared.paths() == ["/a/", "/b/", "/c.txt", "/d.txt", "/e.txt"]
     assert swarm.store.usage.minus(before).reads == 3 * 3 + 1, "what lies deeper is passed over, not read"
-    monkeypatch.setattr("fireswarm.capabilities.session_files.MAX_ENTRIES", 2)
+    monkeypatch.setattr("fireswarm.capabilities.session_files.capability.MAX_ENTRIES", 2)
     cut = await shared("list_directory")
     assert (cut["count"], cut["truncated"]) == (2, "only the first 2 are shown")
-    monkeypatch.setattr("fireswarm.capabilities.session_files.MAX_SEARCHED_BYTES", 20)
+    monkeypatch.setattr("fireswarm.capabilities.session_files.capability.MAX_SEARCHED_BYTES", 20)
     assert "narrow path_pattern" in (await shared("grep_files", pattern="found"))["stopped"]
     assert (await shared("delete_file", path="/", recursive=True))["files_deleted"] == len(paths)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fireswarm.capabilities import CapabilityContext, registry
-from fireswarm.capabilities.web_content import Unpacker, decoded, filename, is_binary
+from fireswarm.capabilities.web.content import Unpacker, decoded, filename, is_binary
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.capability import CapabilityUse
+from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import ConfigError, FireswarmError, HostRefused, InvalidInput, ToolFailed
 from fireswarm.mind import Tool
 from tests.support.http import HttpServer, Request, Response
@@ -97,7 +97,7 @@ async def test_a_server_that_does_not_begin_is_given_up() -> None:
 
 
 def test_the_bounds_of_the_specification_are_the_defaults() -> None:
-    from fireswarm.capabilities.web_fetch import TIMED_OUT, WebFetchConfig
+    from fireswarm.capabilities.web.fetch import TIMED_OUT, WebFetchConfig
 
     config = WebFetchConfig()
     assert (config.first_byte_seconds, config.body_seconds) == (1.0, 30.0)

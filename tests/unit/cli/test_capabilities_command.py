@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fireswarm.cli.agent import app as agent_app
-from fireswarm.cli.swarm import app as swarm_app
+from fireswarm.cli.agent.main import app as agent_app
+from fireswarm.cli.swarm.main import app as swarm_app
 from fireswarm.errors import FireswarmError, NotFound
 
 

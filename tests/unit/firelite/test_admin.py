@@ -13,12 +13,12 @@ from google.cloud.firestore import GeoPoint
 from google.cloud.firestore_v1.vector import Vector
 from hypothesis import given, settings
 
-from fireswarm.firelite import admin
 from fireswarm.firelite.database import Database
+from fireswarm.firelite.documents.protos import Write
+from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
-from fireswarm.firelite.inprocess import connect
-from fireswarm.firelite.protos import Write
-from fireswarm.firelite.record import Record
+from fireswarm.firelite.wire import admin
+from fireswarm.firelite.wire.inprocess import connect
 
 from .test_values import VALUES, rank
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.firelite.database import Database
+from fireswarm.firelite.documents.fields import merge, parse_mask
+from fireswarm.firelite.documents.limits import SMALL_BYTES
+from fireswarm.firelite.documents.protos import Document, Write
 from fireswarm.firelite.errors import InvalidArgument
-from fireswarm.firelite.fields import merge, parse_mask
-from fireswarm.firelite.limits import SMALL_BYTES
-from fireswarm.firelite.protos import Document, Write
 
 from .test_fields import DOCUMENTS, NAMES, content_of, document
 

@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fireswarm.firelite.documents.fields import lookup, merge, parse_mask, project
+from fireswarm.firelite.documents.limits import name_bytes
+from fireswarm.firelite.documents.paths import check_document_name, format_field_path, parse_field_path
+from fireswarm.firelite.documents.protos import Document, Value
 from fireswarm.firelite.errors import InvalidArgument
-from fireswarm.firelite.fields import lookup, merge, parse_mask, project
-from fireswarm.firelite.limits import name_bytes
-from fireswarm.firelite.paths import (
-    check_document_name,
-    format_field_path,
-    parse_field_path,
-)
-from fireswarm.firelite.protos import Document, Value
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TREES: st.SearchStrategy[Any] = st.recursive(

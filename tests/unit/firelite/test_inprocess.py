@@ -14,10 +14,10 @@ from google.cloud.firestore_v1.services.firestore.transports.grpc_asyncio import
 import fireswarm.firelite as firelite
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import FireliteError, Unavailable
-from fireswarm.firelite.inprocess import InProcessTransport, api_error, connect
-from fireswarm.firelite.methods import METHODS
-from fireswarm.firelite.service import Service
 from fireswarm.firelite.status import CODES
+from fireswarm.firelite.wire.inprocess import InProcessTransport, api_error, connect
+from fireswarm.firelite.wire.methods import METHODS
+from fireswarm.firelite.wire.service import Service
 
 pytestmark = pytest.mark.anyio
 

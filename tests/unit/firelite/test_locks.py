@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fireswarm.firelite.errors import Aborted
-from fireswarm.firelite.locks import LockTable, Owner
+from fireswarm.firelite.transactions.locks import LockTable, Owner
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.inprocess import connect
+from fireswarm.firelite.wire.inprocess import connect
 
 FIELDS = ["a", "b", "m.x"]
 # Few values, most of them comparable: queries on random data find nothing otherwise.

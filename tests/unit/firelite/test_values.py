@@ -12,8 +12,8 @@ from google.type.latlng_pb2 import LatLng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.firelite.protos import Value
-from fireswarm.firelite.values import ABOVE, descending, encode, path_key
+from fireswarm.firelite.documents.protos import Value
+from fireswarm.firelite.documents.values import ABOVE, descending, encode, path_key
 
 SEGMENTS = st.one_of(st.text(min_size=1, max_size=4), st.integers(-(2**63), 2**63 - 1).map(lambda n: f"__id{n}__"))
 # Few distinct values and close neighbours, so that equality and ties come up.

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fireswarm.firelite import store as store_module
-from fireswarm.firelite import watch
 from fireswarm.firelite.database import Database
+from fireswarm.firelite.documents.protos import ListenRequest, Write
 from fireswarm.firelite.errors import InvalidArgument, Unavailable
-from fireswarm.firelite.protos import ListenRequest, Write
-from fireswarm.firelite.service import Service
+from fireswarm.firelite.listen import watch
+from fireswarm.firelite.storage import versions as store_module
+from fireswarm.firelite.wire.service import Service
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.firelite import store as store_module
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.parse import parse_query
-from fireswarm.firelite.protos import ListenRequest, StructuredQuery, TargetChangeType, Write
-from fireswarm.firelite.watch import ListenStream
+from fireswarm.firelite.documents.protos import ListenRequest, StructuredQuery, TargetChangeType, Write
+from fireswarm.firelite.listen.watch import ListenStream
+from fireswarm.firelite.query.parse import parse_query
+from fireswarm.firelite.storage import versions as store_module
 
 ROOT = "projects/p/databases/d/documents"
 KEYS = st.sampled_from(["c/a", "c/b", "c/d", "x/y/c/e", "x/y/c/f", "other/z"])

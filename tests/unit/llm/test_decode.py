@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.contracts.decision import ActionType, decision_schema
+from fireswarm.contracts.llm.decision import ActionType, decision_schema
 from fireswarm.llm.decode import Undecodable, decode, json_params, repair_request
 
 ACTION = {"type": "run_command", "params": {"command": "ls"}, "expected_output": ""}

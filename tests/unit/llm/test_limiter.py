@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.ports import Store
 from fireswarm.llm.limiter import Bucket, FirestoreLimits, Limiter
 from fireswarm.mind import Ending
-from fireswarm.ports import Store
 from tests.support.minds import Bench, Heard, LeapingClock, decided, finish
 from tests.support.swarm import open_swarm
 

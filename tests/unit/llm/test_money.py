@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.llm import TokenUsage
+from fireswarm.contracts.llm.chat import TokenUsage
+from fireswarm.contracts.ports import Merge
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.ledger import FileLedger, StoreLedger
-from fireswarm.llm.meter import PRICES, Meter, Spend
+from fireswarm.llm.budget import PRICES, Meter, Spend
+from fireswarm.llm.spend import FileLedger, StoreLedger
 from fireswarm.mind import Ending
-from fireswarm.ports import Merge
 from fireswarm.settings.agent import BudgetSettings
 from tests.support.minds import Bench, LeapingClock, command, decided, finish
 from tests.support.swarm import open_swarm

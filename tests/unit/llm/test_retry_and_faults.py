@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.errors import ModelRejected, ModelUnavailable
-from fireswarm.llm.faults import MAX_RETRY_AFTER_SECONDS, from_status, retry_after
+from fireswarm.llm.providers.faults import MAX_RETRY_AFTER_SECONDS, from_status, retry_after
 from fireswarm.llm.retry import RetryPolicy
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.app.minds import make_model
-from fireswarm.contracts.llm import ChatRequest, ChatResponse, Message, StopReason
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason
 from fireswarm.errors import ConfigError, ModelRejected, ModelUnavailable
-from fireswarm.llm.scripted import ScriptedModel, load_script
+from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.settings import load_agent_settings
+from fireswarm.wiring.model import make_model
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fireswarm.contracts.task import Constraints
-from fireswarm.mind.assignment import Tool
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind.guard import READERS, profile_of, refuse_command, refuse_tool
-from fireswarm.skills.catalog import Skill
+from fireswarm.skills.packs.catalog import Skill
 
 READING = [
     "ls -la", "cat a.md b.md", "grep -rn 'foo$' src", 'grep -c "x|y" a', "find . -name '*.py' -newer a",

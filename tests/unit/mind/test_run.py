@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.llm import ChatRequest
-from fireswarm.contracts.skill import Question
-from fireswarm.contracts.task import Constraints
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.prompt import TRIMMED
-from fireswarm.llm.scripted import ScriptedModel
+from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Ending
 from fireswarm.mind.loop import MAX_RESULT_FAULTS
 from fireswarm.mind.states import ALLOWED, Machine, State

@@ -12,9 +12,9 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm.app.minds import without_secrets
-from fireswarm.mind.shell import CANNOT_START, TIMED_OUT, Shell
+from fireswarm.processes.shell import CANNOT_START, TIMED_OUT, Shell
 from fireswarm.settings import AgentSettings
+from fireswarm.wiring.model import without_secrets
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]
 SHELL = Shell(("/bin/bash", "-c"), 3_000, {"PATH": "/usr/bin:/bin"})

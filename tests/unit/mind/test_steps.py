@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.event import EventType
-from fireswarm.contracts.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.contracts.task import Constraints
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import LeaseLost, SkillFailed
 from fireswarm.mind import Ending, Tool
-from fireswarm.skills.catalog import Skill
+from fireswarm.skills.packs.catalog import Skill
 from tests.support.minds import Bench, Heard, call, command, decided, finish
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
+from fireswarm.capabilities.workspace import (
+    MAX_ENTRIES,
+    MAX_LINES,
+    MAX_MATCHES,
+    MAX_SEARCHED_BYTES,
+    described,
+    reading_tools,
+)
 from fireswarm.errors import InvalidInput
-from fireswarm.mind.tools import MAX_ENTRIES, MAX_LINES, MAX_MATCHES, MAX_SEARCHED_BYTES, described, reading_tools
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.skill import SkillRequest
+from fireswarm.contracts.skills.skill import SkillRequest
 from tests.unit.skills.support import NOW, MakeRequest, Repository
 
 

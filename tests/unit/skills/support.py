@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import SkillRequest, SkillResult
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SKILLS = REPOSITORY / "skills"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.skills import cache as caching
-from fireswarm.skills.catalog import load_catalog
-from fireswarm.skills.discovery import DiscoveryLimits, discover, places
+from fireswarm.skills.packs import cache as caching
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.packs.discovery import DiscoveryLimits, discover, places
 
 
 def make(folder: Path, name: str, description: str = "what it does", body: str = "# T\n") -> Path:

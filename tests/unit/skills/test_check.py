@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.skills.check import check_file, check_paths
+from fireswarm.skills.checks.pack import check_file, check_paths
 from tests.unit.skills.support import REPOSITORY, SKILLS
 
 GOOD = "---\nname: good\ndescription: does good\n---\n# T\n"

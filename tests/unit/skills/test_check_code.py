@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fireswarm.errors import ConfigError
-from fireswarm.skills.check import check_file, check_paths
-from fireswarm.skills.check_code import check_source
-from fireswarm.skills.terms import read_terms
+from fireswarm.skills.checks.code import check_source
+from fireswarm.skills.checks.pack import check_file, check_paths
+from fireswarm.skills.packs.terms import read_terms
 
 WRONG = [
     ("async def run(request): ...", 1, "async-code"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from fireswarm.cli.skills import app
+from fireswarm.cli.shared.skills import app
 from fireswarm.errors import NotFound
 
 

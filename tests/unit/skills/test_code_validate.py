@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from fireswarm.app import packaged
-from fireswarm.backbone.files import FILE
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import SkillRequest, SkillResult
-from fireswarm.settings.backbone import BackboneSettings
-from fireswarm.skills.execute import load_entry
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.limits import BackboneSettings
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.pipelines.files import FILE
+from fireswarm.skills.running.execute import load_entry
+from fireswarm.wiring import packaged
 
 FOLDER = packaged("skills") / "code-validate"
 

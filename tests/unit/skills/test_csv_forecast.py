@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.contracts.skill import SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 NAME = "csv-forecast"

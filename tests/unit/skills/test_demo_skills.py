@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.skill import SkillRequest, SkillState
+from fireswarm.contracts.skills.skill import SkillRequest, SkillState
 from tests.unit.skills.support import NOW, SKILLS, run_skill
 
 SCRIPTS = {

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fireswarm.skills import disclosure
-from fireswarm.skills.catalog import Skill, load_skill
 from fireswarm.skills.disclosure import DisclosureLimits, Spent
+from fireswarm.skills.packs.catalog import Skill, load_skill
 
 BODY = """# Title
 

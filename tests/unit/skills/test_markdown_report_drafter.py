@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from fireswarm.contracts.envelope import Artifact, Signal
-from fireswarm.contracts.skill import Fact, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult, SkillState
 from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 NAME = "markdown-report-drafter"

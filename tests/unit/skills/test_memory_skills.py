@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.contracts.envelope import Artifact, Signal
-from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillState
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest, SkillState
 from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
 
 BUCKET = "folder:0123456789abcdef"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fireswarm.rolecards import load_roles
-from fireswarm.skills.catalog import load_catalog
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.roles.card import load_roles
 from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
 
 NAMES = (
@@ -73,7 +73,10 @@ def test_a_role_card_names_its_skills_default_first(role: str) -> None:
 @pytest.mark.parametrize("file", sorted(SKILLS.glob("*/scripts/*.py")), ids=lambda file: "/".join(file.parts[-3::2]))
 def test_a_skill_imports_only_its_own_folder_and_what_it_may(file: Path) -> None:
     metadata = frontmatter(file.parents[1] / "SKILL.md")[0]["metadata"]
-    ours = ("fireswarm.contracts", *(["fireswarm.backbone"] if "execution_mode" in metadata else []))
+    ours = (
+        "fireswarm.contracts",
+        *(["fireswarm.pipelines", "fireswarm.processes.confined"] if "execution_mode" in metadata else []),
+    )
     lazy = {"tree_sitter", "tree_sitter_typescript"} if file.name == "typescript.py" else set[str]()
     allowed = {*lazy, "fireswarm", "yaml", "rapidfuzz", "pydantic", *EXTRAS, *sys.stdlib_module_names}
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

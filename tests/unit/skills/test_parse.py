@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fireswarm.skills import fields as values
-from fireswarm.skills.catalog import Skill, load_catalog, load_skill
-from fireswarm.skills.check import check_file
-from fireswarm.skills.parse import MAX_FILE_BYTES, parse, read_header
+from fireswarm.skills.checks.pack import check_file
+from fireswarm.skills.packs import fields as values
+from fireswarm.skills.packs.catalog import Skill, load_catalog, load_skill
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse, read_header
 
 AWKWARD = Path(__file__).resolve().parents[2] / "fixtures" / "awkward_skills"
 UNUSABLE = {

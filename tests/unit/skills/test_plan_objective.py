@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import ChildResult, PlannedTask, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillState
 from tests.unit.skills.support import SKILLS, MakeRequest, run_skill, skill_module
 
 NAME = "plan-objective"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.contracts.envelope import Artifact
-from fireswarm.contracts.skill import SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
 
 NAME = "risk-forecast"

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.routing_bench import HERE, UNSEEN, bm25, is_test
-from fireswarm.contracts.catalog import SkillCandidate
+from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.errors import FireswarmError, InvalidInput
-from fireswarm.skills.bench import measure, read_labelled
-from fireswarm.skills.catalog import Catalog, Skill, load_catalog
-from fireswarm.skills.related import read_groups, related
-from fireswarm.skills.rerank import route_with
-from fireswarm.skills.router import MIN_SCORE, Router
-from fireswarm.skills.words import extensions, is_soft, stem, words
+from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
+from fireswarm.skills.routing.bench import measure, read_labelled
+from fireswarm.skills.routing.related import read_groups, related
+from fireswarm.skills.routing.rerank import route_with
+from fireswarm.skills.routing.router import MIN_SCORE, Router
+from fireswarm.skills.routing.words import extensions, is_soft, stem, words
 
 
 def skill(name: str, description: str, tags: tuple[str, ...] = (), headings: tuple[str, ...] = ()) -> Skill:
@@ -125,7 +125,7 @@ def test_common_words_only_judge_between_the_best_when_there_is_too_much_to_add(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = [c.skill_name for c in Router(CATALOG).route("merge pdf files of the web", min_score=0)]
-    monkeypatch.setattr("fireswarm.skills.router.MAX_POSTINGS", 2)
+    monkeypatch.setattr("fireswarm.skills.routing.router.MAX_POSTINGS", 2)
     assert [c.skill_name for c in Router(CATALOG).route("merge pdf files of the web", min_score=0)][0] == whole[0]
 
 

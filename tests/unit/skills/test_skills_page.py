@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fireswarm.cli.skills import app
-from fireswarm.skills import fields
-from fireswarm.skills.cache import LEAST_CACHED
-from fireswarm.skills.check import FIELDS, check_file
+from fireswarm.cli.shared.skills import app
+from fireswarm.skills.checks.pack import FIELDS, check_file
 from fireswarm.skills.disclosure import DisclosureLimits
-from fireswarm.skills.discovery import DiscoveryLimits
-from fireswarm.skills.router import MIN_SCORE
+from fireswarm.skills.packs import fields
+from fireswarm.skills.packs.cache import LEAST_CACHED
+from fireswarm.skills.packs.discovery import DiscoveryLimits
+from fireswarm.skills.routing.router import MIN_SCORE
 from tests.unit.skills.support import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "skills.md").read_text(encoding="utf-8")

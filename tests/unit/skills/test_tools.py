@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.skills.tools import permits
+from fireswarm.skills.allowed_tools import permits
 
 GIT = ("Bash(git:*)", "Bash(ls -la)", "Bash(npm run *)", "Read")
 

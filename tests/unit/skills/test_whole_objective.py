@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.envelope import Artifact, Signal
-from fireswarm.contracts.skill import ChildResult, Fact, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest, SkillResult, SkillState
 from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.contracts.skill import ChildResult, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import ChildResult, SkillRequest, SkillResult, SkillState
 from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill, skill_module
 
 NAME = "workspace-inventory"

@@ -1,4 +1,4 @@
-"""The routes, a file for each kind of thing."""
+"""Routes of the HTTP API, one file per collection."""
 
 from fireswarm.api.routes import agents, capabilities, events, mail, memory, runs, status, tasks
 

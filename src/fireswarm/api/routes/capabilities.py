@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from fireswarm.api.service import Given
-from fireswarm.api.shapes.capability import CapabilityDetail, CapabilityList, CapabilityView, ToolView
+from fireswarm.api.models.capabilities import CapabilityDetail, CapabilityList, CapabilityView, ToolView
+from fireswarm.api.session import Given
 from fireswarm.capabilities import registry
-from fireswarm.capabilities.described import tools_of
+from fireswarm.capabilities.describe import tools_of
 
 router = APIRouter(prefix="/v1/capabilities", tags=["capabilities"])
 

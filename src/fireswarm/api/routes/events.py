@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
-from fireswarm.api.service import Given
-from fireswarm.api.shapes.base import Id
-from fireswarm.api.shapes.work import TASK_ID
+from fireswarm.api.models.base import Id
+from fireswarm.api.models.work import TASK_ID
+from fireswarm.api.session import Given
 from fireswarm.api.stream import EventStream, Position
 
 router = APIRouter(prefix="/v1/events", tags=["events"])

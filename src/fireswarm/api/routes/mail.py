@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from fireswarm.api.models.records import MessagePage, MessageView
+from fireswarm.api.models.work import TASK_ID
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.service import Given, InPath
-from fireswarm.api.shapes.records import MessagePage, MessageView
-from fireswarm.api.shapes.work import TASK_ID
-from fireswarm.contracts.documents import MAILBOX, message_path
-from fireswarm.contracts.envelope import MailStatus
-from fireswarm.mailbox import parse_message
+from fireswarm.api.session import Given, InPath
+from fireswarm.contracts.swarm.envelope import MailStatus
+from fireswarm.storage.documents.paths import MAILBOX, message_path
+from fireswarm.swarm.records.mailbox import parse_message
 
 router = APIRouter(prefix="/v1/mail", tags=["mail"])
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from fireswarm.api.models.records import FactPage, FactView, Heartbeats, Recalled, heartbeat
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.service import Given
-from fireswarm.api.shapes.records import FactPage, FactView, Heartbeats, Recalled, heartbeat
-from fireswarm.contracts.documents import MEMORY
-from fireswarm.memory import keywords_of, parse_fact
+from fireswarm.api.session import Given
+from fireswarm.storage.documents.paths import MEMORY
+from fireswarm.storage.memory import keywords_of, parse_fact
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
 
@@ -46,5 +46,5 @@ async def recall(
 async def list_heartbeats(given: Given, limit: Limit = DEFAULT_LIMIT) -> Any:
     """List role processes by their latest heartbeat; a day after the last one it is forgotten."""
     now = given.kit.clock.now()
-    items = tuple(heartbeat(status, now) for status in await given.kit.memory.agents(limit))
+    items = tuple(heartbeat(status, now) for status in await given.kit.heartbeats.latest(limit))
     return Heartbeats(items=items, total=len(items))

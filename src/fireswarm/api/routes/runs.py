@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from fireswarm.api.models.work import TASK_ID, RunDetail, RunPage
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.service import Given, InPath
-from fireswarm.api.shapes.work import TASK_ID, RunDetail, RunPage
-from fireswarm.contracts.documents import RUNS, run_path
-from fireswarm.contracts.run import RunStatus
-from fireswarm.journal import read_events
-from fireswarm.reading import run_of
+from fireswarm.api.session import Given, InPath
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.storage.documents.paths import RUNS, run_path
+from fireswarm.storage.documents.read import run_of
+from fireswarm.swarm.records.run_reader import read_events
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 SHOWN_EVENTS = 200

@@ -7,10 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from fireswarm import __version__, queries
-from fireswarm.api.service import Given
-from fireswarm.api.shapes.records import RoleView, StatusView
-from fireswarm.contracts.task import TaskStatus
+from fireswarm import __version__
+from fireswarm.api.models.records import RoleView, StatusView
+from fireswarm.api.session import Given
+from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.storage.documents import queries
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 
@@ -20,7 +21,7 @@ async def get_status(given: Given) -> Any:
     """Show tasks by status, agents by state, and the roles. Costs a read for each status, one for each agent."""
     kit, now = given.kit, given.kit.clock.now()
     counts = {status.value: await kit.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
-    states = Counter(status.state_at(now) for status in await kit.memory.agents())
+    states = Counter(status.state_at(now) for status in await kit.heartbeats.latest())
     roles = [
         RoleView(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
         for _, card in sorted(kit.roles.items())

@@ -7,17 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
-from fireswarm import definitions
+from fireswarm.api.models.capabilities import uses_of
+from fireswarm.api.models.work import AnswersSent, Canceled, CancelSent, TaskPage, TaskSent, TaskView
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.service import Given, InPath, Service
-from fireswarm.api.shapes.capability import uses_of
-from fireswarm.api.shapes.work import AnswersSent, Canceled, CancelSent, TaskPage, TaskSent, TaskView
-from fireswarm.contracts.agent import DEFAULT_ROLE
-from fireswarm.contracts.documents import TASKS, explain, task_path
-from fireswarm.contracts.envelope import Attachment
-from fireswarm.contracts.task import Constraints, TaskSpec, TaskStatus
+from fireswarm.api.session import Given, InPath, Service
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.skills.artifact import Attachment
+from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
+from fireswarm.contracts.swarm.task import Constraints, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.reading import task_of
+from fireswarm.storage.documents.paths import TASKS, task_path
+from fireswarm.storage.documents.read import task_of
+from fireswarm.swarm.submission import check, stored_agents
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -82,7 +83,7 @@ async def answer_task(given: Given, task_id: InPath, sent: AnswersSent) -> Any:
 
 async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
     """What was sent, as the board takes it; InvalidInput where it does not fit this swarm or session."""
-    agent = None if sent.agent_id is None else await definitions.get(given.kit, given.session, sent.agent_id)
+    agent = None if sent.agent_id is None else await stored_agents.get(given.kit, given.session, sent.agent_id)
     if agent is not None and sent.role not in (None, agent.role):
         raise InvalidInput(f"agent {agent.agent_id} works as {agent.role}: leave role out")
     await _check_parents(given, sent.depends_on)
@@ -107,8 +108,8 @@ async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
     except ValidationError as error:
         raise InvalidInput(f"nothing was submitted: {explain(error)}") from error
     if agent is not None:
-        spec = definitions.assigned(agent, spec)
-    definitions.check_task(given.kit, spec)
+        spec = check.assigned(agent, spec)
+    check.check_task(given.kit, spec)
     return spec
 
 

@@ -1,0 +1,51 @@
+"""The exact request that would go out, without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fireswarm.agent.run import AgentTask
+from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.errors import NotFound
+from fireswarm.llm.client import announce, request_of
+from fireswarm.llm.prompt import Conversation
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.briefing import Briefing
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.skills.routing.router import Router
+
+
+class _Unheard:
+    """Takes no notes."""
+
+    run_id = "preview"
+    follows = False
+
+    def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
+    def words(self, text: str) -> None: ...
+    def spent(self, usage: Mapping[str, Any]) -> None: ...
+    def body(self, name: str, content: str) -> None: ...
+    async def step(self, name: str, run: Any, *, idempotent: bool) -> dict[str, Any]:
+        raise AssertionError("a preview has no steps")
+
+
+async def first_request(
+    settings: AgentSettings, catalog: Catalog, task: AgentTask, system: str, cwd: Path, model: ChatModel
+) -> dict[str, Any]:
+    """The first request of a run as its provider's adapter would send it."""
+    assignment = Assignment(
+        task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
+    )
+    recorder = _Unheard()
+    briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
+    if not await briefing.prefilter():
+        raise NotFound("no skill fits the task, so there would be no request: add one, or lower prefilter_min_score")
+    talk = Conversation(system)
+    talk.say(*briefing.opening())
+    announce(talk, settings.model, recorder, 1)
+    native = model.knows_schema and settings.model.structured_output_mode != "json_only"
+    return model.preview(request_of(talk, settings.model, native=native))

@@ -1,0 +1,299 @@
+"""Run the stand-alone agent: one task from the command line to its conclusion, written to ``runs/<run_id>/``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psutil
+from pydantic import ValidationError
+
+from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
+from fireswarm.capabilities.workspace import described
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.errors import ConfigError, SkillFailed
+from fireswarm.llm.spend import FileLedger
+from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
+from fireswarm.processes.shell import kill_running
+from fireswarm.redaction import Redactor
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.running.execute import run_skill
+from fireswarm.swarm.conversations.inline_call import call_within
+from fireswarm.swarm.records.run_files import RunLog, new_run_id
+from fireswarm.wiring.model import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+
+WORKDIR_URI = "workdir:"
+MAX_CLEANED_BYTES = 20_000_000
+"""Larger files of a skill are not looked through for secrets."""
+
+INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
+"""What a model is told to do with a skill that has to have a task of its own."""
+
+INTERRUPTED = 130
+"""Exit code after SIGINT or SIGTERM, as shells count it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Who sees a run while it happens, and who answers its questions."""
+
+    on_event: Callable[[EventRecord], None] | None = None
+    on_words: Callable[[str], None] | None = None
+    ask: Callable[[Question], Awaitable[str | None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """One task for the stand-alone agent. ``material`` is what earlier tasks of a chat left."""
+
+    task: str
+    skill: str | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    material: str = ""
+    session: str = "default"
+    dry_run: bool = False
+
+
+def agent_capabilities(
+    settings: AgentSettings, session: str, cwd: Path, run_id: str = ""
+) -> AbstractAsyncContextManager[Resolved]:
+    """What the settings' capabilities come to, open inside the block; ConfigError when they do not fit together."""
+    try:
+        uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
+    except ValidationError as error:
+        raise ConfigError(f"capabilities: {explain(error)}") from error
+    return registry_for(uses).open(uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id))
+
+
+def agent_system(root: Path, given: Resolved) -> str:
+    """The stand-alone agent's system text: its capabilities' words, roles/AGENT.md, the protocol, and the tools."""
+    roles = root / "roles"
+    own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), described(given.tools))
+    return "\n\n".join(text for text in (*given.prompts, *own) if text)
+
+
+async def run_agent(
+    settings: AgentSettings,
+    catalog: Catalog,
+    given: AgentTask,
+    root: Path,
+    watching: Watching | None = None,
+    *,
+    model: ChatModel | None = None,
+) -> tuple[Conclusion, RunLog]:
+    """Carry out one task. Ends in order after SIGINT and SIGTERM: children gone, log flushed, a last event."""
+    watching = watching or Watching()
+    clock = ServerClock()
+    run_id = new_run_id(clock.now())
+    runs = root / settings.logging.jsonl_dir
+    log = RunLog(
+        runs / run_id,
+        run_id,
+        clock,
+        redactor_for(settings),
+        debug=settings.logging.debug_llm_bodies,
+        on_event=watching.on_event,
+        on_words=watching.on_words,
+    )
+    ledger = FileLedger(runs / "spend.jsonl", clock, given.session, run_id)
+    try:
+        mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
+        try:
+            async with agent_capabilities(settings, given.session, Path.cwd(), run_id) as tools:
+                assignment = _assignment(given, mind, log, root, watching, tools)
+                return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+        finally:
+            if model is None:
+                await close_model(mind)
+    finally:
+        log.close()
+
+
+def _assignment(
+    given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved
+) -> Assignment:
+    cwd = Path.cwd()
+    skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
+    return Assignment(
+        task=given.task,
+        system=agent_system(root, tools),
+        cwd=cwd,
+        context=given.context,
+        material=given.material,
+        named=given.skill,
+        ask=watching.ask,
+        run_skill=skills.run,
+        tools=tools.tools,
+        dry_run=given.dry_run,
+    )
+
+
+@dataclass(slots=True)
+class SkillRunner:
+    """Runs skills that have code; what one leaves is given to the next.
+
+    Work that a skill hands out is done here, one part after another, where a swarm would share it.
+    """
+
+    given: AgentTask
+    log: RunLog
+    cwd: Path
+    catalog: Catalog
+    timeout_seconds: float
+    redact: Redactor
+    made: list[Artifact] = field(default_factory=list)
+
+    async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* on *given*; without a ``path`` it works on the current folder."""
+        result = await self._once(skill, skill.name, given)
+        if result.state is SkillState.DELEGATING:
+            parts = [await self._part(skill, part) for part in result.tasks]
+            result = await self._once(skill, skill.name, given, tuple(parts))
+        self.made += result.artifacts
+        return result
+
+    async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
+        """One part of a skill's own work, as the board would return it."""
+        if part.skill is None:
+            raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
+        done = await self._once(self.catalog.get(part.skill), f"{skill.name}/{part.key}", part.context)
+        return ChildResult(
+            task_id=f"{self.log.run_id}/{part.key}",
+            key=part.key,
+            assigned_to=part.assigned_to,
+            objective=part.objective,
+            status="done" if done.state is SkillState.COMPLETED else "blocked",
+            summary=done.summary,
+            artifacts=done.artifacts,
+            signals=done.signals,
+            insights=done.insights,
+            confidence=done.confidence,
+        )
+
+    async def _once(
+        self, skill: Skill, folder: str, given: Mapping[str, Any], children: tuple[ChildResult, ...] = ()
+    ) -> SkillResult:
+        workdir = self.log.folder / "artifacts" / folder
+        workdir.mkdir(parents=True, exist_ok=True)
+        request = SkillRequest(
+            task_id=self.log.run_id,
+            session_hash=self.given.session,
+            objective=self.given.task,
+            role="agent",
+            context={"path": str(self.cwd), **self.given.context, **given},
+            artifacts=tuple(self.made),
+            children=children,
+            roles=("agent",),
+            workdir=workdir.resolve(),
+            now=ServerClock().now(),
+        )
+        try:
+            with anyio.fail_after(self.timeout_seconds):
+                result = await call_within(skill, request, INSTEAD, run_skill)
+        except TimeoutError as error:
+            raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+        await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
+        return result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
+
+
+def _placed(artifact: Artifact, workdir: Path) -> Artifact:
+    if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
+        return artifact
+    path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if artifact.sha256 and path.is_file() else artifact.sha256
+    return artifact.model_copy(update={"uri": path.as_uri(), "sha256": content})
+
+
+def clean_files(folder: Path, redact: Redactor) -> None:
+    """Take secrets out of the text files that a skill left: the folder of a run holds none."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_CLEANED_BYTES:
+            continue
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if (cleaned := redact.text(text)) != text:
+            path.write_bytes(cleaned.encode("utf-8"))
+
+
+async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grace_seconds: float) -> Conclusion:
+    """Think until there is a conclusion or a signal; the second signal, or the end of the grace, ends the process."""
+    stop = _Stop(log, grace_seconds)
+    try:
+        async with anyio.create_task_group() as tasks:
+            # Elsewhere Ctrl+C arrives as KeyboardInterrupt, which cancels just as well.
+            if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+                tasks.start_soon(stop.listen)
+            with stop.scope:
+                stop.conclusion = await think(mind, assignment, log)
+            tasks.cancel_scope.cancel()
+    except BaseException as error:
+        reason = "internal_error" if isinstance(error, Exception) else "interrupted"
+        log.event(EventType.RUN_FAILED, {"reason": reason, "error": f"{type(error).__name__}: {error}"[:2_000]})
+        raise
+    finally:
+        stop.over()
+    if stop.conclusion is not None:
+        return stop.conclusion
+    message = f"stopped by {stop.signal_name}"
+    log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": message})
+    return Conclusion(Ending.FAILED, "interrupted", message)
+
+
+@dataclass(slots=True)
+class _Stop:
+    """Listens for SIGINT and SIGTERM, and cancels the run's scope."""
+
+    log: RunLog
+    grace_seconds: float
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    conclusion: Conclusion | None = None
+    signal_name: str = ""
+    _watchdog: threading.Timer | None = None
+
+    async def listen(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                if self.signal_name:
+                    self.leave()
+                self.signal_name = signal.Signals(number).name
+                self.log.event(EventType.SIGNAL_RECEIVED, {"signal": self.signal_name})
+                self.log.event(EventType.GRACEFUL_SHUTDOWN_STARTED, {"grace_seconds": self.grace_seconds})
+                self._watchdog = threading.Timer(self.grace_seconds, self.leave)
+                self._watchdog.daemon = True
+                self._watchdog.start()
+                self.scope.cancel()
+
+    def leave(self) -> None:
+        """There is no time left: end what was started, say how the run ended, and go."""
+        kill_running()
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        with contextlib.suppress(ValueError):  # the log is closed already
+            self.log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": "ended before it had stopped"})
+        os._exit(INTERRUPTED)
+
+    def over(self) -> None:
+        """The run has ended in time."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()

@@ -1,0 +1,51 @@
+"""What every route is given: the kit, what cleans answers, and what says that the server stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, cast
+
+import anyio
+from fastapi import Depends, Path, Request
+
+from fireswarm.api.models.base import Id
+from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import NotFound
+from fireswarm.redaction import Redactor
+from fireswarm.swarm.swarm import Kit
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One swarm's session behind HTTP."""
+
+    kit: Kit
+    redactor: Redactor
+    stopping: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def session(self) -> str:
+        """The one session that is served: nothing crosses a session."""
+        return self.kit.settings.session
+
+    async def task(self, task_id: str) -> Task:
+        """A task of the session; NotFound for any other."""
+        task = await self.kit.board.get(task_id)
+        if task.session_hash != self.session:
+            raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists what there is")
+        return task
+
+    def held(self, snapshot: Snapshot, noun: str) -> Snapshot:
+        """*snapshot*, if it is a document of the session; NotFound for any other."""
+        if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
+            raise NotFound(f"there is no {noun} {snapshot.id}")
+        return snapshot
+
+
+def _service(request: Request) -> Service:
+    return cast("Service", request.app.state.service)
+
+
+Given = Annotated[Service, Depends(_service)]
+InPath = Annotated[Id, Path(description="its id", examples=["5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab"])]

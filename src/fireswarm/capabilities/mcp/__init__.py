@@ -1,0 +1,1 @@
+"""The capability `mcp`: tools of Model Context Protocol servers."""

@@ -1,0 +1,73 @@
+"""mcp: the tools of MCP servers, started as processes (stdio) or reached over streamable HTTP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext
+from fireswarm.capabilities.mcp.settings import McpConfig
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.errors import ConfigError, FireswarmError
+
+if TYPE_CHECKING:  # brings the official package, which takes long and is optional
+    from fireswarm.capabilities.mcp.connection import Connection
+
+
+@asynccontextmanager
+async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
+    try:
+        from fireswarm.capabilities.mcp.connection import Connection
+    except ImportError as error:
+        raise ConfigError(f"the capability mcp needs an extra: pip install 'fireswarm[mcp]' ({error})") from error
+    connections = [
+        Connection(name, server, config, context.clock, dict(os.environ)) for name, server in config.servers.items()
+    ]
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        for connection in connections:
+            tasks.start_soon(connection.keep)
+        try:
+            yield await _tools_of(connections)
+        except Exception as error:  # carried out of the task group as it is; raised again below
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _tools_of(connections: Sequence[Connection]) -> list[Tool]:
+    """The tools of all servers, asked for at the same time, in the order of the settings."""
+    found: dict[str, Sequence[Tool]] = {}
+    failures: dict[str, FireswarmError] = {}
+
+    async def ask(connection: Connection) -> None:
+        try:
+            found[connection.name] = await connection.tools()
+        except FireswarmError as error:
+            if not connection.server.optional:
+                failures[connection.name] = error
+
+    async with anyio.create_task_group() as tasks:
+        for connection in connections:
+            tasks.start_soon(ask, connection)
+    for connection in connections:
+        if connection.name in failures:
+            raise failures[connection.name]
+    return [tool for connection in connections for tool in found.get(connection.name, ())]
+
+
+MCP = Capability(
+    "mcp",
+    "MCP Servers",
+    "The tools of MCP servers, started as processes or reached over HTTP.",
+    opens=_open,
+    config=McpConfig,
+    operator_keys=("servers",),
+    icon="plug",
+    category="Network",
+)

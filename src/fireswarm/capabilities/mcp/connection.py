@@ -1,0 +1,293 @@
+"""A connection to one MCP server: made when it is needed, made again when the server died, ended with the agent."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import IO, Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client, StdioServerParameters
+from mcp.client import Transport
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+
+from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, filled, identity
+from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
+from fireswarm.contracts.ports import Clock
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.errors import FireswarmError, HostRefused, ToolFailed
+from fireswarm.redaction import environment_redactor
+
+MAX_PAGES = 50
+MAX_TOOLS = 1_000
+MAX_DESCRIPTION_CHARS = 1_500
+MAX_LOG_BYTES = 2_000
+"""Of what a server wrote before it failed: shown with the failure."""
+
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+
+_lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
+"""Lists of tools of this process by server: an agent that calls none of them does not even start the server."""
+
+
+@dataclass(slots=True)
+class Connection:
+    """One server. ``keep`` runs beside whoever uses it; ``tools`` and the tools' calls connect when it has to be."""
+
+    name: str
+    server: McpServer
+    config: McpConfig
+    clock: Clock
+    environment: Mapping[str, str]
+    _client: Client | None = None
+    _failure: Exception | None = None
+    _wanted: anyio.Event = field(default_factory=anyio.Event)
+    _decided: anyio.Event = field(default_factory=anyio.Event)
+    _ended: anyio.Event = field(default_factory=anyio.Event)
+    _put_away: anyio.Event = field(default_factory=anyio.Event)
+
+    async def keep(self) -> None:
+        """Hold the connection open, once for each time that it is wanted."""
+        while True:
+            await self._wanted.wait()
+            self._ended, self._put_away = anyio.Event(), anyio.Event()
+            try:
+                await self._hold()
+            except Exception as error:  # the boundary of a foreign server: whatever it breaks is told to the caller
+                self._failure = error
+            self._client, self._wanted = None, anyio.Event()
+            self._decided.set()
+            self._put_away.set()
+
+    async def _hold(self) -> None:
+        with tempfile.TemporaryFile("w+b") as log:
+            try:
+                with anyio.CancelScope(deadline=anyio.current_time() + self.config.start_seconds) as scope:
+                    async with Client(self._transport(log), cache=None, message_handler=self._hear) as client:
+                        scope.deadline = math.inf
+                        self._client = client
+                        self._decided.set()
+                        await self._until_ended(client)
+            except Exception as error:  # the same boundary: told with what the server wrote to its log
+                raise self._told(error, log) from error
+            if scope.cancelled_caught:
+                raise self._told(TimeoutError(f"it has not answered within {self.config.start_seconds:g} s"), log)
+
+    async def _until_ended(self, client: Client) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._listen, client)
+            await self._ended.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _listen(self, client: Client) -> None:
+        """Newer servers tell of changes only those who ask."""
+        offered = client.server_capabilities.tools
+        if offered is None or not offered.list_changed:
+            return
+        with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    _lists.pop(identity(self.server), None)
+
+    async def _hear(self, message: Any) -> None:
+        """Older servers tell everybody."""
+        if isinstance(message, types.ToolListChangedNotification):
+            _lists.pop(identity(self.server), None)
+
+    def _transport(self, log: IO[bytes]) -> Transport:
+        server = self.server
+        where = f"the MCP server {self.name}"
+        if server.command:
+            own = StdioServerParameters(
+                command=server.command,
+                args=list(server.args),
+                env=filled(server.env, self.environment, where),
+                cwd=server.cwd,
+            )
+            return _watched(stdio_client(own, errlog=log), self._ended)  # pyright: ignore[reportArgumentType] - any file
+        headers = filled(server.headers, self.environment, where)
+        return _over_http(server.url, headers, Guard.of(server.allow_hosts), self.config.call_seconds)
+
+    def _told(self, error: Exception, log: IO[bytes]) -> FireswarmError:
+        """Why there is no connection, in one line, with the last that the server wrote."""
+        cause = _innermost(error)
+        if isinstance(cause, FireswarmError):
+            return cause
+        log.seek(max(0, log.seek(0, 2) - MAX_LOG_BYTES))
+        written = " ".join(log.read().decode("utf-8", "replace").split())
+        told = f"the MCP server {self.name} cannot be used: {str(cause) or type(cause).__name__}"
+        return ToolFailed(environment_redactor().clean(f"{told}; it wrote: {written}" if written else told))
+
+    async def client(self) -> Client:
+        """The connected client; raises what it failed by."""
+        if self._client is not None and not self._ended.is_set():
+            return self._client
+        if self._client is not None:
+            await self._put_away.wait()
+        if not self._wanted.is_set():
+            self._failure, self._decided = None, anyio.Event()
+            self._wanted.set()
+        await self._decided.wait()
+        if self._client is None:
+            raise self._failure or ToolFailed(f"the MCP server {self.name} ended while it was started")
+        return self._client
+
+    async def tools(self) -> Sequence[Tool]:
+        """The server's tools, from the list that is kept where there is one."""
+        kept = _lists.get(identity(self.server))
+        if kept is None or self.clock.now() - kept[0] >= timedelta(seconds=self.config.keep_list_seconds):
+            kept = (self.clock.now(), await self._list())
+            _lists[identity(self.server)] = kept
+        return [self._tool(each) for each in kept[1]]
+
+    async def _list(self) -> tuple[types.Tool, ...]:
+        client = await self.client()
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        try:
+            with anyio.fail_after(self.config.list_seconds):
+                for _ in range(MAX_PAGES):
+                    page = await client.list_tools(cursor=cursor)
+                    found += page.tools
+                    cursor = page.next_cursor
+                    if not cursor or len(found) > MAX_TOOLS:
+                        break
+        except TimeoutError as error:
+            raise ToolFailed(
+                f"the MCP server {self.name} has not listed its tools within {self.config.list_seconds:g} s"
+            ) from error
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            raise self._failure_of(error) from error
+        return tuple(found[:MAX_TOOLS])
+
+    def _tool(self, tool: types.Tool) -> Tool:
+        hints = tool.annotations if self.server.trust_annotations else None
+        reads = hints is not None and hints.read_only_hint is True
+        idempotent = reads or (hints is not None and hints.idempotent_hint is True)
+        words = " ".join((tool.description or tool.title or tool.name).split())
+        return Tool(
+            f"mcp_{self.name}__{_NOT_A_NAME.sub('_', tool.name)}",
+            environment_redactor().clean(words)[:MAX_DESCRIPTION_CHARS],
+            tool.input_schema,
+            partial(self.call, tool.name, idempotent),
+            idempotent,
+            not reads,
+        )
+
+    async def call(self, tool: str, idempotent: bool, given: Mapping[str, Any]) -> Any:
+        """Call a tool. One that died meanwhile is started again; the call is only repeated where that does no harm."""
+        for attempt in (1, 2):
+            client = await self.client()
+            try:
+                with anyio.fail_after(self.config.call_seconds):
+                    return _value(await client.call_tool(tool, dict(given)), tool)
+            except TimeoutError as error:
+                raise ToolFailed(f"{tool} has not answered within {self.config.call_seconds:g} s") from error
+            except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+                lost, unsent = _is_lost(error), _is_forgotten(error)
+                if lost or unsent:
+                    self._ended.set()
+                if attempt == 1 and (unsent or (lost and idempotent)):
+                    continue
+                raise self._failure_of(error) from error
+        raise AssertionError("the second attempt returns or raises")
+
+    def _failure_of(self, error: Exception) -> ToolFailed:
+        cleaned = environment_redactor().clean(str(error) or type(error).__name__)
+        after = "; whether it was done is not known, and the next call starts it again" if _is_lost(error) else ""
+        return ToolFailed(f"the MCP server {self.name}: {cleaned}{after}")
+
+
+@asynccontextmanager
+async def _watched(transport: AbstractAsyncContextManager[Any], ended: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
+    """A transport that says when the server's end of it is closed."""
+    async with transport as (read, write), anyio.create_task_group() as tasks:
+        send, receive = anyio.create_memory_object_stream[Any](0)
+
+        async def pump() -> None:
+            async with send:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    async for message in read:
+                        await send.send(message)
+            ended.set()
+
+        tasks.start_soon(pump)
+        with receive:
+            yield receive, write
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _over_http(
+    url: str, headers: Mapping[str, str], guard: Guard, seconds: float
+) -> AsyncGenerator[tuple[Any, Any]]:
+    async with (
+        httpx2.AsyncClient(
+            transport=_Telling(guard), headers=dict(headers), timeout=httpx2.Timeout(30, read=seconds), trust_env=False
+        ) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+class _Telling(GuardedTransport):
+    """Refuses as a failed connection does: the client knows what to do with one."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request."""
+        try:
+            return await super().handle_async_request(request)
+        except HostRefused as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
+
+
+def _value(result: types.CallToolResult, tool: str) -> Any:
+    """What a model is given: the structured content, else the text; what is neither is described."""
+    parts: list[str] = []
+    for block in result.content:
+        match block:
+            case types.TextContent():
+                parts.append(block.text)
+            case types.ImageContent() | types.AudioContent():
+                parts.append(f"[{block.type} {block.mime_type}, {len(block.data):,} characters of base64]")
+            case types.ResourceLink():
+                parts.append(f"[{block.name}: {block.uri}]")
+            case types.EmbeddedResource():
+                text = getattr(block.resource, "text", None)
+                parts.append(text if isinstance(text, str) else f"[{block.resource.uri}]")
+    text = "\n".join(parts)
+    if result.is_error:
+        raise ToolFailed(text or f"{tool} failed, and does not say why")
+    return text if result.structured_content is None else result.structured_content
+
+
+def _is_lost(error: Exception) -> bool:
+    return not isinstance(error, MCPError) or error.code == types.CONNECTION_CLOSED
+
+
+def _is_forgotten(error: Exception) -> bool:
+    """The server knows the session no more, and so has not looked at the request."""
+    return isinstance(error, MCPError) and error.code == types.INVALID_REQUEST and "Session terminated" in str(error)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The one failure in a group of groups, or the refusal that a failed connection stands for."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, FireswarmError):
+            return cause
+        cause = cause.__cause__
+    return error

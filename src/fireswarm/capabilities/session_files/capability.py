@@ -1,0 +1,348 @@
+"""The session file system: files that the agents of a session share, and nobody else sees.
+
+Folders are not kept: they follow from the paths of the files in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import unicodedata
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.session_files.grep import search
+from fireswarm.capabilities.session_files.storage import FolderShelf, Kept, Shelf, StoreShelf, size_of
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.errors import Conflict, InvalidInput, NotFound
+from fireswarm.redaction import environment_redactor
+
+MAX_PATH_BYTES = 1_024
+"""An indexed value has at most 1,500 bytes in Firestore."""
+
+MAX_ENTRIES = 500
+MAX_MATCHES = 100
+MAX_SEARCHED_BYTES = 50_000_000
+PAGE = 250
+"""Files read at a time: content comes with them, so this bounds the memory that a listing takes."""
+
+WRITE_ATTEMPTS = 8
+COUNT_AGAIN_AFTER = 50
+"""New files between two counts: writers side by side may pass ``max_files`` by as many each."""
+
+
+class SessionFilesConfig(BaseModel):
+    """Bounds of a session's files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_file_bytes: int = Field(default=262_144, ge=1, le=1_000_000, description="a document holds at most 1 MiB")
+    max_files: int = Field(default=2_000, ge=1, le=100_000, description="files of one session")
+    grep_seconds: float = Field(default=5.0, gt=0, le=60, description="how long a pattern may search")
+
+
+# ── paths ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def normal(path: str) -> str:
+    """The one spelling of *path*: from the root, without empty parts. InvalidInput where it cannot be one."""
+    given = unicodedata.normalize("NFC", path)
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in given):
+        raise InvalidInput(f"the path {path!r} holds control characters")
+    parts = [part for part in given.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise InvalidInput(f"the path {path!r} holds '..': give it from the root, such as /docs/readme.txt")
+    made = "/" + "/".join(parts)
+    if len(made.encode()) > MAX_PATH_BYTES:
+        raise InvalidInput(f"the path has {len(made.encode()):,} bytes, more than {MAX_PATH_BYTES:,}")
+    if environment_redactor().text(made) != made:
+        raise InvalidInput("the path holds what looks like a secret: choose another name")
+    return made
+
+
+def _below(folder: str) -> tuple[str, str]:
+    """The range that holds the paths of everything below a folder: 0 is the character after the slash."""
+    prefix = folder.rstrip("/") + "/"
+    return prefix, prefix[:-1] + "0"
+
+
+def _after(path: str) -> str:
+    """The place after a path; no path holds control characters."""
+    return path + "\x01"
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[1:-1]
+    return ["/" + "/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path[1:], pattern) or fnmatchcase(path.rpartition("/")[2], pattern)
+
+
+def _range_of(pattern: str) -> tuple[str, str]:
+    """The part of the files that a path pattern can fit: one from the root names a folder to look in."""
+    plain = pattern[: min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))]
+    return _below(plain.rpartition("/")[0]) if plain.startswith("/") else _below("/")
+
+
+# ── content ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _content(given: str, encoding: str, most: int) -> str | bytes:
+    """What is kept: text without secrets, or the bytes that base64 stands for."""
+    content: str | bytes = given
+    if encoding == "base64":
+        try:
+            content = base64.b64decode("".join(given.split()), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidInput(f"the content is not base64: {error}") from error
+        if environment_redactor().suspects(content):
+            raise InvalidInput("the content holds what looks like a secret: leave it out")
+    elif any("\ud800" <= char <= "\udfff" for char in given):
+        raise InvalidInput("the content holds half characters: give it as base64")
+    else:
+        content = environment_redactor().text(given)
+    if size_of(content) > most:
+        raise InvalidInput(
+            f"the content has {size_of(content):,} bytes, more than the {most:,} of a file: "
+            "split it into several files, or raise max_file_bytes in the capability's configuration"
+        )
+    return content
+
+
+def _shown(content: str | bytes) -> str:
+    return content if isinstance(content, str) else base64.b64encode(content).decode()
+
+
+# ── the tools ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class SessionFiles:
+    """The tools on one session's files.
+
+    ``folders`` are paths seen to be folders, ``room`` how many new files may come before they are counted again:
+    both only save reads. Of two processes one may make a file and the other a folder of one path; both can be read,
+    listed and deleted.
+    """
+
+    shelf: Shelf
+    config: SessionFilesConfig
+    folders: set[str] = field(default_factory=set[str])
+    room: int = 0
+
+    async def read_file(self, path: str) -> dict[str, Any]:
+        """Reads a file of the session. path is absolute, such as /docs/readme.txt."""
+        place = normal(path)
+        kept = await self._get(place)
+        if kept is None:
+            if await self._is_folder(place):
+                raise InvalidInput(f"{place} is a directory: use list_directory")
+            raise NotFound(f"there is no file {place}: list_directory shows what there is")
+        return {
+            "path": place,
+            "content": _shown(kept.content),
+            "encoding": kept.encoding,
+            "size_bytes": kept.size_bytes,
+            "version": kept.version,
+        }
+
+    async def write_file(
+        self,
+        path: str,
+        content: str,
+        encoding: Literal["text", "base64"] = "text",
+        if_version: int | None = None,
+    ) -> dict[str, Any]:
+        """Creates or replaces a file. With if_version only that version is replaced (0: only a new file is made)."""
+        place = normal(path)
+        if place == "/" or path.endswith("/"):
+            raise InvalidInput(f"{path!r} is a directory: name a file in it")
+        kept = _content(content, encoding, self.config.max_file_bytes)
+        told: dict[str, Any] = {"redacted": True} if encoding == "text" and kept != content else {}
+        unsure: int | None = None
+        for _ in range(WRITE_ATTEMPTS):
+            before = await self._get(place)
+            if unsure is not None and before is not None and (before.version, before.content) == (unsure, kept):
+                told.pop("overtook")  # the answer was lost, not the write
+                return self._written(before.version, kept, place, told)
+            self._expect(place, before, if_version)
+            if before is None:
+                await self._admit(place)
+            try:
+                version = await self.shelf.put(place, kept, before)
+            except Conflict as error:
+                told["overtook"] = "another agent wrote this file at the same time: read it, if both should stay"
+                unsure = (1 if before is None else before.version + 1) if error.ambiguous else None
+                continue
+            return self._written(version, kept, place, told)
+        raise Conflict(f"{place} is being written by others all the time: try again, or use a file of your own")
+
+    async def list_directory(self, path: str = "/") -> dict[str, Any]:
+        """Lists the files and directories in a directory, by default in the root."""
+        place = normal(path)
+        entries: dict[str, dict[str, Any]] = {}
+        lower, upper = _below(place)
+        skip = len(lower)
+        while lower < upper:
+            page = await self.shelf.between(lower, upper, PAGE)
+            for kept in page:
+                name, nested, _ = kept.path[skip:].partition("/")
+                entries.setdefault(f"{name}{nested}", _entry(kept, kept.path[:skip] + name, nested))
+            if len(page) < PAGE or len(entries) > MAX_ENTRIES:
+                break
+            name, nested, _ = page[-1].path[skip:].partition("/")
+            lower = _below(page[-1].path[:skip] + name)[1] if nested else _after(page[-1].path)
+        if not entries and place != "/":
+            if await self._get(place) is not None:
+                raise InvalidInput(f"{place} is a file: use read_file")
+            raise NotFound(f"there is no directory {place}: list_directory of / shows what there is")
+        shown = sorted(entries.values(), key=lambda entry: entry["path"])[:MAX_ENTRIES]
+        cut = {"truncated": f"only the first {MAX_ENTRIES} are shown"} if len(entries) > MAX_ENTRIES else {}
+        return {"path": place, "entries": shown, "count": len(shown), **cut}
+
+    async def grep_files(self, pattern: str, path_pattern: str | None = None) -> dict[str, Any]:
+        """Finds lines of text files by a regular expression; path_pattern, such as *.txt or /docs/*, limits where."""
+        matches: list[dict[str, Any]] = []
+        total = files = searched = 0
+        lower, upper = _range_of(path_pattern or "*")
+        async for page in self._pages(lower, upper):
+            texts = [
+                (kept.path, kept.content)
+                for kept in page
+                if isinstance(kept.content, str) and _fits(kept.path, path_pattern or "*")
+            ]
+            found, lines = await search(pattern, texts, MAX_MATCHES - len(matches), self.config.grep_seconds)
+            matches += found
+            total, files = total + lines, files + len(texts)
+            searched += sum(len(text) for _, text in texts)
+            if searched > MAX_SEARCHED_BYTES:
+                break
+        cut: dict[str, Any] = {}
+        if total > len(matches):
+            cut["truncated"] = f"only the first {MAX_MATCHES} lines are shown"
+        if searched > MAX_SEARCHED_BYTES:
+            cut["stopped"] = f"after {MAX_SEARCHED_BYTES:,} characters: narrow path_pattern"
+        return {"pattern": pattern, "matches": matches, "match_count": total, "searched_files": files, **cut}
+
+    async def delete_file(self, path: str, recursive: bool = False) -> dict[str, Any]:
+        """Deletes a file, or with recursive a directory and all that is in it."""
+        place = normal(path)
+        found = [place] if place != "/" and await self._get(place) is not None else []
+        lower, upper = _below(place)
+        if not found and not recursive and await self.shelf.between(lower, upper, 1):
+            raise InvalidInput(f"{place} is a directory that is not empty: say recursive=true to delete all of it")
+        if recursive:
+            async for page in self._pages(lower, upper):
+                found += [kept.path for kept in page]
+        await self.shelf.remove(found)
+        self.folders, self.room = set(), 0
+        return {"path": place, "deleted": bool(found), "files_deleted": len(found)}
+
+    async def stat_file(self, path: str) -> dict[str, Any]:
+        """Tells whether a path is a file or a directory, its size, its version and its times."""
+        place = normal(path)
+        kept = None if place == "/" else await self._get(place)
+        is_folder = kept is None and (place == "/" or await self._is_folder(place))
+        return {
+            "path": place,
+            "name": place.rpartition("/")[2],
+            "exists": is_folder or kept is not None,
+            "is_directory": is_folder,
+            "is_readonly": False,
+            "size_bytes": kept.size_bytes if kept else 0,
+            "encoding": kept.encoding if kept else None,
+            "version": kept.version if kept else None,
+            "created_at": kept.created_at if kept else None,
+            "updated_at": kept.updated_at if kept else None,
+        }
+
+    async def _get(self, path: str) -> Kept | None:
+        return (await self.shelf.get_many([path]))[0]
+
+    async def _is_folder(self, path: str) -> bool:
+        return bool(await self.shelf.between(*_below(path), 1))
+
+    async def _pages(self, lower: str, upper: str) -> AsyncIterator[list[Kept]]:
+        """All files of a range, page by page; one that may be empty at least."""
+        while True:
+            page = await self.shelf.between(lower, upper, PAGE)
+            yield page
+            if len(page) < PAGE:
+                return
+            lower = _after(page[-1].path)
+
+    async def _admit(self, path: str) -> None:
+        """Raise InvalidInput where no new file can be."""
+        if await self._is_folder(path):
+            raise InvalidInput(f"{path} is a directory: name a file in it")
+        unknown = [parent for parent in _parents(path) if parent not in self.folders]
+        for parent, there in zip(unknown, await self.shelf.get_many(unknown), strict=True):
+            if there is not None:
+                raise InvalidInput(f"{parent} is a file, so nothing can be below it: choose another path")
+        if self.room <= 0:
+            self.room = min(COUNT_AGAIN_AFTER, self.config.max_files - await self.shelf.count())
+        if self.room <= 0:
+            raise InvalidInput(
+                f"the session has {self.config.max_files:,} files, as many as it may: delete some with delete_file, "
+                "or raise max_files in the capability's configuration"
+            )
+
+    @staticmethod
+    def _expect(path: str, before: Kept | None, version: int | None) -> None:
+        there = before.version if before else 0
+        if version is not None and there != version:
+            raise InvalidInput(f"{path} has version {there}, not {version}: read it again, then write")
+
+    def _written(self, version: int, content: str | bytes, path: str, told: dict[str, Any]) -> dict[str, Any]:
+        self.folders.update(_parents(path))
+        self.room -= version == 1
+        return {"path": path, "size_bytes": size_of(content), "created": version == 1, "version": version} | told
+
+
+def _entry(kept: Kept, path: str, nested: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": path.rpartition("/")[2], "path": path, "is_directory": bool(nested)}
+    if nested:
+        return entry
+    return entry | {"size_bytes": kept.size_bytes, "version": kept.version, "updated_at": kept.updated_at}
+
+
+def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[Tool]:
+    store = context.store
+    shelf = StoreShelf(store, context.session) if store is not None else FolderShelf(context.workdir, context.session)
+    files = SessionFiles(shelf, config)
+    return [
+        tool(files.read_file),
+        tool(writes=True)(files.write_file),
+        tool(files.list_directory),
+        tool(files.grep_files),
+        tool(writes=True)(files.delete_file),
+        tool(files.stat_file),
+    ]
+
+
+PROMPT = """# Files of the session
+
+You have a file system that only the agents of this session share; it is not the workspace. Paths begin at the root, as
+in /notes/plan.md, and directories come by themselves. Look around before you write: `list_directory` for what is there,
+`grep_files` for where something stands, `stat_file` for size and version. Text is written as it is, anything else as
+base64. Others may write too: to change what you have read, give `write_file` its version as if_version, and read again
+when that is refused. Keep files small and named by what they hold; delete only what is yours."""
+
+
+SESSION_FILES = Capability(
+    "session_file_system",
+    "File System",
+    "Files that the agents of a session share: reads, writes, lists, searches and deletes them.",
+    tools=_tools,
+    system_prompt=PROMPT,
+    config=SessionFilesConfig,
+    icon="folder",
+    category="File Operations",
+)

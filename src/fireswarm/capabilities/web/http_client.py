@@ -1,0 +1,190 @@
+"""HTTP that reaches the public internet only, and hosts that the operator allows by name.
+
+The address is checked where the connection is made, and that very address is connected to: a name that resolves to
+something else a moment later (DNS rebinding) gains nothing. Every redirect to another host is another connection, so
+it is checked too. TLS still asks for, and holds the certificate to, the host's name. Proxies of the environment are
+not used: behind one nobody could tell which address is reached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from ipaddress import ip_address
+from ssl import SSLContext
+from typing import Any, cast
+
+import anyio
+import httpcore2
+import httpx2
+
+from fireswarm.capabilities.web.addresses import METADATA_NAMES, as_number, host_name, why_refused
+from fireswarm.errors import HostRefused
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host, best first; raises OSError where there is none."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Ask the system's resolver."""
+    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What may be reached: the public internet, and ``allow_hosts``, each ``name`` or ``name:port``."""
+
+    allow_hosts: frozenset[str] = frozenset()
+    resolve: Resolve = resolve
+
+    @classmethod
+    def of(cls, allow_hosts: Iterable[str], resolver: Resolve | None = None) -> Guard:
+        """Read the operator's list."""
+        return cls(frozenset(host.strip().lower() for host in allow_hosts), resolver or resolve)
+
+    def allows(self, host: str, port: int) -> bool:
+        """True for a host that the operator named."""
+        name = host_name(host)
+        return not self.allow_hosts.isdisjoint({name, _spelled(name), f"{_spelled(name)}:{port}"})
+
+    async def addresses(self, host: str, port: int) -> Sequence[str]:
+        """The addresses to connect to. HostRefused when one of them may not be reached; OSError when there is none."""
+        name = host_name(host)
+        allowed = self.allows(host, port)
+        if name in METADATA_NAMES and not allowed:
+            raise HostRefused(_refusal(name, port, "", "metadata"))
+        number = as_number(name)
+        found = [str(number)] if number is not None else await self.resolve(name, port)
+        if not found:
+            raise OSError(f"{name} has no address")
+        if not allowed:
+            for address in found:
+                if reason := why_refused(ip_address(address.partition("%")[0])):
+                    raise HostRefused(_refusal(name, port, address, reason))
+        return found
+
+
+def _spelled(name: str) -> str:
+    """As in a URL: an IPv6 address in brackets."""
+    return f"[{name}]" if ":" in name else name
+
+
+def _refusal(name: str, port: int, address: str, reason: str) -> str:
+    where = f"{address}, " if address and address != name else ""
+    return (
+        f"{name} is {where}a {reason} address, which is not reached from here; the operator can allow it: "
+        f'allow_hosts: ["{_spelled(name)}:{port}"] in the capability\'s configuration'
+    )
+
+
+class _GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Connects to the address that was checked, and to no other."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._real = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the base class has it so
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Resolve, check, connect; all within *timeout* seconds."""
+        try:
+            with anyio.fail_after(timeout):
+                found = await self._guard.addresses(host, port)
+                for address in found[:-1]:
+                    with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                        share = None if timeout is None else timeout / len(found)
+                        return await self._real.connect_tcp(address, port, share, local_address, socket_options)
+                return await self._real.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(f"{host} was not reached within {timeout:g} s") from error
+        except OSError as error:
+            raise httpcore2.ConnectError(f"{host}: {error.strerror or error}") from error
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the base class has it so
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Never: a socket of this machine is no host of the internet."""
+        raise HostRefused(f"{path}: sockets of this machine are not reached from here")
+
+    async def sleep(self, seconds: float) -> None:
+        """Between attempts."""
+        await anyio.sleep(seconds)
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """What an ``httpx2.AsyncClient`` sends its requests through, redirects included. Raises HostRefused."""
+
+    def __init__(self, guard: Guard, ssl_context: SSLContext | None = None) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=ssl_context or _certificates(),
+            network_backend=_GuardedBackend(guard),
+            max_keepalive_connections=4,
+            keepalive_expiry=30.0,
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request."""
+        if request.url.scheme not in ("http", "https"):
+            raise HostRefused(f"{request.url.scheme}: is not reached from here, only http and https")
+        url = request.url
+        asked = httpcore2.Request(
+            method=request.method,
+            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        with _as_httpx():
+            answer = await self._pool.handle_async_request(asked)
+        assert isinstance(answer.stream, AsyncIterable)
+        return httpx2.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._pool.aclose()
+
+
+@dataclass(slots=True)
+class _Body(httpx2.AsyncByteStream):
+    stream: Any = field(repr=False)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _as_httpx():
+            async for part in self.stream:
+                yield part
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+@contextlib.contextmanager
+def _as_httpx() -> Generator[None]:
+    """Errors of the connection under the names that users of httpx know: both libraries call them the same."""
+    try:
+        yield
+    except Exception as error:  # httpcore2 has no base of its errors: what is not one of its own goes on as it is
+        named = getattr(httpx2, type(error).__name__, None)
+        if type(error).__module__.split(".")[0] != httpcore2.__name__ or named is None:
+            raise
+        raise named(str(error)) from error
+
+
+@cache
+def _certificates() -> SSLContext:
+    """The system's certificates; reading them takes longer than most requests."""
+    return httpx2.create_ssl_context()

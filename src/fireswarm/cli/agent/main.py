@@ -1,0 +1,228 @@
+"""The ``agent`` command: one skill-native agent, without a store."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fireswarm import __version__
+from fireswarm.cli.shared import capabilities, skills
+from fireswarm.cli.shared.errors import reported
+from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.processes.startup import without_collector
+
+if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
+    from fireswarm.settings import AgentSettings
+
+app = typer.Typer(
+    name="agent",
+    help="One agent that works by skills: it finds the right one, reads what it needs of it, and acts.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+config = typer.Typer(help="The settings file agent.yaml.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(config, name="config")
+app.add_typer(skills.app, name="skills")
+app.command()(capabilities.capabilities)
+
+SWITCHES = ("--dry-run", "--debug-llm", "--stream")
+"""Options that take ``true`` or ``false``, and stand for ``true`` when nothing follows."""
+
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="Settings file; default: ./agent.yaml, then ~/.config/agent/agent.yaml.")
+]
+SkillsDir = Annotated[
+    list[Path] | None, typer.Option("--skills-dir", help="Folder of skills, searched first; repeatable.")
+]
+Profile = Annotated[
+    str | None, typer.Option("--profile", metavar="permissive|read_only|demo_safe", help="What commands may do.")
+]
+ProviderName = Annotated[
+    str | None, typer.Option("--provider", metavar="anthropic|gemini|scripted", help="Who serves the model.")
+]
+ModelName = Annotated[str | None, typer.Option("--model", help="Model; default: the provider's.")]
+Script = Annotated[
+    str | None, typer.Option("--script", help="Answers of provider scripted: FILE.json or FILE.py:FUNCTION.")
+]
+DebugLlm = Annotated[
+    str | None, typer.Option("--debug-llm", metavar="true|false", help="Keep requests and answers in the run's folder.")
+]
+Stream = Annotated[
+    str | None, typer.Option("--stream", metavar="true|false", help="Show the model's words while they come.")
+]
+Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Decisions before the run is ended.")]
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+) -> None:
+    """Options before any command."""
+    if version:
+        typer.echo(f"fireswarm {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="What is to be done.", show_default=False)],
+    config_file: ConfigFile = None,
+    skills_dir: SkillsDir = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Work by this skill.")] = None,
+    context: Annotated[list[str] | None, typer.Option("--context", help="key=value for the task; repeatable.")] = None,
+    profile: Profile = None,
+    provider: ProviderName = None,
+    model: ModelName = None,
+    script: Script = None,
+    debug_llm: DebugLlm = None,
+    dry_run: Annotated[
+        str, typer.Option("--dry-run", metavar="true|false", help="Compose the prompt, call nothing.")
+    ] = "false",
+    show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print the exact first request, and end.")] = False,
+    stream: Stream = None,
+    max_turns: Turns = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON, and no events.")] = False,
+) -> None:
+    """Carry out one task."""
+    if not task.strip():
+        raise InvalidInput("the task is empty: say what is to be done")
+    with without_collector():
+        from fireswarm.cli.agent import run
+
+    settings = _settings(
+        config_file,
+        profile,
+        provider,
+        model,
+        script,
+        stream,
+        max_turns,
+        debug_llm,
+    )
+    task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run))
+    if show_prompt:
+        raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
+    raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json))
+
+
+@app.command()
+def chat(
+    config_file: ConfigFile = None,
+    skills_dir: SkillsDir = None,
+    session: Annotated[
+        str, typer.Option("--session", help="Name of the conversation; a known one goes on.")
+    ] = "default",
+    profile: Profile = None,
+    provider: ProviderName = None,
+    model: ModelName = None,
+    script: Script = None,
+    max_turns: Turns = None,
+) -> None:
+    """Give one task after another; the agent remembers what came before."""
+    from fireswarm.cli.agent import run
+
+    settings = _settings(config_file, profile, provider, model, script, None, max_turns)
+    raise typer.Exit(run.chat(settings, session, skills_dir or ()))
+
+
+@app.command()
+def replay(
+    run_id: Annotated[str, typer.Argument(help="A run's id, or latest.", show_default=False)],
+    config_file: ConfigFile = None,
+    event_stream: Annotated[
+        bool, typer.Option("--event-stream", help="Show every event as it was shown live.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
+) -> None:
+    """Show a run of the past."""
+    from fireswarm.cli.agent import run
+    from fireswarm.settings import find_agent_file, load_agent_settings
+
+    settings = load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()))
+    run.replay(settings, run_id, event_stream=event_stream, as_json=as_json)
+
+
+@config.command("init")
+def init(
+    file: Annotated[Path, typer.Option("--file", help="Where to write it.")] = Path("agent.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write agent.yaml with every key, its default and what it means."""
+    from fireswarm.settings import AgentSettings
+    from fireswarm.settings.sample import sample
+
+    if file.exists() and not force:
+        raise InvalidInput(f"{file} exists: give another --file, or --force to replace it")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(sample(AgentSettings), encoding="utf-8")
+    typer.echo(f"wrote {file}; API keys are read from the environment, never from this file")
+
+
+@config.command("validate")
+def validate(
+    file: Annotated[
+        Path | None, typer.Option("--file", help="The file to check; default: the one that would be used.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the settings as they will be used.")] = False,
+) -> None:
+    """Check a settings file; every fault with its line."""
+    from fireswarm.settings import find_agent_file, load_agent_settings
+
+    found = find_agent_file(file, Path.cwd(), Path.home())
+    settings = load_agent_settings(found)
+    if as_json:
+        sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
+    else:
+        typer.echo(f"{found or 'built-in defaults'}: valid ({settings.model.provider}, {settings.model.model_name})")
+
+
+def _settings(
+    config_file: Path | None,
+    profile: str | None,
+    provider: str | None,
+    model: str | None,
+    script: str | None,
+    stream: str | None,
+    max_turns: int | None,
+    debug_llm: str | None = None,
+) -> AgentSettings:
+    from fireswarm.settings import find_agent_file, load_agent_settings
+
+    given: Mapping[str, Any] = {
+        "runtime.profile": profile,
+        "model.provider": provider or ("scripted" if script else None),
+        "model.name": model,
+        "model.script": script,
+        "model.stream": None if stream is None else _yes("--stream", stream),
+        "runtime.max_turns": max_turns,
+        "logging.debug_llm_bodies": None if debug_llm is None else _yes("--debug-llm", debug_llm),
+    }
+    return load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()), given)
+
+
+def _yes(option: str, word: str) -> bool:
+    if word.lower() not in ("true", "false"):
+        raise ConfigError(f"{option} {word!r}: use true or false")
+    return word.lower() == "true"
+
+
+def with_values(arguments: Sequence[str]) -> list[str]:
+    """Give switches without a value the value ``true``: ``--dry-run`` and ``--dry-run true`` are the same."""
+    spelled: list[str] = []
+    for number, word in enumerate(arguments):
+        spelled.append(word)
+        following = arguments[number + 1].lower() if number + 1 < len(arguments) else ""
+        if word in SWITCHES and following not in ("true", "false"):
+            spelled.append("true")
+    return spelled
+
+
+def main() -> None:
+    """Entry point: a known error is told on standard error, with exit code 1."""
+    with reported():
+        app(with_values(sys.argv[1:]))

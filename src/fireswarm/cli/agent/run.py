@@ -1,0 +1,195 @@
+"""What ``agent run``, ``chat`` and ``replay`` do, apart from reading their options.
+
+What draws on the terminal is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from fireswarm.agent.chat import Chat
+from fireswarm.agent.preview import first_request
+from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, run_agent
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.mind import Conclusion, Ending
+from fireswarm.settings import AgentSettings
+from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
+from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# When the loop ends, it kills the processes that ran skills, and then warns that they ended before it looked.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+WAITING = 3
+"""Exit code of a run that needs an answer which nobody was there to give."""
+
+
+def task_of(task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool) -> AgentTask:
+    """The task that the options describe."""
+    if not context:
+        return AgentTask(task, skill, dry_run=dry_run)
+    from fireswarm.cli.shared.options import pairs
+
+    return AgentTask(task, skill, pairs(context, "--context"), dry_run=dry_run)
+
+
+def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path], *, as_json: bool) -> int:
+    """Run one task; returns the exit code."""
+    watching = Watching() if as_json else _watching(settings)
+    catalog = agent_catalog(settings, Path.cwd(), Path.home(), skills_dir)
+
+    async def call() -> tuple[Conclusion, RunLog]:
+        return await run_agent(settings, catalog, task, Path.cwd(), watching)
+
+    conclusion, log = anyio.run(call)
+    if as_json:
+        sys.stdout.write(
+            json.dumps(redactor_for(settings).value(_as_json(conclusion, log)), indent=2, ensure_ascii=False) + "\n"
+        )
+    else:
+        _say(conclusion, log)
+    return _exit_code(conclusion)
+
+
+def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
+    """Print the first request as it would go out. No key is needed, and nothing is sent."""
+    cwd = Path.cwd()
+    catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
+    name = settings.model.chosen.api_key_env
+    model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
+
+    async def call() -> dict[str, Any]:
+        async with agent_capabilities(settings, task.session, cwd) as given:
+            return await first_request(settings, catalog, task, agent_system(cwd, given), cwd, model)
+
+    request = anyio.run(call)
+    sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> int:
+    """Read one task after another; returns the exit code of the last."""
+    from rich.console import Console
+
+    cwd = Path.cwd()
+    console = Console(highlight=False)
+    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
+    catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
+    told = f"{len(conversation.turns)} earlier tasks remembered" if conversation.turns else "a new conversation"
+    console.print(f"session {session}: {told}. An empty line or Ctrl+D ends it.", style="dim")
+    code = 0
+    while task := _read_line():
+
+        async def call(task: str = task) -> tuple[Conclusion, RunLog]:
+            given = AgentTask(task, material=conversation.material(), session=session)
+            return await run_agent(settings, catalog, given, cwd, _watching(settings))
+
+        conclusion, log = anyio.run(call)
+        conversation.add(task, conclusion)
+        _say(conclusion, log)
+        code = _exit_code(conclusion)
+        if code == INTERRUPTED:
+            break
+    return code
+
+
+def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
+    """Show a run from its log."""
+    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
+    events = list(read_events(folder))
+    if as_json:
+        sys.stdout.write(json.dumps([event.model_dump(mode="json") for event in events], indent=2) + "\n")
+        return
+    from rich.console import Console
+
+    from fireswarm.cli.watch.event_line import EventPrinter
+
+    console = Console(highlight=False)
+    printer = EventPrinter(console, "debug" if event_stream else settings.logging.level)
+    for event in events:
+        printer.event(event)
+    _answer_of(events[-1:], console)
+
+
+def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
+    for event in last:
+        if answer := event.payload.get("answer"):
+            console.print(f"\n{answer}", markup=False)
+
+
+def _watching(settings: AgentSettings) -> Watching:
+    from rich.console import Console
+
+    from fireswarm.cli.watch.event_line import EventPrinter
+
+    console = Console(stderr=True, highlight=False)
+    printer = EventPrinter(console, settings.logging.level)
+    words = printer.words if console.is_terminal and settings.model.stream else None
+    return Watching(printer.event, words, _ask if sys.stdin.isatty() else None)
+
+
+async def _ask(question: Question) -> str | None:
+    sys.stderr.write(f"\n{question.description}\n{question.name}> ")
+    sys.stderr.flush()
+    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    return line.strip() or None
+
+
+def _read_line() -> str:
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def _say(conclusion: Conclusion, log: RunLog) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if conclusion.ending is Ending.FAILED:
+        sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
+    elif conclusion.ending is Ending.WAITING:
+        for question in conclusion.questions:
+            console.print(f"needs {question.name}: {question.description}", markup=False)
+        console.print("Answer it in a terminal, or give it with --context name=value.")
+    elif conclusion.answer:
+        console.print(conclusion.answer, markup=False)
+    for output in conclusion.outputs:
+        for artifact in output.artifacts:
+            if artifact.uri:
+                console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
+    console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+
+
+def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
+    return {
+        "run_id": log.run_id,
+        "ending": conclusion.ending.value,
+        "reason": conclusion.reason,
+        "answer": conclusion.answer,
+        "result": dict(conclusion.result),
+        "skill": conclusion.skill,
+        "turns": conclusion.turns,
+        **conclusion.spend.fields(),
+        "questions": [question.model_dump(mode="json") for question in conclusion.questions],
+        "artifacts": [
+            item.model_dump(mode="json", exclude_none=True) for out in conclusion.outputs for item in out.artifacts
+        ],
+    }
+
+
+def _exit_code(conclusion: Conclusion) -> int:
+    if conclusion.reason == "interrupted":
+        return INTERRUPTED
+    return {Ending.FAILED: 1, Ending.WAITING: WAITING, Ending.DELEGATING: 1}.get(conclusion.ending, 0)

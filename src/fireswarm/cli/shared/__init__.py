@@ -1,0 +1,1 @@
+"""Options, error output and the commands that `swarm` and `agent` share."""

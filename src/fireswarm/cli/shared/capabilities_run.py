@@ -1,0 +1,64 @@
+"""What ``capabilities`` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+
+from fireswarm.capabilities import Capability, registry
+from fireswarm.capabilities.describe import tools_of
+from fireswarm.cli.shared.options import console, print_json, table
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.skills.capability import CapabilityStatus
+from fireswarm.contracts.skills.tool import Tool
+
+
+def list_all(*, as_json: bool) -> None:
+    """All of them, as the specification lists them."""
+    known = [registry().known[name] for name in sorted(registry().known)]
+    if as_json:
+        items = [capability.info.model_dump(mode="json", exclude_none=True) for capability in known]
+        print_json({"items": items, "total": len(items)})
+        return
+    shown = [(each, "" if each.status is CapabilityStatus.AVAILABLE else f" ({each.status.value})") for each in known]
+    rows = [(each.id, each.category or "", f"{each.name}{status}: {each.description}") for each, status in shown]
+    table("capabilities", ("id", "category", "what for"), rows, none="there are none")
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """One: its settings with their defaults, who may set them, and its tools; NotFound lists what there is."""
+    capability = registry().get(name)
+    tools = anyio.run(tools_of, capability, ServerClock())
+    settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})
+    if as_json:
+        told: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)
+        told |= {"needs": capability.needs, "settings": settings, "operator_keys": capability.operator_keys}
+        print_json(told | {"tools": None if tools is None else [_told(tool) for tool in tools]})
+        return
+    console.print(f"[bold]{capability.id}[/]  {capability.name}, {capability.status.value}, {capability.source}")
+    console.print(capability.description, soft_wrap=True)
+    rows = [
+        (key, str(schema.get("default", "")), _setter(capability, key), schema.get("description", ""))
+        for key, schema in settings.items()
+    ]
+    table("settings", ("key", "default", "set by", "what for"), rows, none="It has no settings.")
+    if tools is None:
+        console.print("Its tools follow from its settings.")
+        return
+    listed = [(tool.name, "yes" if tool.writes else "", tool.description) for tool in tools]
+    table("tools", ("name", "writes", "what for"), listed, none="It has no tools.")
+
+
+def _setter(capability: Capability, key: str) -> str:
+    return "role card" if key in capability.operator_keys else "task, role card"
+
+
+def _told(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "idempotent": tool.idempotent,
+        "writes": tool.writes,
+    }

@@ -1,0 +1,151 @@
+"""What every command shares: options, settings, running async code, tables and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+from fireswarm.errors import InvalidInput
+from fireswarm.processes.startup import loop_options
+from fireswarm.settings import Settings, load_settings
+
+Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
+StoreUri = Annotated[
+    str | None, typer.Option("--store", help="embedded, memory, firelite://HOST:PORT or firestore.", metavar="URI")
+]
+Project = Annotated[str | None, typer.Option("--project", help="Google Cloud project; implies --store firestore.")]
+Session = Annotated[str | None, typer.Option("--session", help="Session name; nothing crosses a session.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Newest documents to show.")]
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+STYLES = {
+    "done": "green",
+    "completed": "green",
+    "in_progress": "cyan",
+    "working": "cyan",
+    "queued": "blue",
+    "idle": "blue",
+    "blocked": "yellow",
+    "canceled": "dim",
+    "stopped": "dim",
+    "error": "red",
+    "timeout": "red",
+    "dead_letter": "red",
+}
+
+
+def settings_for(
+    root: Path, store: str | None, project: str | None = None, session: str | None = None, **overrides: Any
+) -> Settings:
+    """Settings from the file, the environment and a command's options."""
+    given: dict[str, Any] = {"store.uri": store, "store.project": project, "session": session, **overrides}
+    if project and not store:
+        given["store.uri"] = "firestore"
+    return load_settings(root, overrides=given)
+
+
+def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
+    """Run an async command to its end."""
+    return anyio.run(call, backend_options=loop_options())
+
+
+def print_json(value: Any) -> None:
+    """Print contracts, timestamps and enums as JSON on standard output."""
+    sys.stdout.write(json.dumps(value, default=_jsonable, indent=2, ensure_ascii=False) + "\n")
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    return str(value)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, none: str) -> None:
+    """Print a table, or *none* when there is no row."""
+    if not rows:
+        console.print(none)
+        return
+    drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
+    for number, column in enumerate(columns):
+        words = number >= len(columns) - 1
+        drawn.add_column(column, no_wrap=not words, overflow="fold" if words else "ellipsis")
+    for row in rows:
+        drawn.add_row(*row)
+    console.print(drawn)
+
+
+def styled(word: str) -> str:
+    """A status word in its colour."""
+    style = STYLES.get(word)
+    return f"[{style}]{word}[/]" if style else word
+
+
+def ago(moment: datetime | None) -> str:
+    """How long ago, in the largest unit that fits."""
+    if moment is None:
+        return "-"
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (129_600, "h", 3600)):
+        if abs(seconds) < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def clip(text: str, length: int) -> str:
+    """The first line of *text*, cut at a word with an ellipsis when it is longer than *length*."""
+    line = " ".join(text.split("\n", 1)[0].split())
+    return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: ``1 task``, ``2 tasks``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
+    """Raise InvalidInput unless *value* is one of the allowed words (or not given)."""
+    words = list(allowed)
+    if value is not None and value not in words:
+        raise InvalidInput(f"{option} {value!r}: use one of {', '.join(words)}")
+
+
+def short(task_id: str) -> str:
+    """The first characters of an id: enough to name a task on the command line."""
+    return task_id[:8]
+
+
+def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """Read ``key=value`` options; values that are JSON are taken as JSON."""
+    found: dict[str, Any] = {}
+    for item in values or ():
+        key, mark, text = item.partition("=")
+        if not mark or not key:
+            raise typer.BadParameter(f"{item!r} is not key=value", param_hint=option)
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
+def usage_line(usage: Mapping[str, int]) -> str:
+    """Billed operations in words."""
+    return ", ".join(counted(usage.get(f"{kind}s", 0), kind) for kind in ("read", "write", "delete"))

@@ -1,0 +1,79 @@
+"""``swarm skills`` and ``agent skills``: what there is, what it says, whether it is right, and whether it is found.
+
+Only options are declared here: what reads skills is imported when a command is called, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TOP_K = 8
+"""Skills proposed to a prompt, as in ``skills.prefilter_top_k``."""
+
+app = typer.Typer(
+    help="Skills: list, inspect, check, and measure how well they are found.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+SkillsDir = Annotated[
+    list[Path] | None,
+    typer.Option("--skills-dir", help="Folder with skills, searched before the usual ones; can be given again."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command("list")
+def list_skills(skills_dir: SkillsDir = None, as_json: AsJson = False) -> None:
+    """List the skills that are found, nearest first, and what had to be left out."""
+    from fireswarm.cli.shared import skills_run
+
+    skills_run.list_skills(skills_dir, as_json=as_json)
+
+
+@app.command()
+def inspect(
+    name: Annotated[str, typer.Argument(help="Name of the skill.")],
+    show_frontmatter: Annotated[
+        bool, typer.Option("--show-frontmatter", help="Show the frontmatter as written.")
+    ] = False,
+    show_sections: Annotated[bool, typer.Option("--show-sections", help="Show the sections with their sizes.")] = False,
+    skills_dir: SkillsDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
+    from fireswarm.cli.shared import skills_run
+
+    skills_run.inspect(
+        name, skills_dir, show_frontmatter=show_frontmatter, show_sections=show_sections, as_json=as_json
+    )
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="SKILL.md files, skill folders or folders of skills.")
+    ] = None,
+    skills_dir: SkillsDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge skills strictly by the specification; exit code 1 when there is a fault."""
+    from fireswarm.cli.shared import skills_run
+
+    if skills_run.check(paths, skills_dir, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    file: Annotated[Path, typer.Argument(help='JSON: [{"skill": name, "query": text}].')],
+    skills_dir: SkillsDir = None,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Skills a prompt may propose.")] = TOP_K,
+) -> None:
+    """Measure routing on labelled prompts, among the skills of --skills-dir alone; prints JSON."""
+    from fireswarm.cli.shared import skills_run
+
+    skills_run.bench(file, skills_dir, top_k)

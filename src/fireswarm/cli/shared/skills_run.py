@@ -1,0 +1,173 @@
+"""What ``swarm skills`` and ``agent skills`` do, apart from reading their options."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from fireswarm.cli.shared.options import clip, console, counted, print_json, table
+from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.skills import disclosure
+from fireswarm.skills.checks.pack import check_paths
+from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs.cache import default_cache
+from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
+from fireswarm.skills.packs.discovery import places
+from fireswarm.skills.packs.fields import slug
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
+from fireswarm.skills.routing import bench as benching
+from fireswarm.skills.routing.router import MIN_SCORE, Router
+
+
+def _packaged() -> Path:
+    from fireswarm.wiring import packaged  # brings the whole engine, which neither --help nor a given folder needs
+
+    return packaged("skills")
+
+
+def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
+    folders = places(skills_dirs or (), Path.cwd(), Path.home(), _packaged())
+    return load_catalog(folders, cache=default_cache(folders))
+
+
+def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
+    """List the skills that are found, nearest first, and what had to be left out."""
+    catalog = _catalog(skills_dir)
+    if as_json:
+        print_json(
+            {
+                "skills": [_described(skill) for skill in catalog.skills.values()],
+                "left_out": [{"path": path, "reason": reason} for path, reason in catalog.left_out],
+                "warnings": [{"path": path, "warning": warning} for path, warning in catalog.warned],
+            }
+        )
+        return
+    rows = [
+        (name, skill.version or "-", "code" if skill.entry else "text", escape(clip(skill.description, 100)))
+        for name, skill in sorted(catalog.skills.items())
+    ]
+    table("skills", ["skill", "version", "kind", "description"], rows, none="no skill yet: add skills/NAME/SKILL.md")
+    for path, reason in (*catalog.left_out, *catalog.warned):
+        console.print(f"{path}: {reason}", markup=False, soft_wrap=True)
+
+
+def inspect(
+    name: str, skills_dir: Sequence[Path] | None, *, show_frontmatter: bool, show_sections: bool, as_json: bool
+) -> None:
+    """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
+    skill = _catalog(skills_dir).get(name)
+    scripts = disclosure.scripts(skill, block_outside=False)
+    shown: dict[str, Any] = _described(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
+    with skill.path.open("rb") as file:
+        parsed = parse(file.read(MAX_FILE_BYTES + 1))
+    if show_frontmatter:
+        shown["frontmatter"] = parsed.header
+    if show_sections:
+        shown["sections"] = _sections(parsed)
+    if as_json:
+        print_json(shown)
+        return
+    for key, value in shown.items():
+        if value and key not in {"frontmatter", "sections"}:
+            console.print(f"{key}: {_in_words(value)}", markup=False, soft_wrap=True)
+    if show_frontmatter:
+        console.print(f"\n{parsed.header}", markup=False, soft_wrap=True)
+    if show_sections:
+        rows = [
+            (str(line), str(tokens), escape("  " * (level - 1) + title))
+            for title, level, line, tokens in map(dict[str, Any].values, _sections(parsed))
+        ]
+        table("sections", ["line", "tokens", "section"], rows, none="it has no section")
+
+
+def _sections(parsed: Parsed) -> list[dict[str, Any]]:
+    """Title, level, line in the file and estimated tokens of each section."""
+    return [
+        {
+            "title": section.title,
+            "level": section.level,
+            "line": section.line + parsed.body_line - 1,
+            "tokens": disclosure.estimated_tokens(section.text),
+        }
+        for section in bodies.sections(parsed.body)
+    ]
+
+
+def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as_json: bool) -> int:
+    """Judge skills strictly by the specification; returns the exit code: 1 when there is a fault."""
+    given = [*(paths or ()), *(skills_dir or ())]
+    usual = [path for path in (Path("skills"), Path(".agents/skills")) if path.is_dir()]
+    report = check_paths(given or usual or [_packaged()])
+    if as_json:
+        faults = [
+            {"path": fault.path, "line": fault.line, "rule": fault.rule, "message": fault.message}
+            for fault in report.faults
+        ]
+        print_json({"skills": report.skills, "faults": faults})
+    else:
+        for fault in report.faults:
+            console.print(str(fault), markup=False, soft_wrap=True)
+        said = counted(len(report.faults), "fault") if report.faults else "no fault"
+        console.print(f"{counted(report.skills, 'skill')} checked, {said}")
+    return 1 if report.faults else 0
+
+
+def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
+    """Measure routing on labelled prompts, among the skills of --skills-dir alone; prints JSON."""
+    prompts = benching.read_labelled(file)
+    started = time.perf_counter()
+    catalog = load_catalog(skills_dir) if skills_dir else _catalog(None)
+    loaded = time.perf_counter()
+    router = Router(catalog)
+    _ = router.index  # built on first use; here that is to be measured apart
+    built = time.perf_counter()
+    gc.freeze()  # the catalog stays: let the collector not walk through it in the middle of a measurement
+    proposed: dict[str, list[SkillCandidate]] = {}
+
+    def rank(query: str) -> list[str]:
+        proposed[query] = router.route(query, top_k=top_k, min_score=0.0)
+        return [candidate.skill_name for candidate in proposed[query]]
+
+    labelled = [_known(prompt, catalog) for prompt in prompts]
+    figures = benching.measure(rank, labelled, top_k=top_k)
+    passed = [
+        any(c.skill_name == prompt.skill and c.score >= MIN_SCORE for c in proposed[prompt.query])
+        for prompt in labelled
+    ]
+    print_json(
+        {
+            "skills": len(catalog.skills),
+            **figures,
+            f"passes_{MIN_SCORE:.0f}": round(sum(passed) / len(passed), 4),
+            "unknown_skills": sorted({prompt.skill for prompt in labelled} - set(catalog.skills)),
+            "load_seconds": round(loaded - started, 3),
+            "index_build_seconds": round(built - loaded, 3),
+        }
+    )
+
+
+def _known(prompt: benching.Labelled, catalog: Catalog) -> benching.Labelled:
+    """A label as the catalog calls the skill: one whose name was not legal goes by another here."""
+    if prompt.skill in catalog.skills or slug(prompt.skill) not in catalog.skills:
+        return prompt
+    return prompt._replace(skill=slug(prompt.skill))
+
+
+def _described(skill: Skill) -> dict[str, Any]:
+    return {
+        **skill.describe().model_dump(),
+        "folder": str(skill.folder),
+        "entry": skill.entry.as_posix() if skill.entry else None,
+        "warnings": skill.warnings,
+    }
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={text}" for key, text in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,103 @@
+"""``swarm api``: serve the HTTP API. What serves it is imported when the command is called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fireswarm import wiring
+from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.cli.swarm.fleet import signalled
+from fireswarm.errors import ConfigError
+from fireswarm.settings import Settings
+
+if TYPE_CHECKING:
+    from fireswarm.api.auth import Access
+
+DEFAULT_PORT = 8090
+TOKEN_VARIABLE = "FIRESWARM_API_TOKEN"
+
+
+def api(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = DEFAULT_PORT,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; any but loopback needs authentication of your choice.")
+    ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File that holds the token; else FIRESWARM_API_TOKEN.")
+    ] = None,
+    google_audience: Annotated[
+        str | None, typer.Option("--google-audience", help="Take Google identity tokens for this audience.")
+    ] = None,
+    google_account: Annotated[
+        list[str] | None,
+        typer.Option("--google-account", help="E-mail address they must be of, repeatable; '*' for any."),
+    ] = None,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Serve one session over HTTP, until interrupted. Without a token of your own one is made and printed once."""
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise ConfigError("the HTTP API needs FastAPI and uvicorn: pip install 'fireswarm[api]'")
+    settings = settings_for(root, store, project, session)
+    access, made = _access(host, token_file, google_audience, google_account or ())
+
+    from fireswarm.api.server import listening_socket
+
+    with listening_socket(host, port) as listening:
+        run_async(lambda: _serve(settings, access, listening, made))
+
+
+def _say(address: str, settings: Settings, made: str | None) -> None:
+    console.print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it", soft_wrap=True, markup=False)
+    if made is not None:
+        console.print(f"token, shown this once: {made}", soft_wrap=True, markup=False)
+
+
+async def _serve(settings: Settings, access: Access, listening: socket, made: str | None) -> None:
+    from fireswarm.api.server import address_of, serve
+    from fireswarm.api.session import Service
+    from fireswarm.wiring.model import redactor_for
+
+    secrets = [access.token] if access.token else []
+    redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)
+    async with (
+        signalled() as stop,
+        wiring.serving(settings) as uri,
+        wiring.open_kit(settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})) as kit,
+    ):
+        await serve(
+            Service(kit, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
+        )
+    errors.print("stopped", style="dim")
+
+
+def _access(host: str, file: Path | None, audience: str | None, accounts: Sequence[str]) -> tuple[Access, str | None]:
+    """Who may call, and the token that was made because nobody chose one."""
+    from fireswarm.api.auth import ANYONE, Access, GoogleTokens, new_token, read_token
+    from fireswarm.api.middleware import is_loopback
+
+    token = read_token(os.environ.get(TOKEN_VARIABLE, ""), file)
+    if bool(audience) != bool(accounts):
+        raise ConfigError(
+            "--google-audience and --google-account belong together: anybody can get a Google token for any audience. "
+            f"Name the accounts, or '{ANYONE}' where something before this API, such as Cloud Run, has decided already"
+        )
+    google = GoogleTokens(audience, frozenset(each.strip().lower() for each in accounts)) if audience else None
+    if token is not None or google is not None:
+        return Access(token, google), None
+    if not is_loopback(host):
+        raise ConfigError(
+            f"--host {host} is open to others, so the API does not start without authentication: set {TOKEN_VARIABLE}, "
+            "give --token-file, or --google-audience with --google-account"
+        )
+    made = new_token()
+    return Access(made), made

@@ -1,0 +1,55 @@
+"""``swarm state``: the tables of conversations in PostgreSQL, and the removal of those that ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fireswarm import wiring as roots
+from fireswarm.cli.shared.options import Project, Root, StoreUri, console, counted, run_async, settings_for
+
+app = typer.Typer(help="Conversations of skills: migrate, prune.", no_args_is_help=True)
+
+
+@app.command()
+def migrate(root: Root = Path()) -> None:
+    """Make or extend the tables in the database of DATABASE_URL; it can be run again at any time."""
+    from fireswarm.clocks import ServerClock
+    from fireswarm.storage.conversations.postgres import PostgresContexts
+    from fireswarm.wiring.conversations import open_contexts
+
+    settings = settings_for(root, None)
+    if settings.state.backend != "postgres":
+        console.print(f"nothing to do: STATE_STORE_BACKEND is {settings.state.backend}, which needs no tables")
+        return
+
+    async def main() -> int:
+        contexts = open_contexts(settings, None, ServerClock())
+        assert isinstance(contexts, PostgresContexts)
+        try:
+            return await contexts.migrate()
+        finally:
+            await contexts.close()
+
+    steps = run_async(main)
+    console.print(f"made {counted(steps, 'step')}" if steps else "nothing to do, the tables are up to date")
+
+
+@app.command()
+def prune(
+    days: Annotated[float, typer.Option("--days", min=0, help="Also those that are kept so long yet.")] = 0.0,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Remove conversations that ended and whose time is over."""
+
+    async def main() -> int:
+        async with roots.open_kit(settings_for(root, store, project)) as kit:
+            assert kit.contexts is not None
+            return await kit.contexts.prune(kit.clock.now() + timedelta(days=days))
+
+    console.print(f"removed {counted(run_async(main), 'conversation')}")

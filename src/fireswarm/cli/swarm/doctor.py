@@ -1,0 +1,198 @@
+"""``swarm doctor``: look at everything that can be wrong, and say how to mend it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from fireswarm import wiring
+from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.contracts.ports import Query
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.errors import FireswarmError
+from fireswarm.firelite.errors import FireliteError
+from fireswarm.llm.budget import Meter
+from fireswarm.settings import Settings
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
+from fireswarm.swarm.swarm import Kit
+
+EXTRAS = {
+    "sklearn": "predict",
+    "matplotlib": "report",
+    "gcsfs": "gcs",
+    "mcp": "mcp",
+    "fastapi": "api",
+    "tree_sitter": "pipeline",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. ``ok`` None: worth knowing, no fault."""
+
+    what: str
+    ok: bool | None
+    detail: str
+
+
+def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False) -> None:
+    """Check configuration, store, indexes, roles and skills; exit code 1 when something is wrong."""
+    findings: list[Finding] = [_python()]
+    settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
+    if settings is not None:
+        findings += _data(settings)
+        findings.append(_model(settings))
+        findings += run_async(lambda: _store(settings))
+    findings += _extras()
+    if as_json:
+        print_json([{"what": item.what, "ok": item.ok, "detail": item.detail} for item in findings])
+    else:
+        for item in findings:
+            mark = {True: "[green]ok  [/]", False: "[red]FAIL[/]", None: "[yellow]note[/]"}[item.ok]
+            console.print(f"{mark} {item.what:<10} ", end="")
+            console.print(item.detail, markup=False, soft_wrap=True)
+    if any(item.ok is False for item in findings):
+        raise typer.Exit(1)
+
+
+def _try[T](findings: list[Finding], what: str, call: Callable[[], T], say: Callable[[T], str]) -> T | None:
+    try:
+        value = call()
+    except (FireswarmError, FireliteError) as error:
+        findings.append(Finding(what, False, str(error)))
+        return None
+    findings.append(Finding(what, True, say(value)))
+    return value
+
+
+def _python() -> Finding:
+    return Finding("python", sys.version_info >= (3, 12), f"{sys.version.split()[0]} (3.12 or newer is needed)")
+
+
+def _data(settings: Settings) -> list[Finding]:
+    findings: list[Finding] = []
+    swarm = _try(
+        findings,
+        "roles",
+        lambda: wiring.load_swarm(settings),
+        lambda loaded: f"{', '.join(sorted(loaded[0]))}; {len(loaded[1].skills)} skills; handoff policy read",
+    )
+    if swarm is None:
+        return findings
+    roles, catalog, policy = swarm
+    for path, reason in catalog.left_out:
+        if not (reason.startswith("shadowed") and path.is_relative_to(wiring.packaged("skills"))):  # one's own wins
+            findings.append(Finding("skill", None, f"{path} left out: {reason}"))
+    findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
+    for card in roles.values():
+        for name in card.skills:
+            if name not in catalog.skills and name != "noop":
+                findings.append(
+                    Finding("skill", False, f"role {card.name} names skill {name}: add skills/{name}/SKILL.md")
+                )
+        findings += _capabilities(card)
+    for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
+        for name in {sender, *receivers} - {"*", "operator"} - set(roles):
+            findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is no role of this swarm"))
+    return findings
+
+
+def _capabilities(card: RoleCard) -> list[Finding]:
+    """Whether the role's capabilities can be used here, together with what it offers to plans."""
+    from fireswarm.capabilities import registry_for
+
+    own = {use.id for use in card.capabilities}
+    uses = (*card.capabilities, *(use for use in card.offers if use.id not in own))
+    try:
+        registry_for(uses).check(uses)
+    except FireswarmError as error:
+        return [Finding("role", False, f"role {card.name}: {error}")]
+    if "sandbox" in {use.id for use in uses} and shutil.which("bwrap") is None:
+        return [Finding("role", None, f"role {card.name} has a sandbox: install bubblewrap, or its code is refused")]
+    return []
+
+
+def _model(settings: Settings) -> Finding:
+    model = settings.model
+    if settings.worker.think == "never":
+        return Finding("model", None, "worker.think is never: roles work by code alone")
+    if model.provider == "scripted":
+        known = bool(model.script)
+        return Finding(
+            "model", known, f"scripted: {model.script}" if known else "scripted, but model.script is not set"
+        )
+    name = f"{model.provider} {model.model_name}"
+    if not os.environ.get(model.chosen.api_key_env):
+        return Finding(
+            "model", None, f"{model.chosen.api_key_env} is not set: roles work by code alone, not with {name}"
+        )
+    priced = Meter(settings.budget, model.model_name).price is not None
+    note = "" if priced else f"; no price is known, set budget.prices.{model.model_name}"
+    return Finding("model", True, f"{name}, key in {model.chosen.api_key_env}{note}")
+
+
+async def _store(settings: Settings) -> list[Finding]:
+    findings: list[Finding] = []
+    try:
+        async with wiring.open_kit(settings) as kit:
+            await kit.store.get(task_path("doctor"))
+            findings.append(Finding("store", True, f"{settings.store.uri}: reached"))
+            findings += await _indexes(kit)
+            findings += await _strays(kit)
+    except (FireswarmError, FireliteError) as error:
+        findings.append(Finding("store", False, str(error)))
+    return findings
+
+
+async def _indexes(kit: Kit) -> list[Finding]:
+    now = kit.clock.now()
+    probes: list[Query] = [
+        queries.claimable("doctor", 1),
+        queries.claimable_from("doctor", 5, "8", 1),
+        queries.next_due("doctor"),
+        queries.due("doctor", now, 1),
+        queries.deliverable("doctor", now, 1),
+        queries.recall("doctor", ["doctor"], 1),
+        queries.session_files("doctor", "/", "0", 1),
+        queries.newest(TASKS, "updated_at", 1, status="queued"),
+        queries.newest(RUNS, "started_at", 1, status="started"),
+        queries.newest(MAILBOX, "created_at", 1, status="new"),
+        queries.newest(MEMORY, "created_at", 1, type="fact"),
+        queries.page(AGENTS, "created_at", 1, None, session_hash="doctor", status="active"),
+    ]
+    missing: list[Finding] = []
+    for probe in probes:
+        try:
+            await kit.store.query(probe)
+        except FireswarmError as error:
+            missing.append(
+                Finding("indexes", False, f"{error} Deploy them with `firebase deploy --only firestore:indexes`.")
+            )
+    return missing or [Finding("indexes", True, f"{len(probes)} query shapes are covered")]
+
+
+async def _strays(kit: Kit) -> list[Finding]:
+    found = await kit.store.query(queries.strays(sorted(kit.roles), 20))
+    if not found:
+        return [Finding("tasks", True, "every task belongs to a role of this swarm")]
+    roles = sorted({str((item.data or {}).get("assigned_to")) for item in found})
+    return [Finding("tasks", None, f"{len(found)} or more tasks wait for roles that do not exist: {', '.join(roles)}")]
+
+
+def _extras() -> list[Finding]:
+    findings = [
+        Finding("extra", None, f"{module} is not installed: pip install 'fireswarm[{extra}]' brings it")
+        for module, extra in EXTRAS.items()
+        if find_spec(module) is None and module != "gcsfs"
+    ]
+    if shutil.which("git") is None:
+        findings.append(Finding("git", None, "git is not installed: the scout reports without history"))
+    return findings

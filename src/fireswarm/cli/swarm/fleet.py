@@ -1,0 +1,254 @@
+"""Commands that run role processes: ``demo``, ``init``, ``up``, ``role``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import threading
+import time
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import psutil
+import typer
+from anyio import from_thread
+from anyio.lowlevel import current_token
+
+from fireswarm import wiring
+from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.cli.watch.follow import Follower
+from fireswarm.cli.watch.progress import follow, report
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.settings import Settings
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.worker.role import RoleConfig, run
+from fireswarm.swarm.worker.supervisor import PARENT, Supervisor
+
+HOUSE = ("scout", "architect", "executor", "predictor", "memory")
+DEMO_OBJECTIVE = (
+    "Report on this folder: what is in it, what changed, which files are most likely to cause trouble next, and why"
+)
+DEMO_LEASE_SECONDS = 20.0
+"""Short, so that a process killed during the demo is made up for while one watches."""
+
+SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
+
+
+def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
+    """The role processes of one machine, with what *settings* say where a process would read another default."""
+    return Supervisor.plan(
+        replicas,
+        arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
+        environment={
+            "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
+            "FIRESWARM_THINK": settings.worker.think,
+            "FIRESWARM_PROVIDER": settings.model.provider,
+            **({"FIRESWARM_SCRIPT": settings.model.script} if settings.model.script else {}),
+        },
+        logs=settings.path(".fireswarm/logs"),
+        drain_seconds=settings.worker.drain_seconds,
+    )
+
+
+def demo(
+    path: Annotated[Path, typer.Argument(help="Folder to report on; this one when left out.")] = Path(),
+    objective: Annotated[str, typer.Option("--objective", help="What the swarm is to find out.")] = DEMO_OBJECTIVE,
+    think: Annotated[
+        bool, typer.Option("--think", help="Let the roles ask the model: costs tokens, needs a key.")
+    ] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Start the store and all five roles as processes, submit one objective, and watch it become a report."""
+    folder = path.resolve()
+    if not folder.is_dir():
+        raise InvalidInput(f"{path} is no folder: name one that exists")
+    session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    given = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
+    settings = settings_for(root, store, project, session, **given)
+    spec = TaskSpec(
+        objective=objective,
+        assigned_to="architect",
+        session_hash=session,
+        context={"path": str(folder)},
+        fresh_key=uuid.uuid4().hex,
+    )
+
+    if run_async(lambda: demonstrate(settings, project, spec, told=think)) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+async def demonstrate(
+    settings: Settings,
+    project: str | None,
+    spec: TaskSpec,
+    *,
+    told: bool = False,
+    then: Callable[[Kit, str], Awaitable[None]] | None = None,
+) -> TaskStatus:
+    """Store and five roles as processes work on one objective, and stop; *told* prints the events of their runs.
+
+    *then* is called with the kit and the task's id at the end.
+    """
+    started = time.monotonic()
+    async with wiring.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
+        console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
+        async with wiring.open_kit(settings_for(settings.root, uri, project, settings.session)) as kit:
+            task_id = (await kit.board.submit(spec)).task.task_id
+            runs = Follower(kit, task_id, console) if told else None
+            await until_signal(lambda: follow(kit, task_id, runs=runs))
+            await fleet.stop()
+            status = await report(kit, task_id, time.monotonic() - started)
+            if then is not None:
+                await then(kit, task_id)
+            return status
+
+
+@contextlib.asynccontextmanager
+async def signalled() -> AsyncGenerator[anyio.Event]:
+    """An event that is set when somebody asks this process to stop; heard from the first line of the block on."""
+    stop = anyio.Event()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
+
+            async def listen() -> None:
+                async for _ in signals:
+                    stop.set()
+
+            group.start_soon(listen)
+            yield stop
+            group.cancel_scope.cancel()
+
+
+async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
+    """Await *call*, but return when somebody asks this process to stop."""
+    async with signalled() as stop, anyio.create_task_group() as group:
+
+        async def end() -> None:
+            await stop.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(end)
+        await call()
+        group.cancel_scope.cancel()
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to lay out the swarm.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> None:
+    """Lay out roles/, mailbox/, skills/ and the Firebase files in a folder of your own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SCAFFOLD:
+        source, target = wiring.packaged(name), folder / name
+        if target.exists() and not force:
+            console.print(f"kept     {target}")
+            continue
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, target)
+        console.print(f"wrote    {target}")
+    console.print("next: edit roles/*/ROLE.md, then `swarm doctor` and `swarm up`")
+
+
+def _replicas(roles: Sequence[str], given: Sequence[str]) -> dict[str, int]:
+    replicas = dict.fromkeys(roles, 1)
+    for item in given:
+        role, mark, count = item.partition("=")
+        if not mark or not count.isdigit() or not 0 < int(count) <= 100:
+            raise InvalidInput(f"--replicas {item!r} must be ROLE=COUNT with a count from 1 to 100")
+        if role not in replicas:
+            raise InvalidInput(f"--replicas names {role!r}, which is not among the roles started: {', '.join(roles)}")
+        replicas[role] = int(count)
+    return replicas
+
+
+def up(
+    roles: Annotated[str, typer.Option("--roles", help="Comma list; every role card when left out.")] = "",
+    replicas: Annotated[list[str] | None, typer.Option("--replicas", help="ROLE=COUNT, repeatable.")] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the embedded store; 0 takes any.")] = 0,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Run the fleet on this machine, with the embedded store unless told otherwise, until interrupted."""
+    settings = settings_for(root, store, project, session)
+    cards, _, _ = wiring.load_swarm(settings)
+    chosen = [name for name in roles.split(",") if name] or sorted(cards)
+    for name in chosen:
+        if name not in cards:
+            raise ConfigError(f"--roles names {name!r}, which has no card; there are {', '.join(sorted(cards))}")
+    wanted = _replicas(chosen, replicas or [])
+
+    async def main() -> None:
+        async with (
+            signalled() as stop,
+            wiring.serving(settings, port=port) as uri,
+            fleet_of(settings, uri, wanted).running() as fleet,
+        ):
+            console.print(f"store {uri}", soft_wrap=True)
+            if port and not uri.endswith(f":{port}"):
+                console.print(f"--port {port} is not used: another process serves this store already", style="yellow")
+            if uri.startswith("firelite://"):
+                console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
+            console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
+            await stop.wait()
+            console.print("draining ...")
+
+    run_async(main)
+
+
+def role(
+    name: Annotated[str, typer.Argument(help="Role to work for.")],
+    agent_id: Annotated[str | None, typer.Option("--agent-id", help="A random one when left out.")] = None,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Tasks at once.")] = None,
+    with_parent: Annotated[bool, typer.Option("--with-parent", help="Drain when the parent process is gone.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Run one role process: what Cloud Run starts. SIGTERM drains within seven seconds."""
+    settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency})
+    agent = agent_id or wiring.new_agent_id(name)
+
+    async def main() -> None:
+        async with signalled() as stop, wiring.open_kit(settings, thinks=True) as kit:
+            told = f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(kit)}"
+            errors.print(told, style="dim", soft_wrap=True)
+            if with_parent:
+                _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
+            await run(RoleConfig(kit, name, agent, stop))
+
+    run_async(main)
+
+
+def _how(kit: Kit) -> str:
+    mind = kit.mind
+    if mind is None or mind.client is None:
+        return f"by code alone: {mind.no_model if mind else 'no model'}"
+    return f"thinking with {mind.client.model.provider} {mind.client.model.name}"
+
+
+def _stop_with_parent(stop: anyio.Event, parent: int) -> None:
+    """Drain when the parent is gone. A daemon thread waits for it: one that is none would outlive the worker."""
+    loop = current_token()
+
+    def watch() -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if os.getppid() == parent:  # else it is gone already
+                psutil.Process(parent).wait()
+        with contextlib.suppress(RuntimeError):  # the loop has ended already
+            from_thread.run_sync(stop.set, token=loop)
+
+    threading.Thread(target=watch, name="stop-with-parent", daemon=True).start()

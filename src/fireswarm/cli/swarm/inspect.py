@@ -1,0 +1,235 @@
+"""Commands that show what the swarm did: runs, agents, mail, memory, cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from fireswarm import wiring
+from fireswarm.cli.shared.options import (
+    AsJson,
+    Limit,
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    ago,
+    clip,
+    console,
+    one_of,
+    print_json,
+    run_async,
+    settings_for,
+    short,
+    styled,
+    table,
+    usage_line,
+)
+from fireswarm.cli.swarm.cost import draw, read_spending
+from fireswarm.contracts.swarm.envelope import MailStatus
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
+from fireswarm.storage.documents.read import readable, run_of
+
+USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
+"""Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
+
+MEMORY_TYPES = ("fact", "session_summary", "agent_status")
+FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
+
+
+def runs(
+    role: Annotated[str | None, typer.Option("--role", help="Runs of one role.")] = None,
+    status: Annotated[
+        str | None, typer.Option("--status", help="started, progress, completed, error or timeout.")
+    ] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest runs."""
+    one_of(status, "--status", RunStatus)
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
+            found = readable(await kit.store.query(query), run_of)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                f"{short(run.task_id)}.{run.epoch}",
+                run.role,
+                styled(run.status.value),
+                ago(run.started_at),
+                f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
+                run.agent_id.rpartition("-")[2],
+                escape(clip(run.summary, 80)),
+            )
+            for run in found
+        ]
+        columns = ["run", "role", "status", "started", "took", "agent", "summary"]
+        table("runs", columns, rows, none="no run yet: `swarm up` starts agents")
+
+    run_async(main)
+
+
+def agents(
+    limit: Limit = 50, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+) -> None:
+    """List agents by their latest heartbeat."""
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            found = await kit.heartbeats.latest(limit)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                status.agent_id,
+                status.role,
+                styled(status.state_at(datetime.now(UTC))),
+                ago(status.created_at),
+                f"{status.cpu:.0f} %",
+                f"{status.mem / 1e6:.0f} MB",
+                f"{status.queue_hints.get('running', 0)}/{status.queue_hints.get('capacity', 0)}",
+                "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
+            )
+            for status in found
+        ]
+        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
+        table("agents", columns, rows, none="no agent yet: `swarm up` starts them")
+
+    run_async(main)
+
+
+def mail(
+    to: Annotated[str | None, typer.Option("--to", help="Messages to one role or agent.")] = None,
+    status: Annotated[str | None, typer.Option("--status", help="new, claimed or read.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest handoff envelopes and messages."""
+    one_of(status, "--status", MailStatus)
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
+            found = await kit.mailbox.read(query)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                short(message.message_id),
+                message.from_agent_id,
+                message.to_agent_id,
+                styled(message.status.value),
+                str(message.payload.trace.step),
+                f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
+                ago(message.created_at),
+                escape(clip(message.outcome or message.payload.notes, 70)),
+            )
+            for message in found
+        ]
+        columns = ["message", "from", "to", "status", "hop", "artifacts/signals", "sent", "notes"]
+        table("mail", columns, rows, none="no message yet")
+
+    run_async(main)
+
+
+def memory(
+    kind: Annotated[str | None, typer.Option("--type", help="fact, session_summary or agent_status.")] = "fact",
+    bucket: Annotated[str | None, typer.Option("--bucket", help="Facts of one bucket.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what the swarm remembers."""
+    one_of(kind, "--type", MEMORY_TYPES)
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
+            found = [dict(item.data or {}) for item in await kit.store.query(query)]
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                str(fact.get("type")),
+                str(fact.get("bucket") or fact.get("role") or ""),
+                escape(str(fact.get("key") or fact.get("agent_id") or "")),
+                escape(clip(str(fact.get("value") or fact.get("text") or fact.get("message") or ""), 90)),
+                ago(fact.get("created_at")),
+            )
+            for fact in found
+        ]
+        table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="nothing remembered yet")
+
+    run_async(main)
+
+
+def cost(
+    session: Session = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Newest runs to add up.")] = 1_000,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what models cost by objective, role and model, and the Firestore operations of the last day's agents."""
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            spent = await read_spending(kit, limit, session)
+            found = await kit.heartbeats.latest(1_000)
+            own = asdict(kit.store.usage)
+        by_role: dict[str, Counter[str]] = {}
+        total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
+        for status in found:
+            by_role.setdefault(status.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(status.usage)
+            total.update(status.usage)
+        if as_json:
+            firestore = {"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own}
+            print_json({"models": spent.fields(), **firestore})
+            return
+        draw(spent)
+        _draw_firestore(by_role, total)
+        console.print(f"this command itself: {usage_line(own)}", style="dim")
+
+    run_async(main)
+
+
+def _draw_firestore(by_role: dict[str, Counter[str]], total: Counter[str]) -> None:
+    rows = [(role, *(f"{usage[kind]:,}" for kind in FREE_PER_DAY)) for role, usage in sorted(by_role.items())]
+    rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
+    rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
+    table("Firestore, billed in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
+    low, high = _usd(total)
+    console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
+
+
+def _usd(usage: Any) -> tuple[float, float]:
+    low = sum(usage.get(kind, 0) / 100_000 * prices[0] for kind, prices in USD_PER_100_000.items())
+    high = sum(usage.get(kind, 0) / 100_000 * prices[1] for kind, prices in USD_PER_100_000.items())
+    return low, high

@@ -1,0 +1,80 @@
+"""The ``swarm`` command: its parts, and how errors reach a person."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from fireswarm import __version__
+from fireswarm.cli.shared import capabilities, skills
+from fireswarm.cli.shared.errors import reported
+from fireswarm.cli.swarm import api, conversations, doctor, fleet, inspect, pipeline, store, tasks
+from fireswarm.cli.watch import artifacts
+from fireswarm.firelite.errors import FireliteError
+from fireswarm.redaction import environment_redactor
+
+app = typer.Typer(
+    name="swarm",
+    help="A durable swarm of agents on Firestore: submit an objective, watch it become a result.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(fleet.demo)
+app.command()(fleet.init)
+app.command()(fleet.up)
+app.command()(fleet.role)
+app.command()(tasks.submit)
+app.command()(tasks.tasks)
+app.command()(tasks.show)
+app.command()(tasks.watch)
+app.command()(tasks.cancel)
+app.command()(tasks.retry)
+app.command()(tasks.answer)
+app.command()(inspect.runs)
+app.command()(inspect.agents)
+app.command()(inspect.mail)
+app.command()(inspect.memory)
+app.command()(inspect.cost)
+app.command()(artifacts.artifacts)
+app.command()(doctor.doctor)
+app.command()(capabilities.capabilities)
+app.command()(api.api)
+app.add_typer(pipeline.app_, name="pipeline")
+app.add_typer(skills.app, name="skills")
+app.add_typer(store.app, name="store")
+app.add_typer(conversations.app, name="state")
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"fireswarm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens inside to standard error.")] = False,
+) -> None:
+    """Options before any command."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(_CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[shown])
+
+
+class _CleanFormatter(logging.Formatter):
+    """Takes secrets out of a whole entry, its traceback included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return environment_redactor().text(super().format(record))
+
+
+def main() -> None:
+    """Entry point: a known error is one line on standard error and exit code 1."""
+    with reported(FireliteError):
+        app()

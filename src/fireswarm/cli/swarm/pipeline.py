@@ -1,0 +1,114 @@
+"""``swarm pipeline``: the node pipeline on its own example, and trace maps judged."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+
+from fireswarm import wiring
+from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.cli.swarm.fleet import DEMO_LEASE_SECONDS, demonstrate
+from fireswarm.cli.watch.artifacts import FOLDER, copy_out
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.skills.advice import TraceMap
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
+from fireswarm.pipelines.node.schema import NodeSchema
+from fireswarm.pipelines.trace import trace_faults
+from fireswarm.swarm.swarm import Kit
+
+app_ = typer.Typer(help="The node pipeline: from a source to a tested patch.", no_args_is_help=True)
+SESSION = "pipeline-demo"
+ADVISOR = "advisor.py:answer"
+
+
+@app_.command()
+def demo(
+    source: Annotated[Path | None, typer.Argument(help="Source of the node; the shipped one when left out.")] = None,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Run the pipeline on the shipped source with a scripted advisor: store and five roles as processes, no key."""
+    shipped = wiring.packaged("skills") / "node-pipeline" / "references" / "demo"
+    place = (source or shipped / "Linkshelf.node.ts").resolve()
+    if not place.exists():
+        raise InvalidInput(f"there is no {source}: name the file or folder of a node's source")
+    given: dict[str, Any] = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto"}
+    if source is None:
+        given |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
+    settings = settings_for(root, store, project, SESSION, **given)
+    spec = TaskSpec(
+        objective=f"Make a node from {place.name}",
+        assigned_to="architect",
+        session_hash=SESSION,
+        skill="node-pipeline",
+        context={"source": str(place)},
+        fresh_key=uuid.uuid4().hex,
+    )
+
+    async def trail(kit: Kit, task_id: str) -> None:
+        ended = await kit.board.get(task_id)
+        if ended.result is not None:
+            folder = settings.path(FOLDER / task_id)
+            _show_trail(folder, await copy_out(kit, ended, folder))
+
+    if run_async(lambda: demonstrate(settings, project, spec, then=trail)) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def _show_trail(folder: Path, written: list[Path]) -> None:
+    """The files that prove the run, and where they lie."""
+    console.print(f"artifacts in {folder}", soft_wrap=True, markup=False)
+    grid = Table(header_style="bold")
+    grid.add_column("artifact", no_wrap=True)
+    grid.add_column("bytes", justify="right")
+    names = {path.relative_to(folder).as_posix(): path for path in written}
+    for wanted in (*LEAVES["pr-prepare"], "pull_request.patch", "project/"):
+        for name, path in names.items():
+            if name == wanted or (wanted.endswith("/") and name.startswith(wanted)):
+                grid.add_row(name, f"{path.stat().st_size:,}")
+    console.print(grid)
+
+
+@app_.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="A trace_map.json, or the folder of a run's artifacts.")],
+) -> None:
+    """Judge a trace map: each field rests on evidence, at most 30 % on assumptions. Exit code 1 when it does not."""
+    folder, file = (path, path / TRACE) if path.is_dir() else (path.parent, path)
+    try:
+        trace = TraceMap.model_validate(_read(file))
+        schema = NodeSchema.model_validate(_read(folder / INFERRED))
+    except ValidationError as error:
+        raise InvalidInput(f"{file}: {explain(error)}") from error
+    bundle = folder / "source_bundle"
+    sources = {item.relative_to(bundle).as_posix(): item.read_text("utf-8") for item in _files(bundle)}
+    faults = trace_faults(trace, schema.fields(), sources if bundle.is_dir() else None)
+    for fault in faults:
+        console.print(f"{file}: {fault}", markup=False, soft_wrap=True)
+    assumed = sum(entry.kind == "ASSUMPTION" for entry in trace.fields.values())
+    looked_up = "" if bundle.is_dir() else "; no source_bundle/ beside it, so no evidence was looked up"
+    console.print(f"{len(trace.fields)} fields, {assumed} assumed, {len(faults)} faults{looked_up}", soft_wrap=True)
+    if faults:
+        raise typer.Exit(1)
+
+
+def _files(bundle: Path) -> list[Path]:
+    return sorted(item for item in bundle.rglob("*") if item.is_file()) if bundle.is_dir() else []
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no {path}: copy a run's artifacts with `swarm artifacts TASK`") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} is no JSON: {error}") from error

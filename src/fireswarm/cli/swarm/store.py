@@ -1,0 +1,122 @@
+"""``swarm store``: serve, look into, carry over and reset the embedded store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
+from fireswarm.cli.swarm.fleet import signalled
+from fireswarm.errors import InvalidInput
+
+app = typer.Typer(help="The embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
+
+Data = Annotated[Path | None, typer.Option("--data", help="Data file; the settings' store.data when left out.")]
+DEFAULT_PORT = 8080
+
+
+def _path(root: Path, data: Path | None) -> Path:
+    settings = settings_for(root, None)
+    path = data if data is not None else settings.path(settings.store.data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = DEFAULT_PORT,
+    data: Data = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Keep nothing: the data ends with the process.")] = False,
+    indexes: Annotated[
+        Path | None, typer.Option("--indexes", help="firestore.indexes.json: refuse queries it does not cover.")
+    ] = None,
+    root: Root = Path(),
+) -> None:
+    """Serve Firestore's protocol on loopback for any official client, until interrupted."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.query.index_definitions import IndexSet
+    from fireswarm.firelite.wire.server import Server
+
+    path = None if memory else _path(root, data)
+
+    async def main() -> None:
+        index_set = None if indexes is None else IndexSet.load(indexes)
+        with Database.open(path, indexes=index_set) as database:
+            async with signalled() as stop, Server(database, host="127.0.0.1", port=port) as server:
+                console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
+                console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
+                await stop.wait()
+        console.print("stopped, everything acknowledged is on disk" if path else "stopped")
+
+    run_async(main)
+
+
+@app.command()
+def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> None:
+    """Documents and bytes by collection."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.wire import admin
+
+    with Database.open(_path(root, data)) as database:
+        found = admin.stats(database)
+    if as_json:
+        print_json(asdict(found))
+        return
+    console.print(
+        f"{found.documents:,} documents, {found.document_bytes:,} bytes in a file of {found.file_bytes:,} bytes"
+    )
+    rows = [
+        (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(found.collections.items())
+    ]
+    table("collections", ["collection", "documents"], rows, none="no collection yet")
+
+
+@app.command()
+def export(
+    target: Annotated[Path, typer.Argument(help="File to write, one JSON document a line.")],
+    data: Data = None,
+    root: Root = Path(),
+) -> None:
+    """Write every document, with exact types, to a file."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.wire import admin
+
+    with Database.open(_path(root, data)) as database:
+        count = admin.export_jsonl(database, target)
+    console.print(f"exported {count:,} documents to {target}")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="File that `swarm store export` wrote.")],
+    data: Data = None,
+    root: Root = Path(),
+) -> None:
+    """Read documents from an exported file."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.wire import admin
+
+    if not source.is_file():
+        raise InvalidInput(f"{source} does not exist: name a file that `swarm store export` wrote")
+    with Database.open(_path(root, data)) as database:
+        count = admin.import_jsonl(database, source)
+    console.print(f"imported {count:,} documents from {source}")
+
+
+@app.command()
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, data: Data = None, root: Root = Path()
+) -> None:
+    """Delete every document of the embedded store."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.wire import admin
+
+    path = _path(root, data)
+    if not yes:
+        typer.confirm(f"delete every document in {path}?", abort=True)
+    with Database.open(path) as database:
+        count = admin.reset(database)
+    console.print(f"deleted {count:,} documents, {path} is empty")

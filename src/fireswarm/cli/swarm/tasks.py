@@ -1,0 +1,329 @@
+"""Commands about tasks: submit, list, show, watch, cancel, retry, answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.markup import escape
+
+from fireswarm import wiring
+from fireswarm.cli.shared.find_task import find_task
+from fireswarm.cli.shared.options import (
+    AsJson,
+    Limit,
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    ago,
+    clip,
+    console,
+    errors,
+    one_of,
+    pairs,
+    print_json,
+    run_async,
+    settings_for,
+    short,
+    styled,
+    table,
+)
+from fireswarm.cli.swarm.show import draw, look
+from fireswarm.cli.watch import progress
+from fireswarm.cli.watch.event_line import SEVERITY
+from fireswarm.cli.watch.follow import Follower
+from fireswarm.contracts.base import explain as explain_error
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.settings import Settings
+from fireswarm.swarm.board.submit import Submitted
+
+if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
+    from fireswarm.swarm.swarm import Kit
+
+Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
+TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
+
+LOOKED_AT_AGENTS = 50
+"""Latest heartbeats that a submit reads, to say when nobody is there to take the task."""
+
+
+def submit(
+    objective: Annotated[str, typer.Argument(help="What is wanted, in words.")],
+    role: Annotated[str, typer.Option("--role", help="Who takes it.")] = "architect",
+    path: Annotated[Path | None, typer.Option("--path", help="Folder or file it is about (context.path).")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option("--context", help="key=value, repeatable; JSON is taken.")
+    ] = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; chosen when left out.")] = None,
+    pipeline: Annotated[
+        str | None, typer.Option("--pipeline", help="Pipeline to run, such as node: its steps are skills.")
+    ] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="File or folder a pipeline works on.")] = None,
+    capability: Annotated[
+        list[str] | None, typer.Option("--capability", help="Beside the role's: an id, or JSON; repeatable.")
+    ] = None,
+    priority: Annotated[int, typer.Option("--priority", min=1, max=10, help="10 is most urgent.")] = 5,
+    deadline: Annotated[
+        datetime | None, typer.Option("--deadline", help="UTC; blocks the task when it passes.")
+    ] = None,
+    depends_on: Annotated[
+        list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")
+    ] = None,
+    again: Annotated[str, typer.Option("--again", help="Any word: makes the same objective new work.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end; exit code 1 unless all is done.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+    as_json: AsJson = False,
+) -> None:
+    """Submit an objective. The same objective and context in one session is the same task."""
+    settings = settings_for(root, store, project, session)
+    given = pairs(context, "--context") | _places(path=path, source=source)
+    spec = _spec(
+        objective=objective,
+        assigned_to=role,
+        session_hash=settings.session,
+        skill=_skill(skill, pipeline),
+        capabilities=_uses(capability),
+        context=given,
+        priority=priority,
+        deadline=deadline,
+        depends_on=tuple(depends_on or ()),
+        fresh_key=again,
+    )
+
+    async def main() -> TaskStatus:
+        async with wiring.open_kit(settings) as kit:
+            _check(kit, spec)
+            started = time.monotonic()
+            submitted = await kit.board.submit(spec)
+            await _say_submitted(kit, submitted, as_json)
+            if not wait:
+                return TaskStatus.DONE
+            chain = submitted.task.trace.chain_id
+            await progress.follow(kit, chain, live=not as_json, runs=None if as_json else Follower(kit, chain, console))
+            return await progress.report(kit, chain, time.monotonic() - started)
+
+    if run_async(main) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def _spec(**fields: Any) -> TaskSpec:
+    try:
+        return TaskSpec(**fields)
+    except ValidationError as error:
+        raise InvalidInput(f"nothing was submitted: {explain_error(error)}") from error
+
+
+def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
+    """Read ``--capability``: an id, or a map of id, config and prefix."""
+    try:
+        return tuple(CapabilityUse.model_validate(json.loads(text) if "{" in text else text) for text in given or ())
+    except ValidationError as error:
+        raise InvalidInput(f"--capability: {explain_error(error)}") from error
+    except ValueError as error:
+        raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
+
+
+def _check(kit: Kit, spec: TaskSpec) -> None:
+    """Refuse now what the role's turn would refuse later."""
+    from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
+
+    check_task(kit, spec)
+
+
+def _places(**named: Path | None) -> dict[str, str]:
+    """Paths that were given, as the context holds them; InvalidInput for one that does not exist."""
+    for option, path in named.items():
+        if path is not None and not path.exists():
+            raise InvalidInput(f"--{option} {path} does not exist")
+    return {option: str(path.resolve()) for option, path in named.items() if path is not None}
+
+
+def _skill(named: str | None, pipeline: str | None) -> str | None:
+    """The skill that was named; a pipeline is the skill that plans its steps."""
+    if pipeline is None:
+        return named
+    if named is not None:
+        raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
+    if not (wiring.packaged("skills") / f"{pipeline}-pipeline").is_dir():
+        known = sorted(path.name.removesuffix("-pipeline") for path in wiring.packaged("skills").glob("*-pipeline"))
+        raise InvalidInput(f"there is no pipeline {pipeline!r}; there is {', '.join(known)}")
+    return f"{pipeline}-pipeline"
+
+
+async def _say_submitted(kit: Kit, submitted: Submitted, as_json: bool) -> None:
+    task = submitted.task
+    if as_json:
+        print_json({"created": submitted.created, "task": task})
+    else:
+        what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
+        console.print(f"{what} {task.task_id}", soft_wrap=True)
+    if task.status is TaskStatus.QUEUED:
+        await _say_if_nobody_runs(kit, task.assigned_to)
+
+
+async def _say_if_nobody_runs(kit: Kit, role: str) -> None:
+    """A hint on standard error, where it is certain: among the agents that beat last there is no living one."""
+    beats = await kit.heartbeats.latest(LOOKED_AT_AGENTS)
+    living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
+    if role not in living and len(beats) < LOOKED_AT_AGENTS:
+        errors.print(f"no {role} agent runs; the task waits for one: `swarm up` starts all roles", style="yellow")
+
+
+def tasks(
+    status: Annotated[
+        str | None, typer.Option("--status", help="queued, in_progress, blocked, done or canceled.")
+    ] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Tasks of one role.")] = None,
+    session: Session = None,
+    limit: Limit = 30,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tasks that changed last."""
+    one_of(status, "--status", TaskStatus)
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            found = await kit.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (
+                short(task.task_id),
+                task.assigned_to,
+                styled(task.status_reason.value if task.status_reason else task.status.value),
+                str(task.priority),
+                ago(task.updated_at),
+                escape(f"{clip(task.objective, 60)} | {clip(task.summary, 80)}"),
+            )
+            for task in found
+        ]
+        columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
+        table("tasks", columns, rows, none="no task yet: `swarm submit` creates one")
+
+    run_async(main)
+
+
+def show(
+    task_id: TaskId,
+    events: Annotated[int, typer.Option("--events", min=0, help="Last events of the last run to show.")] = 20,
+    level: Level = "info",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one task: graph, lease, attempts, events, and why it is stuck."""
+    one_of(level, "--level", SEVERITY)
+
+    async def main() -> None:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            task = await find_task(kit, task_id)
+            seen = await look(kit, task)
+            if as_json:
+                told = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
+                print_json(told)
+            else:
+                draw(seen, events=events, level=level)
+
+    run_async(main)
+
+
+def watch(
+    task_id: Annotated[str | None, typer.Argument(help="Task to follow; the newest objective when left out.")] = None,
+    level: Level = "info",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Follow an objective and the events of its runs until it ends or nothing moves; exit code 1 unless all is done."""
+    one_of(level, "--level", SEVERITY)
+
+    async def main() -> bool:
+        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+            if task_id is None:
+                newest = await kit.board.list(limit=1)
+                if not newest:
+                    raise InvalidInput("there is no task to watch: `swarm submit` creates one")
+                chain = newest[0].trace.chain_id
+            else:
+                chain = (await find_task(kit, task_id)).trace.chain_id
+            found = await progress.follow(kit, chain, runs=Follower(kit, chain, console, level))
+            console.print(progress.view(found))
+            return all(task.status is TaskStatus.DONE for task in found)
+
+    if not run_async(main):
+        console.print(f"not everything is done; `swarm show {task_id or 'TASK'}` says why", style="yellow")
+        raise typer.Exit(1)
+
+
+def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:
+    async def main() -> None:
+        async with wiring.open_kit(settings) as kit:
+            task = await find_task(kit, task_id)
+            result = await act(kit, task.task_id)
+            if as_json:
+                print_json(result)
+            else:
+                console.print(f"{done} {task.task_id}", soft_wrap=True)
+
+    run_async(main)
+
+
+def cancel(
+    task_id: TaskId,
+    tree: Annotated[bool, typer.Option("--tree", help="Cancel every task below it as well.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Kept on the task.")] = "by the operator",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a task; running work stops within two seconds."""
+
+    async def act(kit: wiring.Kit, full_id: str) -> list[str]:
+        return await kit.board.cancel(full_id, reason, tree=tree)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
+
+
+def retry(
+    task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+) -> None:
+    """Queue a failed or paused task again."""
+
+    async def act(kit: wiring.Kit, full_id: str) -> Any:
+        return await kit.board.retry(full_id)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
+
+
+def answer(
+    task_id: TaskId,
+    values: Annotated[list[str], typer.Argument(help="name=value for each question; JSON is taken.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Supply what a blocked task asked for; it runs on at once."""
+    given = pairs(values, "VALUES")
+
+    async def act(kit: wiring.Kit, full_id: str) -> Any:
+        return await kit.board.answer(full_id, given)
+
+    _operate(settings_for(root, store, project), task_id, act, as_json, "answered")

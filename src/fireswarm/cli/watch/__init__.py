@@ -1,0 +1,1 @@
+"""Follow tasks and runs on a terminal: progress, event lines, artifacts."""

@@ -1,0 +1,75 @@
+"""``swarm artifacts``: what a task left, copied out of the blob store into a folder a person can look at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fireswarm import wiring
+from fireswarm.cli.shared.find_task import find_task
+from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput
+from fireswarm.pipelines.files import safe_path
+
+if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
+    from fireswarm.swarm.swarm import Kit
+
+FOLDER = Path(".fireswarm") / "artifacts"
+
+
+def artifacts(
+    task_id: Annotated[str, typer.Argument(help="Task id, or the beginning of one.")],
+    to: Annotated[Path | None, typer.Option("--to", help="Folder; .fireswarm/artifacts/TASK when left out.")] = None,
+    as_json: AsJson = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Copy what a task left into a folder."""
+
+    async def main() -> list[Path]:
+        settings = settings_for(root, store, project)
+        async with wiring.open_kit(settings) as kit:
+            task = await find_task(kit, task_id)
+            return await copy_out(kit, task, to or settings.path(FOLDER / task.task_id))
+
+    written = run_async(main)
+    if as_json:
+        print_json([str(path) for path in written])
+        return
+    for path in written:
+        console.print(str(path), markup=False, soft_wrap=True)
+
+
+async def copy_out(kit: Kit, task: Task, folder: Path) -> list[Path]:
+    """Write the task's artifacts below *folder* by their names; InvalidInput when it left none."""
+    if task.result is None or not task.result.artifacts:
+        raise InvalidInput(f"task {task.task_id} is {task.status.value} and has left no artifacts")
+    written: dict[Path, None] = {}
+    for number, artifact in enumerate(task.result.artifacts):
+        path = folder / _name(artifact, number)
+        if path in written:
+            path = path.with_name(f"{number}-{path.name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(await _content(kit, artifact))
+        written[path] = None
+    return list(written)
+
+
+def _name(artifact: Artifact, number: int) -> str:
+    named = artifact.name or (artifact.uri or "").rpartition("/")[2]
+    try:
+        return safe_path(named) if artifact.uri else f"{safe_path(named or artifact.type)}.json"
+    except InvalidInput:  # a name that is no path, such as a title with a colon
+        return f"{number}-{artifact.type}"
+
+
+async def _content(kit: Kit, artifact: Artifact) -> bytes:
+    if artifact.uri is None:
+        return (json.dumps(artifact.value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
+    return await kit.blobs.get(artifact.uri)

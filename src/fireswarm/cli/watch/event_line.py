@@ -1,0 +1,139 @@
+"""A run as it happens, one line an event. What is printed comes from the log, so it holds no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from fireswarm.cli.shared.options import clip
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+
+SEVERITY = {"debug": 0, "info": 1, "warning": 2, "error": 3}
+DETAILS = frozenset({EventType.PROMPT_BUDGET_COMPUTED, EventType.PROMPT_COMPOSED, EventType.SKILL_CATALOG_LOADED})
+"""Shown at level debug only."""
+
+WARNINGS = frozenset({EventType.LLM_RETRY_SCHEDULED, EventType.STEP_RETRY_SCHEDULED, EventType.SIGNAL_RECEIVED})
+FAULTS = frozenset({EventType.LLM_REQUEST_FAILED, EventType.RUN_FAILED})
+STYLES = {0: "dim", 1: "", 2: "yellow", 3: "red"}
+
+Payload = Mapping[str, Any]
+
+
+class EventPrinter:
+    """Prints events of at least *level*; words of a model are shown dimmed while they come."""
+
+    def __init__(self, console: Console, level: str = "info") -> None:
+        """Print to *console*."""
+        self._console = console
+        self._level = SEVERITY[level]
+        self._speaking = False
+        self._skill = "-"
+
+    def event(self, record: EventRecord) -> None:
+        """Print one event."""
+        kind, payload = record.event_type, record.payload
+        if kind is EventType.SKILL_INVOCATION_STARTED:
+            self._skill = str(payload.get("skill") or "-")
+        severity = 3 if kind in FAULTS else 2 if kind in WARNINGS else 0 if kind in DETAILS else 1
+        if severity < self._level:
+            return
+        self._silence()
+        turn = record.span_id.removeprefix("turn-")
+        line = Text()
+        line.append(f"{record.timestamp:%H:%M:%S} ", "dim")
+        line.append(f"{record.trace_id[:8]} ", "dim")
+        line.append(f"{turn:>2} ", "cyan")
+        line.append(f"{clip(self._skill, 24):<24} ", "magenta")
+        line.append(f"{kind.value:<27} ", STYLES[severity] or "bold")
+        line.append(_told(kind, payload), STYLES[severity])
+        if self._console.is_terminal:  # one line an event, however wide; a file gets all of it
+            self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        else:
+            self._console.print(line, soft_wrap=True)
+
+    def words(self, text: str) -> None:
+        """Print a piece of the model's answer."""
+        self._speaking = True
+        self._console.print(Text(text, "dim"), end="", soft_wrap=True)
+
+    def _silence(self) -> None:
+        if self._speaking:
+            self._console.print()
+            self._speaking = False
+
+
+def _told(kind: EventType, payload: Payload) -> str:
+    tell = _TOLD.get(kind)
+    return tell(payload) if tell else ""
+
+
+def _candidates(payload: Payload) -> str:
+    named = [f"{found['skill_name']} {found['score']:g}" for found in payload.get("candidates", [])[:4]]
+    return ", ".join(named) or "no candidate"
+
+
+def _disclosed(payload: Payload) -> str:
+    files = payload.get("files", [])
+    refused = payload.get("refused") or []
+    named = ", ".join(str(file["path"]) for file in files[:3]) + (
+        f" and {len(files) - 3} more" if len(files) > 3 else ""
+    )
+    end = f"; refused: {refused[0]}" if refused else ""
+    return f"stage {payload.get('stage')}: {named} ({payload.get('bytes')} bytes, {payload.get('tokens')} tokens){end}"
+
+
+def _answered(payload: Payload) -> str:
+    usd = payload.get("usd")
+    price = f", {usd:.5f} USD" if isinstance(usd, (int, float)) else ", no price known"
+    cached = f", {payload['cached_tokens']} cached" if payload.get("cached_tokens") else ""
+    return (
+        f"{payload.get('latency_ms')} ms, {payload.get('input_tokens')} tokens in{cached}, "
+        f"{payload.get('output_tokens')} out{price}"
+    )
+
+
+def _decided(payload: Payload) -> str:
+    if not payload.get("ok"):
+        return f"not a decision: {payload.get('fault')}"
+    actions = ", ".join(payload.get("actions", [])) or "no action"
+    return f"{actions}: {clip(str(payload.get('reasoning_summary', '')), 160)}"
+
+
+def _stepped(payload: Payload) -> str:
+    params: Payload = payload.get("params", {})
+    what = params.get("command") or params.get("skill") or params.get("tool") or params.get("question") or ""
+    out = payload.get("stdout_summary") or payload.get("stderr_summary") or ""
+    ended = f"{payload.get('status')} ({payload.get('exit_code')})"
+    return f"{payload.get('type')} `{clip(str(what), 80)}`: {ended} {clip(str(out), 100)}"
+
+
+_TOLD: dict[EventType, Callable[[Payload], str]] = {
+    EventType.RUN_STARTED: lambda p: (
+        f"{clip(str(p.get('task')), 120)} ({p.get('provider')} {p.get('model')}, {p.get('mode')})"
+    ),
+    EventType.SKILL_CATALOG_LOADED: lambda p: f"{p.get('skills')} skills, {p.get('left_out_count')} left out",
+    EventType.SKILL_PREFILTER_COMPLETED: _candidates,
+    EventType.SKILL_DISCLOSURE_LOADED: _disclosed,
+    EventType.PROMPT_BUDGET_COMPUTED: lambda p: (
+        f"{p.get('allocated_prompt_tokens')} of {p.get('max_context_tokens')} tokens"
+    ),
+    EventType.PROMPT_COMPOSED: lambda p: f"{p.get('messages')} messages",
+    EventType.LLM_REQUEST_SENT: lambda p: f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}",
+    EventType.LLM_RETRY_SCHEDULED: lambda p: f"attempt {p.get('attempt')} in {p.get('pause_seconds')} s",
+    EventType.LLM_RESPONSE_RECEIVED: _answered,
+    EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),
+    EventType.LLM_DECISION_DECODED: _decided,
+    EventType.SKILL_INVOCATION_STARTED: lambda p: clip(str(p.get("reason", "")), 160),
+    EventType.SKILL_STEP_EXECUTED: _stepped,
+    EventType.STEP_RETRY_SCHEDULED: lambda p: f"step {p.get('step_id')} once more",
+    EventType.SKILL_INVOCATION_FINISHED: lambda p: clip(str(p.get("reason", "")), 160),
+    EventType.SIGNAL_RECEIVED: lambda p: str(p.get("signal")),
+    EventType.GRACEFUL_SHUTDOWN_STARTED: lambda p: f"within {p.get('grace_seconds')} s",
+    EventType.RUN_FINISHED: lambda p: (
+        f"{p.get('mode')}: {p.get('turns')} turns, {p.get('tokens')} tokens, {p.get('usd')} USD"
+    ),
+    EventType.RUN_FAILED: lambda p: f"{p.get('reason')}: {p.get('error')}",
+}

@@ -1,0 +1,202 @@
+"""The events of an objective's runs, told line by line while they happen: what ``swarm watch`` and ``show`` print.
+
+A short run keeps its events on its document, a long one in pages of its ``journal``. Both only grow, so a run is
+known by how many of its events were told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+from rich.console import Console
+from rich.text import Text
+
+from fireswarm.cli.shared.options import clip, counted, short
+from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter
+from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.storage.documents import queries
+from fireswarm.swarm.records.run_reader import Event, Reader
+from fireswarm.swarm.swarm import Kit
+
+TICK_SECONDS = 2.0
+"""How often the pages of a working run are looked at: a page grows without a word from the run's document."""
+
+EARLIER_SHOWN = 10
+EARLIER_RUNS = 5
+"""What is told of the time before somebody watched: so many last events of each open run and of these ended last."""
+
+LIVE_CHARS = 160
+OURS = frozenset(kind.value for kind in EventType)
+FAILED = frozenset({"turn_failed", "step_failed", *(kind.value for kind in FAULTS)})
+QUIET = frozenset({"step_started", "step_finished", "step_replayed"})
+"""Bookkeeping of the journal: shown at level debug only, unless it is the end of a whole skill."""
+
+_SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class Teller:
+    """Prints one run's events of at least *level*."""
+
+    def __init__(self, console: Console, level: str) -> None:
+        self._console = console
+        self._level = level
+        self._printer = EventPrinter(console, level)
+
+    def tell(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
+        """Print *events* of *run*; with *last*, only so many of them, and how many came before."""
+        events = [event for event in events if severity(event) >= SEVERITY[self._level]]
+        left = len(events) - last if last is not None else 0
+        if left > 0:
+            task = short(str(run.get("task_id")))
+            self._console.print(Text(f"{'':8} {task} … {counted(left, 'earlier event')}", "dim"), soft_wrap=True)
+        for event in events[max(0, left) :]:
+            self._one(run, event)
+
+    def _one(self, run: Mapping[str, Any], event: Event) -> None:
+        kind, payload = str(event.get("type")), dict(event.get("payload") or {})
+        if kind not in OURS:
+            self._journal(run, kind, event, payload)
+            return
+        record = EventRecord(
+            run_id=str(run.get("run_id")),
+            trace_id=str(run.get("task_id")),
+            span_id=f"turn-{payload.get('turn', '')}",
+            timestamp=event["ts"],
+            event_type=EventType(kind),
+            payload=payload,
+        )
+        self._printer.event(record)
+
+    def _journal(self, run: Mapping[str, Any], kind: str, event: Event, payload: Mapping[str, Any]) -> None:
+        """Print an event of the journal itself, which a run without a model has as well."""
+        style = {0: "dim", 3: "red"}.get(severity(event), "")
+        step = _step_of(payload)
+        told = step or str(payload.get("skill", ""))
+        said = payload.get("error") or payload.get("reason") or ""
+        if why := payload.get("without_model"):  # what to do about it was said when the agents started
+            said = f"by its code, {str(why).partition(',')[0]}"
+        line = Text()
+        line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
+        line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
+        line.append(f"{kind:<27} ", style or "bold")
+        line.append(f"{told}{': ' if told and said else ''}{clip(str(said), 160)}", style)
+        if self._console.is_terminal:  # one line an event, as those of the table
+            self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        else:
+            self._console.print(line, soft_wrap=True)
+
+
+class Follower:
+    """Follows the runs of one objective: prints what happens, and knows what models are saying just now."""
+
+    def __init__(
+        self,
+        kit: Kit,
+        chain_id: str,
+        console: Console,
+        level: str = "info",
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        self._kit = kit
+        self._chain_id = chain_id
+        self._console = console
+        self._level = level
+        self.on_change = on_change
+        self._runs: dict[str, tuple[Reader, Teller]] = {}
+        self._known: dict[str, Snapshot] = {}
+        self._over: set[str] = set()
+        self._begun = False
+        self._busy = anyio.Lock()
+
+    async def follow(self) -> None:
+        """Tell what happens until canceled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._tick)
+            async with self._kit.store.listen(queries.runs_of(self._chain_id)) as snapshots:
+                async for found in snapshots:
+                    changed = [run for run in found if self._changed(run)]
+                    self._known = {run.path: run for run in found}
+                    await self._tell(changed)
+
+    async def finish(self) -> None:
+        """Tell what the last commit brought."""
+        found = await self._kit.store.query(queries.runs_of(self._chain_id))
+        self._known = {run.path: run for run in found}
+        await self._tell(found)
+
+    def speaking(self) -> list[tuple[str, str, str]]:
+        """Task, role and the last words of each run whose model is speaking."""
+        runs = [run.data or {} for run in self._known.values()]
+        return [
+            (str(run.get("task_id")), str(run.get("role")), tail(str(run["live"])))
+            for run in runs
+            if run.get("live") and run.get("status") == RunStatus.PROGRESS.value
+        ]
+
+    def _changed(self, run: Snapshot) -> bool:
+        known = self._known.get(run.path)
+        return known is None or known.update_time != run.update_time
+
+    async def _tick(self) -> None:
+        while True:
+            await self._kit.clock.sleep(TICK_SECONDS)
+            await self._tell([run for run in self._known.values() if _grows(run)])
+
+    async def _tell(self, runs: Sequence[Snapshot]) -> None:
+        async with self._busy:  # the tick and the listener must not tell one event twice
+            last = None if self._begun else EARLIER_SHOWN
+            in_order = sorted(runs, key=lambda item: str((item.data or {}).get("started_at")))
+            if not self._begun:
+                self._over = {run.path for run in [run for run in in_order if _ended(run)][:-EARLIER_RUNS]}
+            self._begun = True
+            for run in in_order:
+                if run.path in self._over:
+                    continue
+                if run.path not in self._runs:
+                    self._runs[run.path] = (Reader(self._kit.store), Teller(self._console, self._level))
+                reader, teller = self._runs[run.path]
+                teller.tell(run.data or {}, await reader.news(run), last=last)
+                if _ended(run):
+                    self._over.add(run.path)
+        if self.on_change is not None:
+            self.on_change()
+
+
+def severity(event: Event) -> int:
+    """How grave an event is: 0 is shown at level debug only, 3 is a fault."""
+    kind = str(event.get("type"))
+    if kind in FAILED:
+        return SEVERITY["error"]
+    if kind in WARNINGS:
+        return SEVERITY["warning"]
+    of_a_skill = _step_of(event.get("payload") or {}).startswith("skill:") and kind != "step_started"
+    quiet = kind in DETAILS or (kind in QUIET and not of_a_skill)
+    return SEVERITY["debug" if quiet else "info"]
+
+
+def _step_of(payload: Mapping[str, Any]) -> str:
+    """The name of a step without the hash of its input."""
+    return str(payload.get("step", "")).rpartition(":")[0]
+
+
+def _ended(run: Snapshot) -> bool:
+    return (run.data or {}).get("ended_at") is not None
+
+
+def _grows(run: Snapshot) -> bool:
+    data = run.data or {}
+    return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
+
+
+def tail(words: str) -> str:
+    """The end of what a model said, on one line: of an unfinished decision, the sentence it is writing."""
+    sentences = _SAID.findall(words)
+    said = _ESCAPED.sub(lambda found: " " if found[1] in "nrt" else found[1], sentences[-1]) if sentences else words
+    line = " ".join(said.split())
+    return line if len(line) <= LIVE_CHARS else "…" + line[-LIVE_CHARS:]

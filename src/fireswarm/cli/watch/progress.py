@@ -1,0 +1,149 @@
+"""Watching an objective: who holds what, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import anyio
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fireswarm.cli.shared.options import STYLES, clip, console, counted, short, styled, usage_line
+from fireswarm.cli.watch.follow import Follower
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.read import readable, task_of
+from fireswarm.swarm.swarm import Kit
+
+REFRESH_PER_SECOND = 8
+SHOWN_TASKS = 24
+SHOWN_SPEAKING = 4
+REPORT = "report"
+
+
+def in_order(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks of an objective as they follow from each other: parents first, then by dependencies."""
+    by_id = {task.task_id: task for task in tasks}
+    depths: dict[str, int] = {}
+
+    def depth(task: Task) -> int:
+        if task.task_id not in depths:
+            needed = [by_id[task_id] for task_id in task.depends_on if task_id in by_id]
+            depths[task.task_id] = 1 + max((depth(item) for item in needed), default=0)
+        return depths[task.task_id]
+
+    return sorted(tasks, key=lambda task: (task.trace.step, task.created_at, depth(task), task.plan_key))
+
+
+def ended(tasks: Sequence[Task], root_id: str) -> bool:
+    """True when the root is terminal, or nothing can move without an operator."""
+    root = next((task for task in tasks if task.task_id == root_id), None)
+    if root is None:
+        return False
+    if root.status.terminal:
+        return True
+    moving = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
+    return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)
+
+
+def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
+    """The tasks of one objective as they stand, and what models are saying: task, role, words."""
+    counted = Counter(task.status.value for task in tasks)
+    line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
+    grid = Table(box=None, padding=(0, 2), show_header=False)
+    for task in in_order(tasks)[:SHOWN_TASKS]:
+        word = task.status_reason.value if task.status_reason else task.status.value
+        mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
+        grid.add_row(
+            short(task.task_id),
+            mark,
+            task.assigned_to,
+            styled(word),
+            Text(clip(task.summary, 60), no_wrap=True, overflow="ellipsis"),
+        )
+    said = [
+        Text.assemble((f"{short(task_id)} {role} says ", "magenta"), (words, "dim"))
+        for task_id, role, words in speaking[:SHOWN_SPEAKING]
+    ]
+    return Group(line, grid, *said)
+
+
+async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | None = None) -> list[Task]:
+    """Show an objective until it ends or nothing moves; returns its tasks as they ended. *runs* tells its events."""
+    tasks: list[Task] = []
+    with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
+
+        def show() -> None:
+            if live:
+                screen.update(view(tasks, runs.speaking() if runs is not None else ()))
+
+        async with anyio.create_task_group() as group:
+            if runs is not None:
+                runs.on_change = show
+                group.start_soon(runs.follow)
+            async with kit.store.listen(queries.chain(root_id)) as snapshots:
+                async for found in snapshots:
+                    tasks = readable(found, task_of)
+                    show()
+                    if ended(tasks, root_id):
+                        break
+            group.cancel_scope.cancel()
+        if runs is not None:
+            await runs.finish()
+    return tasks
+
+
+async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
+    """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
+    found = await kit.store.query(queries.chain(root_id))
+    tasks = in_order(readable(found, task_of))
+    grid = Table(title="tasks", title_justify="left", header_style="bold")
+    for column in ("task", "step", "role", "status", "runs"):
+        grid.add_column(column, no_wrap=True)
+    grid.add_column("summary", overflow="fold")
+    for task in tasks:
+        word = task.status_reason.value if task.status_reason else task.status.value
+        grid.add_row(
+            short(task.task_id),
+            task.plan_key or "objective",
+            task.assigned_to,
+            styled(word),
+            str(task.epoch),
+            task.summary,
+        )
+    console.print(grid)
+    root = next(task for task in tasks if task.task_id == root_id)
+    agents = [status for status in await kit.heartbeats.latest() if status.created_at >= root.created_at]
+    usage = Counter(asdict(kit.store.usage))
+    for status in agents:
+        usage.update(status.usage)
+    handoffs = sum(task.parent_task_id is not None for task in tasks)
+    runs = sum(task.epoch for task in tasks)
+    console.print(
+        f"{counted(len(tasks), 'task')}, {counted(runs, 'run')}, {counted(handoffs, 'handoff')}, {seconds:.1f} s; "
+        f"billed: {usage_line(usage)}",
+        soft_wrap=True,
+    )
+    _print_files(tasks)
+    if root.status is not TaskStatus.DONE:
+        stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
+        for task in stuck:
+            console.print(f"{short(task.task_id)} {task.assigned_to}: {task.summary}", soft_wrap=True, markup=False)
+        console.print(f"the objective is {root.status.value}; `swarm show {short(root_id)}` says why", style="yellow")
+    everything_done = all(task.status is TaskStatus.DONE for task in tasks)
+    return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
+
+
+def _print_files(tasks: Sequence[Task]) -> None:
+    files: dict[str, Artifact] = {}
+    for task in tasks:
+        for artifact in task.result.artifacts if task.result else ():
+            if artifact.uri is not None and artifact.type in (REPORT, "chart"):
+                files[artifact.uri] = artifact
+    for uri, artifact in sorted(files.items(), key=lambda item: item[1].type == "chart"):
+        console.print(f"{artifact.type}: {uri.removeprefix('file://')}", soft_wrap=True, markup=False)

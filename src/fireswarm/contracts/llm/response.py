@@ -1,0 +1,192 @@
+"""A turn's answer as a caller sees it, and what the states mean in the words of the board.
+
+``AgentResponse`` and ``SkillResult`` say the same to two readers: a caller that talks to a skill, and the task that
+a skill works for. A skill may return either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from fireswarm.contracts.base import Contract, JsonObject
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.conversation import (
+    ConversationEvent,
+    InputField,
+    InputRequest,
+    PocketFact,
+    ResponseMetadata,
+    TaskState,
+)
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+
+OUTPUTS = "outputs"
+"""Artifact type that carries an AgentResponse's outputs."""
+
+
+class AgentResponse(Contract):
+    """How a turn ended. ``resume_token`` has to be given back by whoever resumes; it is good for one turn."""
+
+    state: TaskState
+    message: str = Field(default="", max_length=2_000)
+    outputs: JsonObject = Field(default_factory=dict)
+    input_request: InputRequest | None = None
+    tasks: tuple[PlannedTask, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    errors: tuple[str, ...] = ()
+    facts: tuple[PocketFact, ...] = Field(default=(), max_length=100)
+    events: tuple[ConversationEvent, ...] = Field(default=(), max_length=40)
+    pause_seconds: float | None = Field(default=None, gt=0)
+    retryable: bool = False
+    resume_token: str | None = None
+    metadata: ResponseMetadata = ResponseMetadata()
+
+    @model_validator(mode="after")
+    def _says_what_it_needs(self) -> AgentResponse:
+        if self.state is TaskState.INPUT_REQUIRED and self.input_request is None:
+            raise ValueError("input_required needs an input_request: what is missing?")
+        if self.state is TaskState.DELEGATING and not self.tasks:
+            raise ValueError("delegating needs tasks: what is handed over?")
+        return self
+
+
+_RESULT_STATES: dict[TaskState, SkillState] = {
+    TaskState.COMPLETED: SkillState.COMPLETED,
+    TaskState.INPUT_REQUIRED: SkillState.INPUT_REQUIRED,
+    TaskState.DELEGATING: SkillState.DELEGATING,
+    TaskState.PAUSED: SkillState.PAUSED,
+    TaskState.FAILED: SkillState.FAILED,
+}
+"""What a skill may say of itself; the other states are given by whoever runs it."""
+
+
+def as_result(response: AgentResponse) -> SkillResult:
+    """A skill's AgentResponse as a SkillResult; ValueError for a state that a skill cannot give itself."""
+    if response.state not in _RESULT_STATES:
+        known = ", ".join(state.value for state in _RESULT_STATES)
+        raise ValueError(f"a skill cannot end in {response.state.value}: it may say {known}")
+    asked = response.input_request
+    outputs = Artifact(type=OUTPUTS, name=OUTPUTS, summary=", ".join(response.outputs)[:200], value=response.outputs)
+    summary = response.message or "; ".join(response.errors) or (asked.message if asked else "")
+    return SkillResult(
+        state=_RESULT_STATES[response.state],
+        summary=(summary or _default_summary(response))[:2_000],
+        artifacts=(*response.artifacts, outputs) if response.outputs else response.artifacts,
+        tasks=response.tasks,
+        questions=tuple(Question(**field.model_dump()) for field in asked.missing_fields) if asked else (),
+        pocket=response.facts,
+        log=response.events,
+        pause_seconds=response.pause_seconds,
+        retryable=response.retryable,
+    )
+
+
+def _default_summary(response: AgentResponse) -> str:
+    if response.input_request is not None:
+        return f"needs {', '.join(field.name for field in response.input_request.missing_fields)}"
+    return response.state.value.replace("_", " ")
+
+
+def as_response(
+    result: SkillResult, state: TaskState, metadata: ResponseMetadata, *, reason: str = "", token: str | None = None
+) -> AgentResponse:
+    """What a caller is told of *result*; *state* and *reason* are what was made of it."""
+    stopped = state.value != result.state.value
+    failed = stopped or state is TaskState.FAILED
+    outputs = next((item.value for item in result.artifacts if item.type == OUTPUTS), None)
+    fields = tuple(InputField(**question.model_dump()) for question in result.questions)
+    return AgentResponse(
+        state=state,
+        message=(reason or result.summary)[:2_000],
+        outputs=outputs if isinstance(outputs, dict) and not failed else {},
+        input_request=InputRequest(missing_fields=fields, message=result.summary) if fields and not stopped else None,
+        tasks=() if stopped else result.tasks,
+        artifacts=() if stopped else tuple(item for item in result.artifacts if item.type != OUTPUTS),
+        errors=(reason or result.summary,) if failed else (),
+        pause_seconds=None if stopped else result.pause_seconds,
+        retryable=result.retryable and not stopped,
+        resume_token=token,
+        metadata=metadata,
+    )
+
+
+# ── the same in the words of the board ──────────────────────────────────────────────────────────────────
+
+_STATUS_OF: dict[TaskState, tuple[TaskStatus, StatusReason | None]] = {
+    TaskState.PENDING: (TaskStatus.QUEUED, None),
+    TaskState.IN_PROGRESS: (TaskStatus.IN_PROGRESS, None),
+    TaskState.COMPLETED: (TaskStatus.DONE, None),
+    TaskState.FAILED: (TaskStatus.BLOCKED, StatusReason.DEAD_LETTER),
+    TaskState.TIMEOUT: (TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED),
+    TaskState.BLOCKED: (TaskStatus.BLOCKED, StatusReason.GATE_FAILED),
+    TaskState.ESCALATED: (TaskStatus.BLOCKED, StatusReason.ESCALATED),
+    TaskState.INPUT_REQUIRED: (TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED),
+    TaskState.DELEGATING: (TaskStatus.BLOCKED, StatusReason.DELEGATING),
+    TaskState.PAUSED: (TaskStatus.BLOCKED, StatusReason.PAUSED),
+}
+_OF_STATUS: dict[TaskStatus, TaskState] = {
+    TaskStatus.QUEUED: TaskState.PENDING,
+    TaskStatus.IN_PROGRESS: TaskState.IN_PROGRESS,
+    TaskStatus.DONE: TaskState.COMPLETED,
+    TaskStatus.CANCELED: TaskState.FAILED,
+}
+_OF_REASON: dict[StatusReason, TaskState] = {
+    StatusReason.DEPENDENCIES: TaskState.PENDING,
+    StatusReason.INPUT_REQUIRED: TaskState.INPUT_REQUIRED,
+    StatusReason.APPROVAL_REQUIRED: TaskState.INPUT_REQUIRED,
+    StatusReason.DELEGATING: TaskState.DELEGATING,
+    StatusReason.PAUSED: TaskState.PAUSED,
+    StatusReason.RETRY_BACKOFF: TaskState.PENDING,
+    StatusReason.ESCALATED: TaskState.ESCALATED,
+    StatusReason.GATE_FAILED: TaskState.BLOCKED,
+    StatusReason.BUDGET_EXCEEDED: TaskState.BLOCKED,
+    StatusReason.DEADLINE_EXCEEDED: TaskState.TIMEOUT,
+    StatusReason.DEAD_LETTER: TaskState.FAILED,
+}
+
+
+def status_of(state: TaskState) -> tuple[TaskStatus, StatusReason | None]:
+    """A state as status and reason of a task; ``state_of`` leads back."""
+    return _STATUS_OF[state]
+
+
+def state_of(status: TaskStatus, reason: StatusReason | None) -> TaskState:
+    """The state that a task's status and reason stand for."""
+    if status is TaskStatus.BLOCKED:
+        return TaskState.BLOCKED if reason is None else _OF_REASON[reason]
+    return _OF_STATUS[status]
+
+
+def outcome_state(outcome: Outcome) -> TaskState:
+    """The state in which a turn of the board leaves its conversation."""
+    match outcome:
+        case Done():
+            return TaskState.COMPLETED
+        case Handoff(resume=resume):
+            return TaskState.DELEGATING if resume else TaskState.COMPLETED
+        case Waiting(reason=reason) | Failed(reason=reason):
+            return state_of(TaskStatus.BLOCKED, reason)
+        case Snooze():
+            return TaskState.PAUSED
+        case Retry() | Released():
+            return TaskState.PENDING
+
+
+def outcome_of(state: TaskState, summary: str, questions: tuple[Question, ...] = ()) -> Outcome:
+    """The outcome that puts a task into *state*; delegating and completed need more, and are built where that is."""
+    reason: Any = status_of(state)[1]
+    match state:
+        case TaskState.COMPLETED:
+            return Done()
+        case TaskState.INPUT_REQUIRED | TaskState.PAUSED:
+            return Waiting(reason, summary, questions)
+        case TaskState.PENDING | TaskState.IN_PROGRESS:
+            return Released(summary)
+        case TaskState.DELEGATING:
+            raise ValueError("delegating is a handoff: it needs its tasks")
+        case _:
+            return Failed(summary, reason)

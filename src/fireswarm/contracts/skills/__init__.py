@@ -1,0 +1,1 @@
+"""What skills, tools and capabilities take and return."""

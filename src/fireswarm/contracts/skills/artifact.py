@@ -1,0 +1,48 @@
+"""Artifacts, signals and attachments: what tasks pass to each other."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from fireswarm.contracts.base import Contract
+
+
+class Artifact(Contract):
+    """A piece of work a task leaves behind.
+
+    ``value`` holds small JSON content; larger content lives in the blob store under ``uri``.
+    ``type`` is a short registered word such as ``inventory``, ``report`` or ``url_list``.
+    """
+
+    type: str = Field(min_length=1, max_length=64)
+    name: str = ""
+    summary: str = ""
+    value: Any = None
+    uri: str | None = None
+    mime: str | None = None
+    size_bytes: int | None = Field(default=None, ge=0)
+    sha256: str | None = None
+    source_task_id: str | None = None
+
+
+class Signal(Contract):
+    """Something noticed: a name, a strength between 0 and 1, and what it was noticed about."""
+
+    name: str = Field(min_length=1, max_length=128)
+    strength: float = Field(ge=0.0, le=1.0)
+    subject: str = ""
+    note: str = ""
+
+
+class Attachment(Contract):
+    """An input that came with the objective, by reference."""
+
+    name: str = Field(min_length=1)
+    mime: str = "application/octet-stream"
+    uri: str = Field(min_length=1)
+
+
+Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
+"""A probability-like number between 0 and 1."""

@@ -1,0 +1,165 @@
+"""What goes into a skill and what comes out of it.
+
+A skill with code is a plain synchronous function in its own folder::
+
+    # skills/<name>/scripts/skill.py
+    def run(request: SkillRequest) -> SkillResult: ...
+
+It runs in a process of its own, off the event loop. It reads only what the request carries (and the
+files its objective is about), writes files only below ``request.workdir``, and returns one result.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.skills.advice import Advice, AdviceRequest
+from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
+from fireswarm.contracts.skills.capability import CapabilityId
+from fireswarm.contracts.skills.conversation import Conversation, ConversationEvent, InputField, PocketFact
+from fireswarm.contracts.skills.limits import BackboneSettings
+
+
+class Fact(Contract):
+    """Something learned that outlives the task: one value by ``bucket`` and ``key`` in a session.
+
+    ``keywords`` is what recall searches by; ``source`` names the task or file the fact came from.
+    """
+
+    bucket: str = Field(min_length=1, max_length=100)
+    key: str = Field(min_length=1, max_length=255)
+    value: Any
+    keywords: tuple[str, ...] = Field(default=(), max_length=40)
+    source: str = ""
+    confidence: Confidence = 1.0
+    learned_at: Timestamp | None = None
+
+
+class Question(InputField):
+    """One missing input: a blocked task carries its questions until somebody answers them."""
+
+
+class Reply(Contract):
+    """Answers to another task of the session, by the names of its questions."""
+
+    task_id: DocumentId
+    answers: JsonObject = Field(min_length=1)
+
+
+class PlannedTask(Contract):
+    """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
+
+    ``capabilities`` are ids only: of what the role has, or offers to plans.
+    """
+
+    key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
+    assigned_to: RoleName
+    objective: str = Field(min_length=1, max_length=8_000)
+    skill: str | None = None
+    context: JsonObject = Field(default_factory=dict)
+    constraints: JsonObject = Field(default_factory=dict)
+    capabilities: tuple[CapabilityId, ...] = Field(default=(), max_length=20)
+    depends_on: tuple[str, ...] = ()
+    priority: int | None = Field(default=None, ge=1, le=10)
+    deadline: Timestamp | None = None
+    max_attempts: int | None = Field(default=None, ge=1, le=100)
+    handoff_reason: str = ""
+    expected_outcome: str = ""
+
+
+class ChildResult(Contract):
+    """How a task that this one waited for ended: what a resumed skill sees of its children."""
+
+    task_id: str
+    key: str = ""
+    assigned_to: str
+    objective: str
+    status: str
+    summary: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    insights: tuple[str, ...] = ()
+    confidence: Confidence | None = None
+
+
+class SkillRequest(Contract):
+    """Everything a skill may look at.
+
+    ``artifacts`` and ``signals`` come from finished dependencies and from envelopes, with values loaded;
+    ``children`` are the results of tasks that an earlier turn of this task created (empty on the first
+    turn); ``facts`` are what memory recalled; ``answers`` what an operator supplied to earlier questions.
+    ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is what is left of
+    earlier turns, for a skill that says in its SKILL.md that it has some. ``limits`` and ``advice`` are for a skill
+    with an execution mode: its bounds, and what the advisor answered so far, in the order of the questions.
+    """
+
+    task_id: str
+    session_hash: str
+    objective: str
+    role: RoleName
+    context: JsonObject = Field(default_factory=dict)
+    constraints: JsonObject = Field(default_factory=dict)
+    expected_outcome: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    children: tuple[ChildResult, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    answers: JsonObject = Field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    conversation: Conversation | None = None
+    limits: BackboneSettings = BackboneSettings()
+    advice: tuple[Advice, ...] = ()
+    workdir: Path
+    now: Timestamp
+
+
+class SkillState(StrEnum):
+    """How a skill's turn ended."""
+
+    COMPLETED = "completed"
+    INPUT_REQUIRED = "input_required"
+    DELEGATING = "delegating"
+    PAUSED = "paused"
+    ADVICE_REQUIRED = "advice_required"
+    FAILED = "failed"
+
+
+class SkillResult(Contract):
+    """What a skill hands back.
+
+    ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are
+    created, and the skill runs again with their results as ``children``. ``input_required``:
+    ``questions`` are put to the operator. ``paused``: it runs again after ``pause_seconds``, or when
+    somebody says so. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
+    in ``advice``. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help, ``escalated`` that
+    a person has to look.
+    ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session. ``replies`` answer other
+    tasks by messages that are sent with the result, where the mailbox policy lets the role.
+
+    An artifact that is a file in the request's ``workdir`` says so with ``uri``
+    ``workdir:<relative path>``; it is moved to the blob store before the result is committed.
+    """
+
+    state: SkillState = SkillState.COMPLETED
+    summary: str = Field(max_length=2_000)
+    artifacts: tuple[Artifact, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    insights: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    confidence: Confidence | None = None
+    next_recommended_actions: tuple[str, ...] = ()
+    tasks: tuple[PlannedTask, ...] = ()
+    questions: tuple[Question, ...] = ()
+    replies: tuple[Reply, ...] = Field(default=(), max_length=20)
+    pocket: tuple[PocketFact, ...] = Field(default=(), max_length=100)
+    log: tuple[ConversationEvent, ...] = Field(default=(), max_length=40)
+    pause_seconds: float | None = Field(default=None, gt=0)
+    asks: AdviceRequest | None = None
+    retryable: bool = False
+    escalated: bool = False

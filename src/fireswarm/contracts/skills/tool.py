@@ -1,0 +1,23 @@
+"""A tool: a function that a model may call, with its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
+
+    ``spec_name`` is what ``allowed-tools`` of a skill calls it. What ``writes`` is refused to a read-only task.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    idempotent: bool = True
+    writes: bool = False
+    spec_name: str = ""

@@ -1,0 +1,1 @@
+"""Stored documents of the swarm: tasks, runs, envelopes, events, roles, agents."""

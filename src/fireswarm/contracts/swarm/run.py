@@ -1,0 +1,60 @@
+"""The run record: one document of ``agent_runs`` for each lease epoch of a task."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from fireswarm.contracts.base import JsonObject, Stored, Timestamp
+from fireswarm.contracts.skills.artifact import Artifact
+
+MAX_RUN_EVENTS = 100
+"""Events kept on the run document itself; older ones move to its ``journal`` subcollection, so that the
+document never nears Firestore's 1 MiB."""
+
+MAX_INLINE_PAYLOAD_BYTES = 16 * 1024
+"""A larger event payload or artifact value goes to the blob store by URI."""
+
+
+class RunStatus(StrEnum):
+    """The five of the seed contract."""
+
+    STARTED = "started"
+    PROGRESS = "progress"
+    COMPLETED = "completed"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+
+
+class RunEvent(Stored):
+    """One thing that happened in a run: time, type, payload."""
+
+    ts: Timestamp
+    type: str
+    payload: JsonObject = Field(default_factory=dict)
+
+
+class Run(Stored):
+    """One document of ``agent_runs``."""
+
+    run_id: str
+    task_id: str
+    agent_id: str
+    role: str
+    session_hash: str
+    epoch: int
+    status: RunStatus
+    summary: str = ""
+    progress: float = Field(default=0.0, ge=0.0, le=1.0)
+    events: tuple[RunEvent, ...] = ()
+    events_total: int = 0
+    artifacts: tuple[Artifact, ...] = ()
+    idempotency_key: str = ""
+    chain_id: str = ""
+    error: str | None = None
+    usage: dict[str, Any] = Field(default_factory=dict)
+    live: str = ""
+    started_at: Timestamp
+    ended_at: Timestamp | None = None

@@ -1,0 +1,224 @@
+"""The task: what a submitter says (TaskSpec) and what a document of ``agent_tasks`` holds (Task)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field
+
+from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
+from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
+from fireswarm.contracts.swarm.envelope import Trace
+
+DEFAULT_PRIORITY = 5
+DEFAULT_MAX_ATTEMPTS = 5
+
+NO_DEADLINE = datetime(9999, 12, 31, tzinfo=UTC)
+"""Stored when a task has no deadline: Firestore leaves documents that lack an ordered field out of a
+query's results, and null would sort before every real deadline."""
+
+MAX_CONTEXT_BYTES = 200_000
+"""Of ``context`` as JSON. A Firestore document holds 1 MiB with result and journal references beside it."""
+
+
+class TaskStatus(StrEnum):
+    """The five of the seed contract."""
+
+    QUEUED = "queued"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    DONE = "done"
+    CANCELED = "canceled"
+
+    @property
+    def terminal(self) -> bool:
+        """Done and canceled never change again."""
+        return self in (TaskStatus.DONE, TaskStatus.CANCELED)
+
+
+class StatusReason(StrEnum):
+    """Why a blocked task is blocked."""
+
+    DEPENDENCIES = "dependencies"
+    INPUT_REQUIRED = "input_required"
+    APPROVAL_REQUIRED = "approval_required"
+    DELEGATING = "delegating"
+    PAUSED = "paused"
+    RETRY_BACKOFF = "retry_backoff"
+    ESCALATED = "escalated"
+    GATE_FAILED = "gate_failed"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    DEAD_LETTER = "dead_letter"
+
+
+WAITS_FOR_OTHERS = frozenset({StatusReason.DEPENDENCIES, StatusReason.DELEGATING})
+"""Blocked until other tasks end; the commit that ends the last of them queues the task."""
+
+WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
+"""Blocked until ``not_before``; the sweep of any peer of the role queues the task."""
+
+
+class Lease(Stored):
+    """Who works on a task since when, until when, and the fencing epoch that every later commit has to match."""
+
+    owner_agent_id: str
+    expires_at: Timestamp
+    epoch: int = Field(ge=1)
+    claimed_at: Timestamp | None = None
+
+
+class Constraints(Contract):
+    """Limits that travel with a task and are enforced where actions happen, not in a prompt."""
+
+    demo_safe: bool = False
+    read_only: bool = False
+    timeout_seconds: float | None = Field(default=None, gt=0)
+
+
+class TaskSpec(Contract):
+    """What a submitter asks for. ``context`` is free JSON; the objective and it make the idempotency key.
+
+    ``capabilities`` come after the role's; one that the role has too takes this configuration. ``instructions`` are
+    said to the model after the role's prompt; ``for_agent`` is the stored agent that they are of.
+    """
+
+    objective: str = Field(min_length=1, max_length=8_000)
+    assigned_to: RoleName
+    session_hash: str = Field(min_length=1, max_length=128)
+    created_by: str = "operator"
+    skill: str | None = None
+    context: JsonObject = Field(default_factory=dict)
+    constraints: Constraints = Constraints()
+    capabilities: tuple[CapabilityUse, ...] = Field(default=(), max_length=20)
+    attachments: tuple[Attachment, ...] = ()
+    priority: int = Field(default=DEFAULT_PRIORITY, ge=1, le=10)
+    deadline: Timestamp | None = None
+    max_attempts: int = Field(default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100)
+    depends_on: tuple[DocumentId, ...] = Field(default=(), max_length=500)
+    handoff_reason: str = ""
+    expected_outcome: str = ""
+    fresh_key: str = Field(default="", max_length=512)
+    instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
+    for_agent: DocumentId | None = None
+
+
+class TaskResult(Stored):
+    """What a finished task leaves: small by construction, large content behind artifact URIs."""
+
+    summary: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    insights: tuple[str, ...] = ()
+    confidence: Confidence | None = None
+    next_recommended_actions: tuple[str, ...] = ()
+
+
+class Task(Stored):
+    """One document of ``agent_tasks``, as every reader and writer here sees it.
+
+    ``waiting_on`` counts unfinished dependencies and children; ``dependents`` are the tasks to tell
+    when this one ends; ``children`` the tasks it created. ``sweep_at`` is when a sweep has to look at
+    the task next: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
+    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run,
+    or of a step of a plan. ``turn`` counts turns that ended in waiting: what is the same at the same
+    count is the same turn, begun again after a crash. ``answer_schema`` is what its answers have to satisfy.
+    """
+
+    task_id: DocumentId
+    session_hash: str
+    objective: str
+    assigned_to: str
+    status: TaskStatus
+    status_reason: StatusReason | None = None
+    summary: str = ""
+    created_by: str = "operator"
+    parent_task_id: str | None = None
+    plan_key: str = ""
+    skill: str | None = None
+    context: JsonObject = Field(default_factory=dict)
+    constraints: Constraints = Constraints()
+    capabilities: tuple[CapabilityUse, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    priority: int = DEFAULT_PRIORITY
+    deadline: Timestamp = NO_DEADLINE
+    handoff_reason: str = ""
+    expected_outcome: str = ""
+    idempotency_key: str
+    fresh_key: str = ""
+    instructions: str = ""
+    for_agent: str | None = None
+    duplicate_of: str | None = None
+    trace: Trace
+    lease: Lease | None = None
+    epoch: int = 0
+    attempt: int = 0
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    not_before: Timestamp | None = None
+    sweep_at: Timestamp | None = None
+    depends_on: tuple[str, ...] = ()
+    waiting_on: int = 0
+    dependents: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    answers: JsonObject = Field(default_factory=dict)
+    answer_schema: JsonObject = Field(default_factory=dict)
+    turn: int = 0
+    checkpoint_uri: str | None = None
+    error: str | None = None
+    result: TaskResult | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+    ended_at: Timestamp | None = None
+
+    @property
+    def has_deadline(self) -> bool:
+        """True when a real deadline was given."""
+        return self.deadline < NO_DEADLINE
+
+    def run_id(self, epoch: int) -> str:
+        """The run document of one lease epoch: a stale worker can only touch its own run."""
+        return f"{self.task_id}.{epoch}"
+
+
+def canonical_json(value: Any) -> str:
+    """Return one spelling of a JSON value: sorted keys, no spaces, timestamps in ISO form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_spell)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    raise TypeError(f"{type(value).__name__} is not JSON: use strings, numbers, booleans, lists and maps")
+
+
+def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:
+    """Hash the canonical (objective, context): the same work has the same key, in any key order.
+
+    A *salt* makes a deliberate re-run other work. Surrounding white space does not count.
+    """
+    text = canonical_json(
+        [" ".join(objective.split()), context, salt] if salt else [" ".join(objective.split()), context]
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def task_id_for(session_hash: str, key: str, assigned_to: str) -> str:
+    """Derive the task's id from session, role and key: two submitters of one objective meet in one document.
+
+    Hash-derived ids spread over the key space like random ones, so they make no hot spot.
+    """
+    return _hashed_uuid(session_hash, assigned_to, key)
+
+
+def _hashed_uuid(*parts: str) -> str:
+    digest = hashlib.sha256("\n".join(parts).encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=4))

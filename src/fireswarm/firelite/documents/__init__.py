@@ -1,0 +1,1 @@
+"""Documents and values: protos, paths, value order, field masks, size limits."""

@@ -1,0 +1,100 @@
+"""Reading and changing the fields of a document message by path, and projecting documents by a mask. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fireswarm.firelite.documents.paths import NAME, FieldPath, format_field_path, parse_field_path
+from fireswarm.firelite.documents.protos import Document, DocumentMask, DocumentPb, FieldsPb, ValuePb
+from fireswarm.firelite.errors import InvalidArgument
+
+
+def lookup(fields: FieldsPb, path: FieldPath) -> ValuePb | None:
+    """The value at the path, or None when it (or a map on the way) is missing."""
+    # A message map makes an entry of whatever is indexed, so ask first.
+    for name in path[:-1]:
+        if name not in fields:
+            return None
+        value = fields[name]
+        if value.WhichOneof("value_type") != "map_value":
+            return None
+        fields = value.map_value.fields
+    return fields.get(path[-1])
+
+
+def assign(fields: FieldsPb, path: FieldPath, value: ValuePb) -> None:
+    """Set the value at the path; what stands in the way and is not a map becomes one."""
+    for name in path[:-1]:
+        child = fields[name]
+        if child.WhichOneof("value_type") != "map_value":
+            child.Clear()
+            child.map_value.SetInParent()
+        fields = child.map_value.fields
+    fields[path[-1]].CopyFrom(value)
+
+
+def remove(fields: FieldsPb, path: FieldPath) -> None:
+    """Drop the value at the path, if there is one; the maps on the way stay."""
+    for name in path[:-1]:
+        if name not in fields or fields[name].WhichOneof("value_type") != "map_value":
+            return
+        fields = fields[name].map_value.fields
+    if path[-1] in fields:
+        del fields[path[-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """An update mask: its paths, the top-level fields they lie in, and whether they are no more than those."""
+
+    paths: tuple[FieldPath, ...]
+    names: frozenset[str]
+    flat: bool
+
+
+@lru_cache(maxsize=1024)
+def mask_of(message: bytes) -> Mask:
+    """``parse_mask`` of a serialized DocumentMask: a program sends a few masks again and again."""
+    return parse_mask(DocumentMask.FromString(message).field_paths)
+
+
+def parse_mask(field_paths: Iterable[str]) -> Mask:
+    """Parse an update mask; raises InvalidArgument for duplicates, overlaps and ``__name__``."""
+    paths = sorted(parse_field_path(text) for text in field_paths)
+    for shorter, longer in zip(paths, paths[1:], strict=False):
+        if longer[: len(shorter)] == shorter:
+            raise InvalidArgument(
+                f"Field path {format_field_path(shorter)!r} overlaps {format_field_path(longer)!r} in one mask."
+            )
+    if NAME in paths:
+        raise InvalidArgument("'__name__' cannot be written.")
+    return Mask(tuple(paths), frozenset(path[0] for path in paths), all(len(path) == 1 for path in paths))
+
+
+def merge(target: FieldsPb, source: FieldsPb, paths: Sequence[FieldPath]) -> None:
+    """Apply an update mask: every path takes the source's value, or goes when the source has none."""
+    for path in paths:
+        value = lookup(source, path)
+        if value is None:
+            remove(target, path)
+        else:
+            assign(target, path, value)
+
+
+def project(data: bytes, paths: Sequence[FieldPath] | None) -> DocumentPb:
+    """The document with only the fields named (all of them for None; ``__name__`` names no field)."""
+    document = Document.FromString(data)
+    if paths is None:
+        return document
+    result = Document(name=document.name)
+    result.create_time.CopyFrom(document.create_time)
+    result.update_time.CopyFrom(document.update_time)
+    for path in paths:
+        if path == NAME:
+            continue
+        value = lookup(document.fields, path)
+        if value is not None:
+            assign(result.fields, path, value)
+    return result

@@ -1,0 +1,1 @@
+"""Listeners: targets and the stream of changes."""

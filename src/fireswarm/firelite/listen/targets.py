@@ -1,0 +1,132 @@
+"""What a listener watches: documents by name, or a query. Works out what each commit means to it.
+
+A target answers a mapping of document names to their new version: a Record that belongs to it now, or None with the
+meaning that the document does not (any more). How that is told on the wire is ``watch``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fireswarm.firelite.documents.paths import check_document_name
+from fireswarm.firelite.documents.record import Record
+from fireswarm.firelite.errors import InvalidArgument
+from fireswarm.firelite.query.planner import IndexHome, index_home
+from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.storage.versions import Change, Store
+
+type Events = dict[str, Record | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a target begins with.
+
+    ``reset``: the client must forget what it knew. ``count``: how many documents belong to the target, sent as an
+    existence filter when deletions since the resume token are no longer known; a client that counts otherwise asks
+    again from the start.
+    """
+
+    events: Events
+    reset: bool = False
+    count: int | None = None
+
+
+class DocumentsTarget:
+    """Some documents by name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        if not names:
+            raise InvalidArgument("A documents target needs at least one document.")
+        self.names = [check_document_name(name) for name in names]
+
+    @property
+    def homes(self) -> list[IndexHome]:
+        """What the hub files the target under."""
+        return [("document", name) for name in self.names]
+
+    def open(self, store: Store, resume_us: int | None) -> Opening:
+        """All the documents, or those changed since a moment; missing ones always."""
+        events: Events = {}
+        for name in self.names:
+            record = store.get(name)
+            if record is None or resume_us is None or record.update_us > resume_us:
+                events[name] = record
+        return Opening(events)
+
+    def update(self, store: Store, changes: Sequence[Change]) -> Events:
+        """What a commit means to the target."""
+        return {change.new.name: change.new if change.new.exists else None for change in changes}
+
+
+@dataclass(slots=True)
+class QueryTarget:
+    """The documents of a query."""
+
+    query: Query
+    shown: dict[str, int] = field(default_factory=dict[str, int])  # name -> update time of the version sent
+
+    @property
+    def homes(self) -> list[IndexHome]:
+        """What the hub files the target under."""
+        return [index_home(self.query.scope)]
+
+    def open(self, store: Store, resume_us: int | None) -> Opening:
+        """The whole result, or what changed in it since a moment."""
+        found, _ = store.run(self.query)
+        self.shown = {record.name: record.update_us for record in found}
+        if resume_us is None:
+            return Opening({record.name: record for record in found})
+        newer: Events = {record.name: record for record in found if record.update_us > resume_us}
+        if resume_us >= store.horizon_us:
+            return Opening(self._since(store, resume_us, found, newer))
+        if self.query.bounded:
+            # An old document may have moved into view, which neither its time nor a count would tell.
+            return Opening({record.name: record for record in found}, reset=True)
+        return Opening(newer, count=len(found))
+
+    def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
+        if self.query.bounded:
+            before, _ = store.run(self.query, resume_us)
+            return _difference({record.name: record.update_us for record in before}, found)
+        for name in store.changed_since(resume_us):
+            if name not in self.shown and self.query.scope.contains(name):
+                newer[name] = None
+        return newer
+
+    def update(self, store: Store, changes: Sequence[Change]) -> Events:
+        """What a commit means to the target."""
+        events: Events = {}
+        for change in changes:
+            new = change.new
+            if change.fields is not None and self._matches(new, change):
+                events[new.name] = new
+            elif new.name in self.shown:
+                events[new.name] = None
+        if not events:
+            return events
+        if self.query.bounded:
+            found, _ = store.run(self.query)
+            events = _difference(self.shown, found)
+            self.shown = {record.name: record.update_us for record in found}
+            return events
+        for name, record in events.items():
+            if record is None:
+                del self.shown[name]
+            else:
+                self.shown[name] = record.update_us
+        return events
+
+    def _matches(self, new: Record, change: Change) -> bool:
+        return self.query.scope.contains(new.name) and self.query.matches(change.fields, new.key)
+
+
+type Target = DocumentsTarget | QueryTarget
+
+
+def _difference(before: dict[str, int], found: list[Record]) -> Events:
+    events: Events = {record.name: record for record in found if before.get(record.name) != record.update_us}
+    names = {record.name for record in found}
+    events.update(dict.fromkeys(name for name in before if name not in names))
+    return events

@@ -1,0 +1,1 @@
+"""Queries: parse, plan, match, order, aggregate; index definitions."""

@@ -1,0 +1,1 @@
+"""Commits, versions in memory, the SQLite file and its lock."""

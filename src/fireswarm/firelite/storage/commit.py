@@ -1,0 +1,186 @@
+"""From Write messages to new document versions: preconditions, masks, transforms, limits. No I/O.
+
+``Batch.add`` validates and applies one commit against a view of the current state; it changes nothing itself. The
+group (see ``group``) makes the result durable and then visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from fireswarm.firelite.documents.fields import mask_of, merge, remove
+from fireswarm.firelite.documents.limits import SMALL_BYTES, TRANSFORMS_MAX, check_size, check_values
+from fireswarm.firelite.documents.paths import check_document_name, parse_field_path
+from fireswarm.firelite.documents.protos import (
+    CommitResponse,
+    Document,
+    DocumentPb,
+    FieldsPb,
+    MessagePb,
+    PreconditionPb,
+    WritePb,
+    WriteResultPb,
+    micros_of,
+    set_time,
+)
+from fireswarm.firelite.documents.record import Record
+from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from fireswarm.firelite.storage.transforms import apply_transform
+
+
+class Version(NamedTuple):
+    """A document version in the making; ``fields`` is None for a tombstone."""
+
+    record: Record
+    fields: FieldsPb | None
+
+
+type Pending = dict[str, Version]
+
+
+class Prepared(NamedTuple):
+    """What one commit will do: the documents it changes, and the response that tells of it."""
+
+    versions: Pending
+    response: MessagePb
+
+
+def written_names(writes: Iterable[WritePb]) -> list[str]:
+    """The documents the writes touch, checked; raises InvalidArgument for a write without an operation."""
+    return [_target(write) for write in writes]
+
+
+def _target(write: WritePb) -> str:
+    kind = write.WhichOneof("operation")
+    if kind == "update":
+        return check_document_name(write.update.name)
+    if kind == "delete":
+        return check_document_name(write.delete)
+    if kind == "transform":
+        return check_document_name(write.transform.document)
+    raise InvalidArgument("A write has no operation.")
+
+
+def prepare(
+    writes: Sequence[WritePb],
+    names: Sequence[str],
+    current: Callable[[str], Record | None],
+    commit_us: int,
+    new_row: Callable[[], int],
+) -> Prepared:
+    """Validate the writes in order and work out the new versions.
+
+    ``names`` are the writes' documents (see ``written_names``), ``current`` answers the newest version of a document
+    (None when it does not exist), ``commit_us`` is the commit's time, ``new_row`` hands out rows for new documents.
+    Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument, each naming the document; then nothing of
+    the commit applies.
+    """
+    pending: Pending = {}
+    response = CommitResponse()
+    set_time(response.commit_time, commit_us)
+    transforms = 0
+    for name, write in zip(names, writes, strict=True):
+        earlier = pending.get(name)
+        old = earlier.record if earlier is not None else current(name)
+        if old is not None and old.data is None:
+            old = None
+        if write.HasField("current_document"):
+            check_precondition(name, write.current_document, old, commit_us)
+        result = response.write_results.add()
+        if write.WhichOneof("operation") == "delete":
+            if old is not None:
+                pending[name] = Version(old.successor(None, commit_us), None)
+            continue
+        version, update_us = _write_document(name, write, old, commit_us, new_row, result)
+        if version is not None:
+            pending[name] = version
+        set_time(result.update_time, update_us)
+        transforms += len(result.transform_results)
+    if transforms > TRANSFORMS_MAX:
+        raise InvalidArgument(
+            f"A commit can hold at most {TRANSFORMS_MAX} field transforms; this one has {transforms}."
+        )
+    return Prepared(pending, response)
+
+
+def check_precondition(name: str, precondition: PreconditionPb, old: Record | None, now_us: int) -> None:
+    """Raise the error production answers when the document is not as the precondition says."""
+    kind = precondition.WhichOneof("condition_type")
+    if kind == "exists":
+        if precondition.exists and old is None:
+            raise NotFound(f"No document to update: {name}")
+        if not precondition.exists and old is not None:
+            raise AlreadyExists(f"Document already exists: {name}")
+    elif kind == "update_time":
+        wanted_us = micros_of(precondition.update_time)
+        if precondition.update_time.nanos % 1000:
+            raise InvalidArgument(f"The update_time precondition on {name} is finer than microseconds.")
+        if wanted_us > now_us:
+            raise InvalidArgument(f"The update_time precondition on {name} lies in the future.")
+        if old is None:
+            raise FailedPrecondition(f"The document {name} does not exist, but an update_time was required of it.")
+        if old.update_us != wanted_us:
+            raise FailedPrecondition(
+                f"The stored version of {name} ({old.update_us} µs) does not match the required base version "
+                f"({wanted_us} µs)."
+            )
+
+
+def _write_document(
+    name: str,
+    write: WritePb,
+    old: Record | None,
+    commit_us: int,
+    new_row: Callable[[], int],
+    result: WriteResultPb,
+) -> tuple[Version | None, int]:
+    """The new version and its update time; no version when the write changes nothing."""
+    document, changed = _draft(name, write, old)
+    fields = document.fields
+    stamped = False
+    for transform in write.update_transforms or write.transform.field_transforms:
+        result.transform_results.append(apply_transform(fields, transform, commit_us))
+        changed.add(parse_field_path(transform.field_path)[0])
+        stamped = stamped or bool(transform.set_to_server_value)
+    check_values(name, fields, changed)
+    # A write that changes nothing keeps the version; one that takes the server's time always changes something.
+    if old is not None and not stamped and _serialized(document, old.create_us, old.update_us) == old.data:
+        return None, old.update_us
+    create_us = commit_us if old is None else old.create_us
+    data = _serialized(document, create_us, commit_us)
+    if len(data) > SMALL_BYTES:
+        check_size(name, fields)
+    if old is None:
+        return Version(Record(name, data, create_us, commit_us, new_row()), fields), commit_us
+    return Version(old.successor(data, commit_us), fields), commit_us
+
+
+def _serialized(document: DocumentPb, create_us: int, update_us: int) -> bytes:
+    set_time(document.create_time, create_us)
+    set_time(document.update_time, update_us)
+    return document.SerializeToString(deterministic=True)
+
+
+def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, set[str]]:
+    """The document as the write's own fields make it, and the top-level fields that it has from them."""
+    before = b"" if old is None or old.data is None else old.data
+    masked = write.HasField("update_mask")
+    if not masked and write.WhichOneof("operation") == "transform":
+        return Document.FromString(before) if before else Document(name=name), set()
+    source = write.update
+    given = set(source.fields)
+    if not masked:
+        return Document.FromString(source.SerializeToString()), given
+    mask = mask_of(write.update_mask.SerializeToString())
+    if not (mask.flat and given <= mask.names):
+        document = Document.FromString(before) if before else Document(name=name)
+        merge(document.fields, source.fields, mask.paths)
+        return document, {name for name in mask.names if name in document.fields}
+    # On the wire a later entry of a map replaces an earlier one whole, so parsing the two messages in a row is the
+    # merge, made by the parser: far cheaper than a value at a time.
+    document = Document.FromString(before + source.SerializeToString())
+    if len(given) < len(mask.names):
+        for gone in mask.names - given:
+            remove(document.fields, (gone,))
+    return document, given

@@ -1,0 +1,170 @@
+"""The durable table: one SQLite row a document, written in one transaction a commit group.
+
+All reads are served from memory; SQLite is opened, read once, and then only written. WAL with ``synchronous=FULL``
+syncs the log before a commit returns, so what was acknowledged survives a kill or a power cut.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from fireswarm.firelite.documents.record import Record
+from fireswarm.firelite.errors import CorruptDataFile, FireliteError, ResourceExhausted, Unavailable
+
+APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
+FORMAT_VERSION = 1
+
+_SCHEMA = (
+    "CREATE TABLE documents (row INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,"
+    " create_us INTEGER NOT NULL, update_us INTEGER NOT NULL)",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO meta VALUES ('last_commit_us', 0)",
+)
+_FULL_ERRORS = frozenset({sqlite3.SQLITE_FULL})
+_DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class Storage(Protocol):
+    """Where commits are made durable."""
+
+    def load(self) -> Iterator[Record]:
+        """Every stored document, once, at open."""
+        ...
+
+    def last_commit_us(self) -> int:
+        """The newest commit time written, in microseconds (0 for none)."""
+        ...
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Make the newest versions durable, all or none; raises ResourceExhausted or Unavailable."""
+        ...
+
+    def close(self) -> None:
+        """Let the file go."""
+        ...
+
+
+class MemoryStorage:
+    """Keeps nothing: a database for tests, gone with its process."""
+
+    def load(self) -> Iterator[Record]:
+        """Nothing is stored."""
+        return iter(())
+
+    def last_commit_us(self) -> int:
+        """Nothing was committed."""
+        return 0
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class SqliteStorage:
+    """One SQLite file.
+
+    Raises CorruptDataFile for a file that is damaged or not firelite's, Unavailable for one that cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise Unavailable(f"The data file {path} cannot be opened: {error}.") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._opening_error(error) from error
+        except FireliteError:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        execute = self._connection.execute
+        (application,) = execute("PRAGMA application_id").fetchone()
+        (version,) = execute("PRAGMA user_version").fetchone()
+        (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != APPLICATION_ID:
+            raise CorruptDataFile(self.path, "it is an SQLite file, but not firelite's")
+        if tables and version != FORMAT_VERSION:
+            raise CorruptDataFile(self.path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
+        # One process has the file (see lockfile), so SQLite need not share its log's index.
+        execute("PRAGMA locking_mode=EXCLUSIVE")
+        execute("PRAGMA journal_mode=WAL")
+        execute("PRAGMA synchronous=FULL")
+        if not tables:
+            execute("BEGIN IMMEDIATE")
+            execute(f"PRAGMA application_id={APPLICATION_ID}")
+            execute(f"PRAGMA user_version={FORMAT_VERSION}")
+            for statement in _SCHEMA:
+                execute(statement)
+            execute("COMMIT")
+
+    def _opening_error(self, error: sqlite3.Error) -> FireliteError:
+        if _primary_code(error) in _DAMAGE_ERRORS:
+            return CorruptDataFile(self.path, str(error))
+        if _primary_code(error) in _FULL_ERRORS:
+            return _disk_full(self.path)
+        return Unavailable(f"The data file {self.path} cannot be opened: {error}.")
+
+    def load(self) -> Iterator[Record]:
+        """Every stored document; raises CorruptDataFile when a row does not match its checksum."""
+        try:
+            rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
+            for row, name, data, crc, create_us, update_us in rows:
+                if zlib.crc32(data) != crc:
+                    raise CorruptDataFile(self.path, f"the checksum of {name} does not match")
+                yield Record(name, data, create_us, update_us, row)
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+
+    def last_commit_us(self) -> int:
+        """The newest commit time written, in microseconds."""
+        try:
+            found = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+        if found is None:
+            raise CorruptDataFile(self.path, "it holds no last commit time")
+        return int(found[0])
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Make the newest versions durable, all or none; raises ResourceExhausted or Unavailable."""
+        puts = [(r.row, r.name, r.data, zlib.crc32(r.data), r.create_us, r.update_us) for r in records if r.data]
+        gone = [(record.row,) for record in records if not record.data]
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", puts)
+            connection.executemany("DELETE FROM documents WHERE row = ?", gone)
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'last_commit_us'", (commit_us,))
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # SQLite may have rolled back by itself; then this one has nothing to do and says so.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if _primary_code(error) in _FULL_ERRORS:
+                raise _disk_full(self.path) from error
+            raise Unavailable(f"Writing {self.path} failed: {error}. Nothing of this commit was kept.") from error
+
+    def close(self) -> None:
+        """Fold the log into the file and let it go."""
+        self._connection.close()
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    # Extended result codes carry the primary one in the low byte; errors of the module itself carry none.
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF
+
+
+def _disk_full(path: Path) -> ResourceExhausted:
+    return ResourceExhausted(f"The disk that holds {path} is full; free some space and retry. Nothing was kept.")

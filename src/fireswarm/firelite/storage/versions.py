@@ -1,0 +1,242 @@
+"""All documents in memory: the newest versions, the recent older ones, collections and indexes.
+
+Old versions stay readable for a while, so a read-only transaction or a ``read_time`` sees one moment. The history is
+bounded in time and in bytes; what lies before its ``horizon_us`` cannot be read any more.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from fireswarm.firelite.documents.paths import last_segment, root_of
+from fireswarm.firelite.documents.protos import FieldsPb
+from fireswarm.firelite.documents.record import Record
+from fireswarm.firelite.errors import FailedPrecondition
+from fireswarm.firelite.query.planner import IndexHome, Scan, Shape, index_home, indexed_scope, plan
+from fireswarm.firelite.query.query import EncodedFields, Query, Scope
+from fireswarm.firelite.query.sorted_index import IndexCatalog, OrderedIndex
+from fireswarm.firelite.storage.collection_tree import CollectionTree
+
+# A read-write transaction may run for 270 s (see transactions), and so may the read-only one beside it.
+HISTORY_SECONDS = 300
+# Enough for thousands of versions of ordinary documents; a bound for a store that rewrites large ones in a loop.
+HISTORY_MAX_BYTES = 64 * 1024 * 1024
+
+
+class Change(NamedTuple):
+    """One document changed by a commit: the version before (None: there was none) and after (maybe a tombstone)."""
+
+    old: Record | None
+    new: Record
+    fields: FieldsPb | None  # of the new version; None for a tombstone
+
+
+class Store:
+    """The documents of one data file, all databases in it."""
+
+    def __init__(self, horizon_us: int = 0) -> None:
+        self.horizon_us = horizon_us  # reads before this moment are refused
+        self.last_commit_us = 0
+        self.live = 0
+        self.tree = CollectionTree()
+        self.indexes = IndexCatalog()
+        self._records: dict[str, Record] = {}
+        self._collections: dict[str, dict[str, Record]] = {}
+        self._groups: dict[tuple[str, str], dict[str, None]] = {}
+        self._history: deque[tuple[Record, int]] = deque()  # new version, bytes the old one keeps alive
+        self._history_bytes = 0
+
+    def get(self, name: str) -> Record | None:
+        """The document as it is now, or None."""
+        record = self._records.get(name)
+        return record if record is not None and record.exists else None
+
+    def get_at(self, name: str, read_us: int) -> Record | None:
+        """The document as it was at a moment, or None; raises FailedPrecondition when that is too long ago."""
+        self.check_readable(read_us)
+        record = self._records.get(name)
+        while record is not None and record.update_us > read_us:
+            record = record.previous
+        return record if record is not None and record.exists else None
+
+    def check_readable(self, read_us: int) -> None:
+        """Raise FailedPrecondition when the moment lies before the history that is kept."""
+        if read_us < self.horizon_us:
+            raise FailedPrecondition("The requested read_time is too old: firelite no longer keeps that version.")
+
+    def load(self, records: Iterable[Record]) -> None:
+        """Take in what the data file holds, at open."""
+        for record in records:
+            self._records[record.name] = record
+            self._enter(record)
+
+    def apply(self, changes: Iterable[Change], now_us: int) -> None:
+        """Take in committed changes and forget history that is too old."""
+        for change in changes:
+            self._apply(change)
+        self._trim(now_us)
+
+    def _apply(self, change: Change) -> None:
+        new = change.new
+        new.previous = self._records.get(new.name)
+        self._records[new.name] = new
+        self.last_commit_us = max(self.last_commit_us, new.update_us)
+        if new.exists:
+            self._enter(new)
+        elif change.old is not None:
+            self._leave(new)
+        indexes = self.indexes.covering(homes_of(new.collection))
+        if indexes:
+            fields = None if change.fields is None else EncodedFields(change.fields, new.key)
+            for index in indexes:
+                index.update(new.name, fields)
+        weight = _weight(change.old)
+        self._history.append((new, weight))
+        self._history_bytes += weight
+
+    def _enter(self, record: Record) -> None:
+        members = self._collections.get(record.collection)
+        if members is None:
+            members = self._collections[record.collection] = {}
+            self.tree.add(record.collection)
+            group = (root_of(record.collection), last_segment(record.collection))
+            self._groups.setdefault(group, {})[record.collection] = None
+        self.live += record.name not in members
+        members[record.name] = record
+
+    def _leave(self, record: Record) -> None:
+        members = self._collections[record.collection]
+        del members[record.name]
+        self.live -= 1
+        if not members:
+            del self._collections[record.collection]
+            self.tree.discard(record.collection)
+            group = (root_of(record.collection), last_segment(record.collection))
+            del self._groups[group][record.collection]
+            self.indexes.drop(("collection", record.collection))
+
+    def _trim(self, now_us: int) -> None:
+        oldest_us = now_us - HISTORY_SECONDS * 1_000_000
+        history = self._history
+        while history and (history[0][0].update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
+            new, weight = history.popleft()
+            self._history_bytes -= weight
+            new.previous = None
+            self.horizon_us = max(self.horizon_us, new.update_us)
+            if not new.exists and self._records.get(new.name) is new:
+                del self._records[new.name]
+
+    def changed_since(self, moment_us: int) -> dict[str, Record]:
+        """The newest version, tombstones included, of every document changed after the moment."""
+        self.check_readable(moment_us)
+        changed: dict[str, Record] = {}
+        for record, _ in reversed(self._history):
+            if record.update_us <= moment_us:
+                break
+            changed.setdefault(record.name, record)
+        return changed
+
+    def members(self, scope: Scope) -> Iterator[Record]:
+        """Every existing document in the scope, in no particular order."""
+        if scope.kind == "collection":
+            yield from self._collections.get(scope.path, {}).values()
+            return
+        if scope.kind == "group":
+            paths: Iterable[str] = list(self._groups.get((scope.root, scope.collection_id), {}))
+        else:
+            paths = [path for path in self._collections if path.startswith(scope.root + "/")]
+        for path in paths:
+            for record in self._collections[path].values():
+                if scope.contains(record.name):
+                    yield record
+
+    def everything(self) -> Iterator[Record]:
+        """Every existing document of every database, in no particular order."""
+        for members in self._collections.values():
+            yield from members.values()
+
+    def collection_paths(self) -> dict[str, int]:
+        """Every non-empty collection and how many documents it holds."""
+        return {path: len(members) for path, members in self._collections.items()}
+
+    def run(self, query: Query, read_us: int | None = None) -> tuple[list[Record], int]:
+        """The query's documents in order, and how many the offset skipped."""
+        if query.limit == 0:
+            return [], 0
+        found = self._stream(query, read_us)
+        skipped = sum(1 for _ in islice(found, query.offset)) if query.offset else 0
+        return list(islice(found, query.limit) if query.limit is not None else found), skipped
+
+    def count(self, query: Query) -> int | None:
+        """How many documents match now (offset and limit applied), or None when an index alone cannot tell."""
+        scans = plan(query)
+        if len(scans) != 1 or scans[0].residual or scans[0].check_scope:
+            return None
+        found = max(0, self._index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
+        return found if query.limit is None else min(found, query.limit)
+
+    def _stream(self, query: Query, read_us: int | None) -> Iterator[Record]:
+        if read_us is not None and read_us < self.last_commit_us:
+            return iter(self._scan_at(query, read_us))
+        scans = plan(query)
+        if len(scans) == 1:
+            return (record for _, record in self._scan(query, scans[0]))
+        return self._merge(query, scans)
+
+    def _merge(self, query: Query, scans: list[Scan]) -> Iterator[Record]:
+        last = None
+        streams = [self._scan(query, scan) for scan in scans]
+        for place, record in heapq.merge(*streams, key=lambda found: found[0]):
+            # A sort key ends with the name: equal keys are one document that several disjuncts found.
+            if place != last:
+                last = place
+                yield record
+
+    def _scan(self, query: Query, scan: Scan) -> Iterator[tuple[bytes, Record]]:
+        index = self._index(query.scope, scan.shape)
+        for place, name in index.scan(scan):
+            if scan.check_scope and not query.scope.contains(name):
+                continue
+            record = self._records[name]
+            if scan.residual:
+                fields = EncodedFields(record.fields(), record.key)
+                if not all(fields.satisfies(predicate) for predicate in scan.residual):
+                    continue
+            yield place, record
+
+    def _index(self, scope: Scope, shape: Shape) -> OrderedIndex:
+        home = index_home(scope)
+        index = self.indexes.find(home, shape)
+        if index is None:
+            index = self.indexes.build(home, shape, self.members(indexed_scope(scope)))
+        return index
+
+    def _scan_at(self, query: Query, read_us: int) -> list[Record]:
+        self.check_readable(read_us)
+        names = {record.name for record in self.members(query.scope)}
+        names.update(name for name in self.changed_since(read_us) if query.scope.contains(name))
+        found: list[tuple[bytes, Record]] = []
+        for name in names:
+            record = self.get_at(name, read_us)
+            place = None if record is None else query.sort_key(record.fields(), record.key)
+            if record is not None and place is not None:
+                found.append((place, record))
+        found.sort(key=lambda item: item[0])
+        return [record for _, record in found]
+
+
+@lru_cache(maxsize=1024)
+def homes_of(collection: str) -> tuple[IndexHome, ...]:
+    """The index families that the documents of a collection belong to."""
+    root = root_of(collection)
+    return ("collection", collection), ("group", root, last_segment(collection)), ("all", root)
+
+
+def _weight(old: Record | None) -> int:
+    # The replaced version is what the history keeps alive; 200 bytes stand for the objects around it.
+    return 200 + (len(old.data) if old is not None and old.data is not None else 0)

@@ -1,0 +1,1 @@
+"""The Firestore RPCs: over gRPC and in process."""

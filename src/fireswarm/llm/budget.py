@@ -1,0 +1,135 @@
+"""Money: what a call cost, what is left of the budgets. Pure, but for the ledger it asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fireswarm.contracts.llm.chat import TokenUsage
+from fireswarm.errors import BudgetExceeded
+from fireswarm.settings.agent import BudgetSettings
+
+PRICES: dict[str, dict[str, float]] = {
+    "claude-sonnet-5-5": {"input": 2.0, "output": 10.0, "cached": 0.10, "cache_write": 2.5},
+    "claude-sonnet-5": {"input": 2.0, "output": 10.0, "cached": 0.20, "cache_write": 2.5},
+    "claude-sonnet-4-6": {"input": 3.0, "output": 15.0, "cached": 0.30, "cache_write": 3.75},
+    "claude-opus-5-5": {"input": 4.0, "output": 20.0, "cached": 0.20, "cache_write": 5.0},
+    "claude-opus-5": {"input": 5.0, "output": 25.0, "cached": 0.50, "cache_write": 6.25},
+    "claude-opus-4-8": {"input": 5.0, "output": 25.0, "cached": 0.50, "cache_write": 6.25},
+    "claude-haiku-4-5": {"input": 1.0, "output": 5.0, "cached": 0.10, "cache_write": 1.25},
+    "gemini-2.5-pro": {"input": 1.25, "output": 10.0, "cached": 0.125},
+    "gemini-2.5-flash": {"input": 0.30, "output": 2.50, "cached": 0.03},
+    "gemini-2.5-flash-lite": {"input": 0.10, "output": 0.40, "cached": 0.01},
+    "scripted": {"input": 0.0, "output": 0.0},
+}
+"""USD per million tokens as the providers' price pages had them in autumn 2026, short prompts, 5-minute cache.
+Prices change: ``budget.prices`` wins. A model that is in neither has tokens, but no USD."""
+
+
+_DATE = re.compile(r"-(?:20\d{6}|latest)$")
+"""What a model's name may end with and still have the price of the plain name; ``-lite`` is another model."""
+
+
+class Spend:
+    """What has been used: calls, tokens, USD. ``unpriced`` counts calls of models without a price."""
+
+    __slots__ = ("calls", "tokens", "unpriced", "usd")
+
+    def __init__(self, calls: int = 0, tokens: int = 0, usd: float = 0.0, unpriced: int = 0) -> None:
+        """Start from what is known."""
+        self.calls, self.tokens, self.usd, self.unpriced = calls, tokens, usd, unpriced
+
+    def add(self, other: Spend) -> None:
+        """Add what another has used."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.usd += other.usd
+        self.unpriced += other.unpriced
+
+    @classmethod
+    def of_call(cls, tokens: int, usd: float | None) -> Spend:
+        """What one call used; *usd* is None where the model has no price."""
+        return cls(1, tokens, usd or 0.0, int(usd is None))
+
+    def fields(self) -> dict[str, Any]:
+        """As a document or an event shows it."""
+        return {"calls": self.calls, "tokens": self.tokens, "usd": round(self.usd, 6), "unpriced_calls": self.unpriced}
+
+
+class Ledger(Protocol):
+    """Spend beyond this task: of its session and of the day, over all processes."""
+
+    async def session(self) -> Spend:
+        """What the session has used."""
+        ...
+
+    async def day(self) -> Spend:
+        """What the day (UTC) has used."""
+        ...
+
+    async def add(self, spend: Spend) -> None:
+        """Count one call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Prices and limits."""
+
+    budget: BudgetSettings
+    model: str
+
+    @property
+    def price(self) -> Mapping[str, float] | None:
+        """USD per million tokens of the model; a dated name has the price of the plain one."""
+        for table in (self.budget.prices, PRICES):
+            for name in (self.model, _DATE.sub("", self.model)):
+                if name in table:
+                    return table[name]
+        return None
+
+    def cost(self, usage: TokenUsage) -> float | None:
+        """USD of one call; None where the model has no price. Thinking tokens are among the output tokens."""
+        price = self.price
+        if price is None:
+            return None
+        return (
+            usage.input_tokens * price.get("input", 0.0)
+            + usage.output_tokens * price.get("output", 0.0)
+            + usage.cached_tokens * price.get("cached", price.get("input", 0.0))
+            + usage.cache_write_tokens * price.get("cache_write", price.get("input", 0.0))
+        ) / 1_000_000
+
+    async def check(self, prompt_tokens: int, task: Spend, ledger: Ledger | None) -> None:
+        """BudgetExceeded when the next call's prompt alone would break a limit."""
+        budget = self.budget
+        self._hold("task", task, budget.task_tokens, budget.task_usd, prompt_tokens)
+        if ledger is None:
+            return
+        if budget.session_tokens or budget.session_usd:
+            self._hold("session", await ledger.session(), budget.session_tokens, budget.session_usd, prompt_tokens)
+        if budget.day_tokens or budget.day_usd:
+            self._hold("day", await ledger.day(), budget.day_tokens, budget.day_usd, prompt_tokens)
+
+    def _hold(self, scope: str, spent: Spend, tokens: int | None, usd: float | None, prompt_tokens: int) -> None:
+        if tokens is not None and spent.tokens + prompt_tokens > tokens:
+            raise BudgetExceeded(
+                f"the next call would take the {scope} to {spent.tokens + prompt_tokens:,} tokens, and its budget is "
+                f"{tokens:,}: raise budget.{scope}_tokens and retry the task, or cancel it"
+            )
+        if usd is None:
+            return
+        price = self.price
+        if price is None:
+            raise BudgetExceeded(
+                f"budget.{scope}_usd cannot be kept, since there is no price for {self.model}: "
+                f"set budget.prices.{self.model}, or a budget in tokens"
+            )
+        expected = spent.usd + prompt_tokens * price.get("input", 0.0) / 1_000_000
+        if expected > usd or spent.usd >= usd:
+            raise BudgetExceeded(
+                f"the next call would take the {scope} to {expected:.4f} USD, and its budget is {usd:.4f}: "
+                f"raise budget.{scope}_usd and retry the task, or cancel it"
+            )

@@ -1,0 +1,1 @@
+"""Adapters to Anthropic, Gemini and scripted answers, and their faults."""

@@ -1,0 +1,184 @@
+"""Claude, through Anthropic's own SDK. The SDK's retries are off: one retry is one event, and it is ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import anthropic
+import httpx2
+from anthropic.types import Message as Answer
+
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
+from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
+
+PROVIDER = "anthropic"
+DECISION_TOOL = "decide"
+
+_STOPS = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.END,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "refusal": StopReason.REFUSAL,
+    "model_context_window_exceeded": StopReason.CONTEXT,
+}
+_STATUS_OF = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504}
+"""An error inside a stream comes after the status 200: its type stands for the status it would have had."""
+
+_CACHED = {"type": "ephemeral"}
+
+
+class AnthropicModel:
+    """One Claude model. *options* pass through to ``messages.create`` (``thinking``, ``temperature``, ...).
+
+    Two of them are ours: ``effort`` goes into ``output_config``, and ``structured_output: tool`` asks for
+    the decision by a strict tool instead of a JSON Schema (for models that know only tools).
+    """
+
+    provider = PROVIDER
+    knows_schema = True
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        *,
+        base_url: str | None = None,
+        timeout_seconds: float = 120.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``timeout_seconds`` is the longest wait for the next bytes."""
+        self.name = name
+        self._options = dict(options or {})
+        self._effort = self._options.pop("effort", None)
+        self._by_tool = self._options.pop("structured_output", "schema") == "tool"
+        self._client = anthropic.AsyncAnthropic(
+            api_key=api_key, base_url=base_url, max_retries=0, timeout=httpx2.Timeout(timeout_seconds)
+        )
+
+    def preview(self, request: ChatRequest) -> dict[str, Any]:
+        """The body of the request as it would be sent."""
+        return self._arguments(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        """Ask once. ModelUnavailable or ModelRejected when there is no answer."""
+        arguments = self._arguments(request)
+        try:
+            call = self._whole(arguments) if on_text is None else self._stream(arguments, on_text)
+            return await call
+        except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        """Tokens of the prompt as the provider counts them."""
+        arguments = self._arguments(request)
+        allowed = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
+        try:
+            counted = await self._client.messages.count_tokens(
+                **{name: arguments[name] for name in allowed if name in arguments}
+            )
+            return int(counted.input_tokens)
+        except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
+        # The marker on the system text caches what never changes; the one at the top moves with the last message.
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "max_tokens": request.max_tokens,
+            "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
+            "messages": [_wire(message) for message in request.messages],
+            "cache_control": _CACHED,
+            **self._options,
+        }
+        output: dict[str, Any] = {"effort": self._effort} if self._effort else {}
+        if request.schema is not None and request.native and self._by_tool:
+            tool = {"name": DECISION_TOOL, "description": "Say what to do next.", "input_schema": request.schema}
+            arguments["tools"] = [tool | {"strict": True}]
+            arguments["tool_choice"] = {"type": "tool", "name": DECISION_TOOL}
+        elif request.schema is not None and request.native:
+            output["format"] = {"type": "json_schema", "schema": request.schema}
+        if output:
+            arguments["output_config"] = output
+        return arguments
+
+    async def _whole(self, arguments: dict[str, Any]) -> ChatResponse:
+        try:
+            waiting = self._client.messages.create(**arguments)
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        return _response(await waiting)
+
+    async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> ChatResponse:
+        try:
+            streaming = self._client.messages.stream(**arguments)
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        async with streaming as stream:
+            ended = False
+            async for event in stream:
+                if event.type == "text":
+                    on_text(event.text)
+                elif event.type == "input_json":
+                    on_text(event.partial_json)
+                ended = ended or event.type == "message_stop"
+            if not ended:
+                raise cut_short(PROVIDER)
+            return _response(await stream.get_final_message())
+
+
+def _wire(message: Message) -> Any:
+    if message.wire is None:
+        message.wire = {"role": message.role, "content": message.text}
+    return message.wire
+
+
+def _response(answer: Answer) -> ChatResponse:
+    text = "".join(block.text for block in answer.content if block.type == "text")
+    decided = next((block.input for block in answer.content if block.type == "tool_use"), None)
+    usage = answer.usage
+    details = usage.output_tokens_details
+    return ChatResponse(
+        text=json.dumps(decided, ensure_ascii=False) if decided is not None else text,
+        stop=_STOPS.get(str(answer.stop_reason), StopReason.OTHER),
+        usage=TokenUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.cache_read_input_tokens or 0,
+            cache_write_tokens=usage.cache_creation_input_tokens or 0,
+            thinking_tokens=details.thinking_tokens if details else 0,
+        ),
+        model=answer.model,
+        request_id=answer.id,
+    )
+
+
+def _fault(error: Exception) -> ModelError:
+    if isinstance(error, anthropic.APIStatusError):
+        status = error.status_code
+        if status < 400:
+            status = _STATUS_OF.get(_type_of(error.body), 500)
+        return from_status(PROVIDER, status, error.api_message or str(error), error.response.headers)
+    if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError)):
+        return unreachable(PROVIDER, error)
+    if isinstance(error, anthropic.APIResponseValidationError):
+        return unreachable(PROVIDER, error)
+    return ModelRejected(f"{PROVIDER}: {error}")
+
+
+def _type_of(body: object) -> str:
+    if not isinstance(body, dict):
+        return ""
+    inner = cast("dict[str, Any]", body).get("error")
+    return str(cast("dict[str, Any]", inner).get("type", "")) if isinstance(inner, dict) else ""

@@ -1,0 +1,106 @@
+"""A re-ranker by meaning: Gemini's embeddings of the request and of the candidates' descriptions.
+
+It moves a candidate by at most half of ``WEIGHT`` points: words decide, meaning breaks ties and finds paraphrases.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+
+from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.llm.providers.faults import from_status, unreachable
+from fireswarm.skills.packs.catalog import Skill
+
+WEIGHT = 40.0
+"""Points between the candidate nearest in meaning and the farthest one of the pool."""
+
+BATCH = 100
+"""Texts of one request, as the API allows."""
+
+REMEMBERED = 20_000
+"""Vectors kept: one a skill, as long as the process lives."""
+
+
+@dataclass(slots=True)
+class GeminiReranker:
+    """Judges candidates by the cosine of their embeddings. ModelUnavailable and ModelRejected as of any call."""
+
+    api_key: str
+    model: str
+    base_url: str | None = None
+    timeout_seconds: float = 10.0
+    _known: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    async def rerank(
+        self, query: str, candidates: Sequence[SkillCandidate], skills: Mapping[str, Skill]
+    ) -> Sequence[SkillCandidate]:
+        """Judge *candidates* anew; descriptions that were embedded before are not sent again."""
+        if len(candidates) < 2:
+            return candidates
+        texts = [_told(skills[candidate.skill_name]) for candidate in candidates]
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if len(self._known) + len(new) > REMEMBERED:
+            self._known.clear()
+            new = list(dict.fromkeys(texts))
+        vectors = await self._embed([query], "RETRIEVAL_QUERY")
+        for text, vector in zip(new, await self._embed(new, "RETRIEVAL_DOCUMENT"), strict=True):
+            self._known[text] = vector
+        nearness = [_cosine(vectors[0], self._known[text]) for text in texts]
+        low, high = min(nearness), max(nearness)
+        span = (high - low) or 1.0
+        return [
+            candidate.model_copy(
+                update={
+                    "score": min(100.0, max(0.0, round(candidate.score + WEIGHT * ((near - low) / span - 0.5), 2))),
+                    "reason": f"{candidate.reason}; meaning {near:.2f}, {low:.2f} to {high:.2f} among the candidates",
+                }
+            )
+            for candidate, near in zip(candidates, nearness, strict=True)
+        ]
+
+    async def _embed(self, texts: Sequence[str], task: str) -> list[tuple[float, ...]]:
+        if not texts:
+            return []
+        found: list[tuple[float, ...]] = []
+        try:
+            async with httpx2.AsyncClient(timeout=self.timeout_seconds) as http:
+                client = genai.Client(
+                    api_key=self.api_key,
+                    http_options=types.HttpOptions(
+                        base_url=self.base_url,
+                        retry_options=types.HttpRetryOptions(attempts=1),
+                        httpx_async_client=http,
+                    ),
+                )
+                for at in range(0, len(texts), BATCH):
+                    contents: list[Any] = list(texts[at : at + BATCH])
+                    answer = await client.aio.models.embed_content(
+                        model=self.model, contents=contents, config=types.EmbedContentConfig(task_type=task)
+                    )
+                    found += [tuple(item.values or ()) for item in answer.embeddings or ()]
+        except errors.APIError as error:
+            raise from_status("gemini", int(error.code or 500), error.message or str(error)) from error
+        except (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError) as error:
+            raise unreachable("gemini", error) from error
+        if len(found) != len(texts):
+            raise unreachable("gemini", ValueError(f"{len(texts)} texts were sent, {len(found)} vectors came back"))
+        return found
+
+
+def _told(skill: Skill) -> str:
+    return f"{skill.name.replace('-', ' ')}: {skill.description} {' '.join(skill.tags)}".strip()
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    if len(one) != len(other):
+        return 0.0
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0

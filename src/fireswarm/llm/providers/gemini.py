@@ -1,0 +1,205 @@
+"""Gemini, through Google's own SDK. Its retries, continuation and function calling are off: one call is one call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import httpx2
+from google import genai
+from google.genai import errors, types
+from pydantic import ValidationError
+
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
+from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
+
+PROVIDER = "gemini"
+API_VERSION = "v1beta"
+"""Said here, since the SDK's default changed between its versions: this one has all that is asked for below."""
+
+_STOPS = {
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.MAX_TOKENS,
+    "SAFETY": StopReason.REFUSAL,
+    "RECITATION": StopReason.REFUSAL,
+    "BLOCKLIST": StopReason.REFUSAL,
+    "PROHIBITED_CONTENT": StopReason.REFUSAL,
+    "SPII": StopReason.REFUSAL,
+}
+
+
+class GeminiModel:
+    """One Gemini model. *options* pass through to the generation config (``thinking_config``, ``temperature``, ...)."""
+
+    provider = PROVIDER
+    knows_schema = True
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        *,
+        base_url: str | None = None,
+        timeout_seconds: float = 120.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``timeout_seconds`` is the longest wait for the next bytes."""
+        self.name = name
+        self._options = dict(options or {})
+        # A client of our own, since with aiohttp installed the SDK would use that, and repeat calls unseen.
+        self._http = httpx2.AsyncClient(timeout=timeout_seconds)
+        self._client = genai.Client(
+            api_key=api_key,
+            http_options=types.HttpOptions(
+                base_url=base_url,
+                api_version=API_VERSION,
+                timeout=int(timeout_seconds * 1_000),
+                retry_options=types.HttpRetryOptions(attempts=1),
+                httpx_async_client=self._http,
+            ),
+        )
+
+    def preview(self, request: ChatRequest) -> dict[str, Any]:
+        """The body of the request as the SDK writes it: it is given to a transport that sends nothing."""
+        bodies: list[dict[str, Any]] = [{"model": self.name}]
+
+        def take(asked: httpx2.Request) -> httpx2.Response:
+            bodies[0] |= json.loads(asked.content)
+            return httpx2.Response(200, json={"candidates": [{"finishReason": "STOP"}]})
+
+        with httpx2.Client(transport=httpx2.MockTransport(take)) as http:
+            options = types.HttpOptions(api_version=API_VERSION, httpx_client=http)
+            client = genai.Client(api_key="not sent", http_options=options)
+            contents, config = [_wire(message) for message in request.messages], self._config(request)
+            client.models.generate_content(model=self.name, contents=contents, config=config)
+        return bodies[0]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aio.aclose()
+        await self._http.aclose()
+        self._client.close()
+
+    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        """Ask once. ModelUnavailable or ModelRejected when there is no answer."""
+        contents, config = [_wire(message) for message in request.messages], self._config(request)
+        try:
+            if on_text is None:
+                answer = await self._client.aio.models.generate_content(
+                    model=self.name, contents=contents, config=config
+                )
+                return _response([answer], self.name)
+            answers: list[types.GenerateContentResponse] = []
+            async for piece in await self._client.aio.models.generate_content_stream(
+                model=self.name, contents=contents, config=config
+            ):
+                answers.append(piece)
+                if text := _text(piece):
+                    on_text(text)
+            return _response(answers, self.name)
+        except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        """Tokens of the prompt as the provider counts them; its API counts no system text, so that is put first."""
+        system = types.Content(role="user", parts=[types.Part(text=request.system)])
+        try:
+            counted = await self._client.aio.models.count_tokens(
+                model=self.name, contents=[system, *(_wire(message) for message in request.messages)]
+            )
+            return counted.total_tokens
+        except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise _fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+
+    def _config(self, request: ChatRequest) -> types.GenerateContentConfig:
+        fields: dict[str, Any] = {
+            "system_instruction": request.system,
+            "max_output_tokens": request.max_tokens,
+            "automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True),
+            "automatic_continuation": False,
+            **self._options,
+        }
+        if request.schema is not None:
+            fields["response_mime_type"] = "application/json"
+            if request.native:
+                fields["response_json_schema"] = request.schema
+        try:
+            return types.GenerateContentConfig(**fields)
+        except ValidationError as error:
+            raise bad_options(PROVIDER, error) from error
+
+
+def _wire(message: Message) -> Any:
+    if message.wire is None:
+        role = "model" if message.role == "assistant" else "user"
+        message.wire = types.Content(role=role, parts=[types.Part(text=message.text)])
+    return message.wire
+
+
+def _text(answer: types.GenerateContentResponse) -> str:
+    candidate = answer.candidates[0] if answer.candidates else None
+    parts = (candidate.content.parts if candidate and candidate.content else None) or []
+    return "".join(part.text for part in parts if part.text and not part.thought)
+
+
+def _response(answers: list[types.GenerateContentResponse], name: str) -> ChatResponse:
+    """Put the pieces of one answer together; a stream that named no reason to stop was cut."""
+    feedback = next((answer.prompt_feedback for answer in answers if answer.prompt_feedback), None)
+    blocked = feedback is not None and feedback.block_reason is not None
+    reasons = [
+        candidate.finish_reason.value
+        for answer in answers
+        for candidate in (answer.candidates or [])[:1]
+        if candidate.finish_reason
+    ]
+    if not reasons and not blocked:
+        raise cut_short(PROVIDER)
+    last = answers[-1]
+    return ChatResponse(
+        text="".join(map(_text, answers)),
+        stop=StopReason.REFUSAL if blocked else _STOPS.get(reasons[-1], StopReason.OTHER),
+        usage=_usage(next((answer.usage_metadata for answer in reversed(answers) if answer.usage_metadata), None)),
+        model=last.model_version or name,
+        request_id=last.response_id or "",
+    )
+
+
+def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:
+    """Gemini counts cached tokens within the prompt, and thoughts beside the answer."""
+    if counted is None:
+        return TokenUsage()
+    cached, thoughts = counted.cached_content_token_count or 0, counted.thoughts_token_count or 0
+    return TokenUsage(
+        input_tokens=max(0, (counted.prompt_token_count or 0) - cached),
+        output_tokens=(counted.candidates_token_count or 0) + thoughts,
+        cached_tokens=cached,
+        thinking_tokens=thoughts,
+    )
+
+
+def _fault(error: Exception) -> ModelError:
+    if isinstance(error, errors.APIError):
+        headers = dict(getattr(error.response, "headers", None) or {}) | _asked_pause(error.details)
+        return from_status(PROVIDER, int(error.code or 500), error.message or str(error), headers)
+    if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError)):
+        return unreachable(PROVIDER, error)
+    return ModelRejected(f"{PROVIDER}: {error}")
+
+
+def _asked_pause(body: Any) -> dict[str, str]:
+    """Gemini asks for a pause in the body of its 429 (RetryInfo, ``"17s"``), not in a header."""
+    for detail in _listed(_listed(body, "error"), "details"):
+        delay = _listed(detail, "retryDelay")
+        if isinstance(delay, str) and delay.endswith("s"):
+            return {"retry-after": delay.removesuffix("s")}
+    return {}
+
+
+def _listed(value: Any, key: str) -> Any:
+    return cast("dict[str, Any]", value).get(key) or () if isinstance(value, dict) else ()

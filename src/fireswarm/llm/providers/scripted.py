@@ -1,0 +1,116 @@
+"""A model without a network: replays written answers, or runs a plain function as the model.
+
+For testing one's own roles and skills, for demos, and for this project's own tests. The answer depends on
+the conversation alone, never on how often it was asked, so that a resumed run gets the same one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage
+from fireswarm.errors import ConfigError, ModelRejected
+from fireswarm.llm.providers.faults import from_status
+from fireswarm.llm.tokens import estimate_tokens
+
+PROVIDER = "scripted"
+
+Answer = str | dict[str, Any] | ChatResponse
+Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
+
+
+class ScriptedModel:
+    """Answers as *script* says: a function of the request, or one answer a turn.
+
+    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for a fault.
+    """
+
+    provider = PROVIDER
+    knows_schema = True
+
+    def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER) -> None:
+        """A sequence is read by how many answers the conversation already holds."""
+        self.name = name
+        self.calls = 0
+        self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
+
+    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        """Answer as the script says."""
+        self.calls += 1
+        answer = self._script(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        response = _response(answer, request, self.name)
+        if on_text is not None:
+            on_text(response.text)
+        return response
+
+    def preview(self, request: ChatRequest) -> dict[str, Any]:
+        """What the script would be given."""
+        messages = [{"role": message.role, "text": message.text} for message in request.messages]
+        return {"system": request.system, "messages": messages, "schema": request.schema}
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        """None: nobody counts for a script."""
+        return None
+
+
+def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
+    """Read ``FILE.json`` (a list of answers) or ``FILE.py:FUNCTION``; ConfigError says what is wrong."""
+    named, _, function = spec.partition(".py:")
+    path = (root / (f"{named}.py" if function else named)).resolve()
+    if not path.is_file():
+        raise ConfigError(f"model.script: {path} does not exist")
+    if function:
+        return _function(path, function)
+    try:
+        answers = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"model.script: {path} is not JSON: {error}") from error
+    if not isinstance(answers, list):
+        raise ConfigError(f"model.script: {path} must hold a list of answers")
+    return tuple(cast("list[Answer]", answers))
+
+
+def _function(path: Path, name: str) -> Script:
+    spec = importlib.util.spec_from_file_location(f"fireswarm_script_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # the boundary of foreign code
+        raise ConfigError(f"model.script: {path} cannot be loaded: {type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ConfigError(f"model.script: {path} has no function {name!r}")
+    return cast("Script", function)
+
+
+def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
+    def script(request: ChatRequest) -> Answer:
+        turn = sum(message.role == "assistant" for message in request.messages)
+        if turn >= len(answers):
+            raise ModelRejected(f"the script has {len(answers)} answers, and this is call {turn + 1}")
+        return answers[turn]
+
+    return script
+
+
+def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
+    if isinstance(answer, ChatResponse):
+        return answer
+    if isinstance(answer, dict) and "error" in answer:
+        headers = {"retry-after": str(answer["retry_after"])} if "retry_after" in answer else {}
+        raise from_status(PROVIDER, int(answer["error"]), str(answer.get("message", "as scripted")), headers)
+    stop = StopReason.END
+    if isinstance(answer, dict) and "text" in answer:
+        stop, answer = StopReason(answer.get("stop", "end")), str(answer["text"])
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    asked = estimate_tokens(request.system) + sum(estimate_tokens(message.text) for message in request.messages)
+    usage = TokenUsage(input_tokens=asked, output_tokens=estimate_tokens(text))
+    return ChatResponse(text=text, stop=stop, usage=usage, model=name)

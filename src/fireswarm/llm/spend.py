@@ -1,0 +1,166 @@
+"""Ledgers: what a session and a day have spent, beyond one task.
+
+``FileLedger`` is the stand-alone agent's: a line a call. ``StoreLedger`` is the swarm's: each process owns one
+document for each session and day, so that nobody waits for anybody, and adds up all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from fireswarm.contracts.ports import Clock, Merge, Store, Write
+from fireswarm.llm.budget import Spend
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import MEMORY
+
+OTHERS_FRESH_SECONDS = 10.0
+"""How old the other processes' spend may be when a budget is checked; one's own is exact."""
+
+KEEP = timedelta(days=90)
+
+
+@dataclass(slots=True)
+class FileLedger:
+    """Lines of ``spend.jsonl``: time, session, run, tokens, USD. Read once, appended to after each call."""
+
+    path: Path
+    clock: Clock
+    session_name: str
+    run_id: str
+    _of_session: Spend | None = None
+    _of_day: Spend = field(default_factory=Spend)
+    _cut: bool = False
+
+    async def session(self) -> Spend:
+        """What the session has used."""
+        return self._read()[0]
+
+    async def day(self) -> Spend:
+        """What the day (UTC) has used."""
+        return self._read()[1]
+
+    async def add(self, spend: Spend) -> None:
+        """Count one call, and write it down."""
+        session, day = self._read()
+        session.add(spend)
+        day.add(spend)
+        line = {
+            "ts": self.clock.now().isoformat(),
+            "session": self.session_name,
+            "run_id": self.run_id,
+            "tokens": spend.tokens,
+            "usd": None if spend.unpriced else round(spend.usd, 8),
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("\n" * self._cut + json.dumps(line) + "\n")
+        self._cut = False
+
+    def _read(self) -> tuple[Spend, Spend]:
+        if self._of_session is None:
+            self._of_session = Spend()
+            today = self.clock.now().date()
+            text = self.path.read_bytes().decode("utf-8", "replace") if self.path.exists() else ""
+            self._cut = not text.endswith("\n") and bool(text)  # a crash: what comes next begins a line of its own
+            for line in text.split("\n"):
+                try:
+                    entry: dict[str, Any] = json.loads(line)
+                    spent = Spend.of_call(int(entry["tokens"]), entry["usd"])
+                    when = datetime.fromisoformat(entry["ts"])
+                except (ValueError, KeyError, TypeError):
+                    continue  # a line cut off by a crash
+                if entry.get("session") == self.session_name:
+                    self._of_session.add(spent)
+                if when.date() == today:
+                    self._of_day.add(spent)
+        return self._of_session, self._of_day
+
+
+@dataclass(slots=True)
+class StoreLedger:
+    """A process's spend in ``mcp_memory``: absolute figures, written with the journal of the call they come from."""
+
+    store: Store
+    clock: Clock
+    session_hash: str
+    agent_id: str
+    _own: dict[str, Spend] = field(default_factory=dict)
+    _others: tuple[datetime, Spend, Spend] | None = None
+    _stored: dict[str, int] = field(default_factory=dict)
+
+    async def session(self) -> Spend:
+        """What the session has used, over all processes."""
+        return (await self._all())[0]
+
+    async def day(self) -> Spend:
+        """What the day (UTC) has used in this session's project, over all processes."""
+        return (await self._all())[1]
+
+    async def add(self, spend: Spend) -> None:
+        """Count one call; ``writes`` stores it."""
+        self._own.setdefault(self._today(), Spend()).add(spend)
+
+    def writes(self) -> Sequence[Write]:
+        """What is not known to be stored yet. Absolute figures: sent twice they do no harm."""
+        return [
+            Merge(
+                self._path(day),
+                {
+                    "type": "spend",
+                    "session_hash": self.session_hash,
+                    "agent_id": self.agent_id,
+                    "day": day,
+                    "expires_at": self.clock.now() + KEEP,
+                    **own.fields(),
+                },
+            )
+            for day, own in sorted(self._own.items())
+            if own.calls > self._stored.get(day, 0)
+        ]
+
+    def stored(self, writes: Sequence[Write]) -> None:
+        """Hear which figures a commit has made durable; calls that came meanwhile are still to be stored."""
+        told = {write.path: write.data for write in writes if isinstance(write, Merge)}
+        for day in self._own:
+            if (data := told.get(self._path(day))) is not None:
+                self._stored[day] = max(self._stored.get(day, 0), int(data["calls"]))
+
+    def _path(self, day: str) -> str:
+        return f"{MEMORY}/spend-{self.agent_id}-{day}"
+
+    def _today(self) -> str:
+        return self.clock.now().date().isoformat()
+
+    async def _all(self) -> tuple[Spend, Spend]:
+        now = self.clock.now()
+        if self._others is None or (now - self._others[0]).total_seconds() >= OTHERS_FRESH_SECONDS:
+            self._others = (now, await self._sum(session_hash=self.session_hash), await self._sum(day=self._today()))
+        session, day = Spend(), Spend()
+        session.add(self._others[1])
+        day.add(self._others[2])
+        for name, own in self._own.items():
+            session.add(own)
+            if name == self._today():
+                day.add(own)
+        return session, day
+
+    async def _sum(self, **filters: str) -> Spend:
+        total = Spend()
+        for snapshot in await self.store.query(queries.spend(**filters)):
+            data = snapshot.data or {}
+            if data.get("agent_id") == self.agent_id:
+                continue
+            total.add(
+                Spend(
+                    int(data.get("calls", 0)),
+                    int(data.get("tokens", 0)),
+                    float(data.get("usd", 0.0)),
+                    int(data.get("unpriced_calls", 0)),
+                )
+            )
+        return total

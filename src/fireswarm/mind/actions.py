@@ -1,0 +1,230 @@
+"""Carry out one action and say what came of it, as a value: refused, failed, timed out or done.
+
+A failure is a typed result that the model sees and the journal keeps. What the model is shown is bounded,
+free of control characters and of secrets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.errors import FireswarmError, LeaseLost, SkillFailed, SkillRefused
+from fireswarm.llm.decode import Undecodable, json_params
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.guard import profile_of, refuse_command, refuse_tool
+from fireswarm.processes.shell import Shell
+from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import RuntimeSettings
+from fireswarm.skills.packs.catalog import Catalog, Skill
+
+REFUSED_CODE = 126
+"""Exit code of an action that was not allowed: as shells say "cannot execute"."""
+
+MAX_VALUE_CHARS = 4_000
+"""Of an artifact's value that the model is shown."""
+
+
+class NeedsAnswer(Exception):
+    """The run stops until somebody answers."""
+
+    def __init__(self, summary: str, questions: tuple[Question, ...]) -> None:
+        super().__init__(summary)
+        self.questions = questions
+
+
+class Delegates(Exception):
+    """A skill hands out tasks; the run goes on when they are done."""
+
+    def __init__(self, summary: str, tasks: tuple[PlannedTask, ...], result: SkillResult) -> None:
+        super().__init__(summary)
+        self.tasks = tasks
+        self.result = result
+
+
+@dataclass(slots=True)
+class Actor:
+    """Carries out the actions of one run. ``outputs`` are the results of skills, for whoever gave the task."""
+
+    assignment: Assignment
+    catalog: Catalog
+    runtime: RuntimeSettings
+    shell: Shell
+    redact: Redactor
+    recorder: Recorder
+    outputs: list[SkillResult] = field(default_factory=list)
+
+    @property
+    def profile(self) -> str:
+        """permissive, demo_safe or read_only."""
+        return profile_of(self.assignment.constraints, self.runtime.profile)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Longest life of one step."""
+        return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
+
+    async def act(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
+        """Carry out one action. NeedsAnswer and Delegates end the run; nothing else is raised for what went wrong."""
+        match action.type:
+            case ActionType.RUN_COMMAND:
+                return await self._command(step, str(action.params["command"]), skill, retry)
+            case ActionType.CALL_TOOL:
+                return await self._tool(step, action, skill, retry)
+            case ActionType.CALL_SKILL:
+                return await self._skill(step, action, retry)
+            case ActionType.ASK_USER:
+                return await self._ask(step, action)
+            case ActionType.FINISH:
+                raise AssertionError("a finish is not executed")
+
+    def executable(self, action: ActionStep) -> bool:
+        """False for a call_skill of instructions only: that is a handoff, not a step."""
+        if action.type is not ActionType.CALL_SKILL:
+            return True
+        skill = self.catalog.skills.get(str(action.params["skill"]))
+        return skill is None or skill.entry is not None
+
+    async def _command(self, step: str, command: str, skill: Skill | None, retry: int) -> StepExecutionResult:
+        reason = refuse_command(command, self.profile, skill, self.assignment.cwd)
+        if reason:
+            return _refused(step, reason, retry)
+
+        async def run() -> dict[str, Any]:
+            ran = await self.shell.run(command, self.assignment.cwd, self.timeout_seconds)
+            status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
+            told = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+            return self._result(step, ran.exit_code, ran.stdout, told, retry, status)
+
+        return await self._step(f"act:{step}", run, idempotent=self.profile == "read_only")
+
+    async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
+        name = str(action.params["tool"])
+        tool = self.assignment.tools.get(name)
+        if tool is None:
+            known = ", ".join(sorted(self.assignment.tools)) or "none"
+            return _refused(step, f"there is no tool {name!r}; there are: {known}", retry)
+        try:
+            given = json_params(action.params.get("input"))
+        except Undecodable as error:
+            return _refused(step, f"params.input of {name}: {error}", retry)
+        reason = refuse_tool(tool, given, self.profile, skill)
+        if reason:
+            return _refused(step, reason, retry)
+
+        async def run() -> dict[str, Any]:
+            try:
+                value = await tool.run(given)
+            except LeaseLost:
+                raise
+            except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
+                return self._result(step, 1, "", _told(error), retry, StepStatus.FAILED)
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            return self._result(step, 0, text, "", retry, StepStatus.OK)
+
+        return await self._step(f"act:{step}", run, idempotent=tool.idempotent)
+
+    async def _skill(self, step: str, action: ActionStep, retry: int) -> StepExecutionResult:
+        name = str(action.params["skill"])
+        allowed = self.assignment.skills
+        if name not in self.catalog.skills or (allowed is not None and name not in allowed):
+            return _refused(step, f"there is no skill {name!r} among those you were shown", retry)
+        skill = self.catalog.skills[name]
+        try:
+            given = json_params(action.params.get("input"))
+        except Undecodable as error:
+            return _refused(step, f"params.input of {name}: {error}", retry)
+
+        async def run() -> dict[str, Any]:
+            try:
+                result = await self.assignment.run_skill(skill, given)
+            except SkillRefused as error:
+                return _refused(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
+            except SkillFailed as error:
+                return self._result(step, 1, "", str(error), retry, StepStatus.FAILED)
+            if result.state is SkillState.INPUT_REQUIRED:
+                raise NeedsAnswer(result.summary, result.questions)
+            if result.state is SkillState.DELEGATING:
+                raise Delegates(result.summary, result.tasks, result)
+            failed = result.state is SkillState.FAILED
+            status = StepStatus.FAILED if failed else StepStatus.OK
+            shown = self._result(step, int(failed), shown_to_model(result), "", retry, status)
+            return shown | {"skill_result": result.model_dump(mode="json", exclude_defaults=True)}
+
+        stored = await self.recorder.step(f"act:{step}", run, idempotent=skill.idempotent)
+        output = stored.pop("skill_result", None)
+        if output is not None:
+            self.outputs.append(SkillResult.model_validate(output))
+        return StepExecutionResult.model_validate(stored)
+
+    async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
+        asked = str(action.params["question"])
+        name = _identifier(str(action.params.get("name") or "answer"))
+        answer = self.assignment.answers.get(name)
+        question = Question(name=name, description=self.redact.clean(asked)[:1_000])
+        if answer is None and self.assignment.ask is not None:
+            answer = await self.assignment.ask(question)
+        if answer is None:
+            raise NeedsAnswer(question.description, (question,))
+        return StepExecutionResult(step_id=step, stdout_summary=self.redact.clean(str(answer)))
+
+    async def _step(self, name: str, run: Any, *, idempotent: bool) -> StepExecutionResult:
+        return StepExecutionResult.model_validate(await self.recorder.step(name, run, idempotent=idempotent))
+
+    def _result(self, step: str, code: int, out: str, err: str, retry: int, status: StepStatus) -> dict[str, Any]:
+        result = StepExecutionResult(
+            step_id=step,
+            exit_code=code,
+            stdout_summary=self._bounded(out),
+            stderr_summary=self._bounded(err),
+            retry_count=retry,
+            status=status,
+        )
+        return result.model_dump(mode="json", exclude_defaults=True)
+
+    def _bounded(self, text: str) -> str:
+        """Cleaned, and cut to what a result may hold: the first and the last part of it."""
+        text = self.redact.clean(text)
+        limit = self.runtime.max_output_bytes
+        if len(text) <= limit:
+            return text
+        head, tail = text[: limit * 2 // 3], text[-limit // 3 :]
+        return f"{head}\n[{len(text) - len(head) - len(tail):,} characters left out]\n{tail}"
+
+
+def shown_to_model(result: SkillResult) -> str:
+    """A skill's result as the model reads it: summary, insights, signals, artifacts with what of them is small."""
+    artifacts: list[Mapping[str, Any]] = []
+    for artifact in result.artifacts:
+        shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
+        value = json.dumps(artifact.value, ensure_ascii=False, default=str) if artifact.value is not None else ""
+        artifacts.append(shown | ({"value": value[:MAX_VALUE_CHARS]} if value else {}))
+    content = {
+        "state": result.state.value,
+        "summary": result.summary,
+        "insights": list(result.insights),
+        "signals": [signal.model_dump(mode="json") for signal in result.signals[:30]],
+        "artifacts": artifacts,
+        "confidence": result.confidence,
+    }
+    return json.dumps({key: value for key, value in content.items() if value}, ensure_ascii=False)
+
+
+def _refused(step: str, reason: str, retry: int) -> StepExecutionResult:
+    return StepExecutionResult(
+        step_id=step, exit_code=REFUSED_CODE, stderr_summary=reason, retry_count=retry, status=StepStatus.REFUSED
+    )
+
+
+def _identifier(text: str) -> str:
+    name = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in text)[:64]
+    return name if name[:1].isalpha() or name[:1] == "_" else f"q_{name}"[:64]
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"

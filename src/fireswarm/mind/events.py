@@ -1,0 +1,70 @@
+"""The events of a run that tell of itself: how it began, what it did, who led, how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.mind.assignment import Assignment, Conclusion, Ending
+from fireswarm.mind.mind import Mind
+
+SHOWN_CHARS = 500
+"""Of each parameter of an action."""
+
+
+def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) -> None:
+    """Say what is asked, of which model, under which rules."""
+    settings, client = mind.settings, mind.client
+    recorder.event(
+        EventType.RUN_STARTED,
+        {
+            "task": assignment.task,
+            "mode": "dry_run" if assignment.dry_run else "run",
+            "provider": client.model.provider if client else settings.model.provider,
+            "model": client.model.name if client else settings.model.model_name,
+            "profile": profile,
+            "max_turns": settings.runtime.max_turns,
+        },
+    )
+
+
+def executed(recorder: Recorder, turn: int, skill: str, action: ActionStep, result: StepExecutionResult) -> None:
+    """Say what an action was and what came of it."""
+    recorder.event(
+        EventType.SKILL_STEP_EXECUTED,
+        {
+            "turn": turn,
+            "skill": skill,
+            "type": action.type.value,
+            "params": {key: str(value)[:SHOWN_CHARS] for key, value in action.params.items()},
+            **result.model_dump(mode="json"),
+        },
+    )
+
+
+def handed(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:
+    """Say that *skill* leads now, after *earlier* (or nobody), and why."""
+    if earlier:
+        recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": earlier, "reason": f"handoff: {reason}"})
+    recorder.event(
+        EventType.SKILL_INVOCATION_STARTED, {"skill": skill, "from": earlier, "reason": reason, "turn": turn}
+    )
+
+
+def ended(recorder: Recorder, conclusion: Conclusion) -> None:
+    """Say how the run ended: the last event."""
+    if conclusion.skill:
+        recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": conclusion.skill, "reason": conclusion.reason})
+    failed = conclusion.ending is Ending.FAILED
+    payload: dict[str, Any] = {
+        "reason": conclusion.reason,
+        "turns": conclusion.turns,
+        "skill": conclusion.skill,
+        **conclusion.spend.fields(),
+        ("error" if failed else "answer"): conclusion.answer,
+    }
+    if not failed:
+        payload["mode"] = "dry_run" if conclusion.ending is Ending.DRY_RUN else conclusion.ending.value
+    recorder.event(EventType.RUN_FAILED if failed else EventType.RUN_FINISHED, payload)

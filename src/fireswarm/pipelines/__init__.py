@@ -1,0 +1,22 @@
+"""Gated steps of code in which a model only advises.
+
+``files`` carries a run's files from step to step, ``scope`` bounds what may be changed, ``trace`` holds a schema to
+its sources, ``gates`` checks what a step leaves and what an advisor answers, ``steps`` decides what comes next.
+"""
+
+from fireswarm.pipelines.files import Carried
+from fireswarm.pipelines.gates import check_advice, check_step
+from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
+from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
+
+__all__ = [
+    "MAX_ASSUMPTION_SHARE",
+    "Allowlist",
+    "Carried",
+    "apply_patch",
+    "changed_files",
+    "check_advice",
+    "check_step",
+    "trace_faults",
+    "unified_diff",
+]

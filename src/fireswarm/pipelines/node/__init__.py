@@ -1,0 +1,1 @@
+"""The node pipeline: its schema, its steps and the code it writes."""

@@ -1,0 +1,104 @@
+"""What comes next in a pipeline: decided by code, from what the steps before it left. Pure.
+
+    node-normalize, source-classify, source-ingest, schema-infer, schema-build, node-scaffold
+    code-convert (TYPE1) or code-implement (TYPE2), test-generate, code-validate
+    while it does not pass: code-fix, code-validate; at most ``fix_loop_max`` times
+    pr-prepare; or pipeline-escalate, and a person has to look
+
+Each round is one plan; the steps of a round follow one after the other, each with the files of the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
+from fireswarm.pipelines.files import Carried
+
+FRONT = ("node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold")
+CODE = {"TYPE1": "code-convert", "TYPE2": "code-implement"}
+ROLES = {
+    "node-normalize": "scout",
+    "source-classify": "scout",
+    "source-ingest": "scout",
+    "code-validate": "predictor",
+    "pipeline-escalate": "memory",
+}
+"""Who does a step; the executor does the others."""
+
+PASSED_ON = ("source", "name", "source_type", "repository")
+"""Keys of the objective's context that the first step reads."""
+
+
+class Round(NamedTuple):
+    """The steps to plan next, or how the run ends."""
+
+    steps: tuple[str, ...] = ()
+    ending: str = ""
+
+
+def next_round(request: SkillRequest) -> SkillResult:
+    """The next plan of the run that *request*'s task stands for, or its end."""
+    children = request.children
+    files = Carried.of(request)
+    if stuck := [child for child in children if child.status != "done"]:
+        told = "; ".join(f"{child.key} is {child.status}: {child.summary}" for child in stuck)
+        return SkillResult(state=SkillState.FAILED, summary=f"the run stopped: {told}"[:2_000], escalated=True)
+    fixes = sum(child.key.startswith("code-fix") for child in children)
+    chosen = _chosen(children, files, fixes, request)
+    if chosen.ending:
+        ended = files.artifacts()
+        if chosen.ending == "done":
+            return SkillResult(summary=children[-1].summary, artifacts=ended, confidence=1.0)
+        return SkillResult(state=SkillState.FAILED, summary=chosen.ending, artifacts=ended, escalated=True)
+    total = len(children) + len(chosen.steps)
+    if total > request.limits.max_steps:
+        told = f"the run would take {total} steps, and {request.limits.max_steps} are allowed"
+        return SkillResult(state=SkillState.FAILED, summary=told, escalated=True)
+    tasks = _planned(chosen.steps, request, fixes)
+    summary = f"steps {len(children) + 1} to {total}: {', '.join(chosen.steps)}"
+    return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks, artifacts=files.artifacts())
+
+
+def _chosen(children: tuple[ChildResult, ...], files: Carried, fixes: int, request: SkillRequest) -> Round:
+    ran = [child.key.partition(".")[0] for child in children]
+    if not ran:
+        return Round(FRONT)
+    if "pipeline-escalate" in ran:
+        return Round(ending=children[-1].summary)
+    if "pr-prepare" in ran:
+        return Round(ending="done")
+    if "code-validate" not in ran:
+        return Round((CODE[files.json("classification.json")["source_type"]], "test-generate", "code-validate"))
+    if files.json("validation.json")["passed"]:
+        return Round(("pr-prepare",))
+    if fixes < request.limits.fix_loop_max:
+        return Round(("code-fix", "code-validate"))
+    return Round(("pipeline-escalate",))
+
+
+def _planned(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:
+    number = sum(child.key.startswith("code-validate") for child in request.children)
+    tasks: list[PlannedTask] = []
+    for step in steps:
+        context = {"correlation_id": request.task_id}
+        if step == "node-normalize":
+            context["objective"] = request.objective
+            context |= {key: request.context[key] for key in PASSED_ON if key in request.context}
+            if request.attachments and "source" not in context:
+                context["source"] = request.attachments[0].uri
+        if step == "pipeline-escalate":
+            context |= {"attempts": str(fixes), "why": f"the tests still fail after {fixes} attempts to mend the code"}
+        tasks.append(
+            PlannedTask(
+                key=f"{step}.{number}" if number else step,
+                assigned_to=ROLES.get(step, "executor"),
+                skill=step,
+                objective=f"{step}: {request.objective}"[:2_000],
+                context=context,
+                depends_on=(tasks[-1].key,) if tasks else (),
+                handoff_reason=f"step {step} of the pipeline",
+            )
+        )
+    return tuple(tasks)

@@ -1,0 +1,113 @@
+"""What may be changed: an allowlist of paths, and unified diffs that are held to it before they are applied."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fireswarm.errors import InvalidInput
+from fireswarm.pipelines.files import lay_out, read_back, safe_path
+
+GIT_SECONDS = 30.0
+
+_HEADER = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(?P<path>\S[^\t\n]*)", re.MULTILINE)
+_FORBIDDEN = re.compile(
+    r"^(?:GIT binary patch|Binary files |(?:new|old|deleted file|new file) mode (?!100644)|rename |copy |similarity )",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowlist:
+    """Patterns of paths: ``*`` within a folder, ``**`` across folders. Nothing else may be touched."""
+
+    patterns: tuple[str, ...]
+
+    def allows(self, path: str) -> bool:
+        """Whether *path* fits one of the patterns."""
+        try:
+            path = safe_path(path)
+        except InvalidInput:
+            return False
+        return any(re.fullmatch(_as_regex(pattern), path) for pattern in self.patterns)
+
+    def faults(self, paths: Iterable[str], most: int) -> list[str]:
+        """What is wrong with changing *paths*, of which there may be *most*."""
+        listed = sorted(set(paths))
+        found = [
+            f"{path} is outside the scope ({', '.join(self.patterns)})" for path in listed if not self.allows(path)
+        ]
+        if len(listed) > most:
+            found.append(f"{len(listed)} files are changed, and {most} are allowed")
+        return found
+
+
+def _as_regex(pattern: str) -> str:
+    parts = re.split(r"(\*\*/?|\*)", pattern)
+    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*"}
+    return "".join(meaning.get(part, re.escape(part)) for part in parts)
+
+
+def patch_paths(patch: str) -> list[str]:
+    """Paths that a unified diff names; InvalidInput for a diff that is binary, renames, or sets modes."""
+    if forbidden := _FORBIDDEN.search(patch):
+        raise InvalidInput(f"a patch may only change text: it holds {forbidden[0].strip()!r}")
+    found = [match["path"].strip() for match in _HEADER.finditer(patch)]
+    paths = sorted({path for path in found if path != "/dev/null"})
+    if not paths:
+        raise InvalidInput("this is no unified diff: it has no `--- a/...` and `+++ b/...` lines")
+    return [safe_path(path) for path in paths]
+
+
+def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most: int) -> dict[str, str]:
+    """*files* with *patch* applied. InvalidInput, and nothing changed, when it does not apply or leaves its scope."""
+    paths = patch_paths(patch)
+    if faults := allowlist.faults(paths, most):
+        raise InvalidInput("; ".join(faults))
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        lay_out(files, folder)
+        text = patch if patch.endswith("\n") else f"{patch}\n"
+        command = ["git", "apply", "--recount", "--whitespace=nowarn", "-"]
+        try:
+            ran = subprocess.run(
+                command, cwd=folder, input=text, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
+            )
+        except FileNotFoundError as error:
+            raise InvalidInput("patches are applied by git, and git is not installed") from error
+        if ran.returncode:
+            raise InvalidInput(f"the patch does not apply: {ran.stderr.strip()[:1_000]}")
+        after = read_back(folder, {*files, *paths})
+    if faults := allowlist.faults(changed_files(files, after), most):
+        raise InvalidInput("; ".join(faults))
+    return after
+
+
+def changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Paths that were added, removed or changed."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """One diff of all changed files, as git writes and applies it."""
+    return "".join(_diff_of(name, before.get(name), after.get(name)) for name in changed_files(before, after))
+
+
+def _diff_of(name: str, before: str | None, after: str | None) -> str:
+    head = f"diff --git a/{name} b/{name}\n"
+    if before is None:
+        head += "new file mode 100644\n"
+    if after is None:
+        head += "deleted file mode 100644\n"
+    lines = difflib.unified_diff(
+        (before or "").splitlines(keepends=True),
+        (after or "").splitlines(keepends=True),
+        "/dev/null" if before is None else f"a/{name}",
+        "/dev/null" if after is None else f"b/{name}",
+    )
+    return head + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

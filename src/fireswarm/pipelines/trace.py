@@ -1,0 +1,55 @@
+"""Trace maps: every field of an inferred schema rests on lines of its source, or is an assumption that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fireswarm.contracts.skills.advice import Evidence, TraceMap
+
+MAX_ASSUMPTION_SHARE = 0.30
+"""Of a schema's fields: what rests on more guesses than this is no reading of its source."""
+
+_EPSILON = 1e-9
+
+
+def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, str] | None = None) -> list[str]:
+    """What is wrong with *trace* for a schema with *fields*; empty when it holds.
+
+    With *sources* (text by path in the bundle) each piece of evidence is looked up: the lines must be there, and the
+    quote must stand in them.
+    """
+    wanted = list(dict.fromkeys(fields))
+    faults = [
+        f"{name}: no entry; give evidence, or ASSUMPTION with a rationale"
+        for name in wanted
+        if name not in trace.fields
+    ]
+    faults += [f"{name}: the schema has no such field" for name in trace.fields if name not in set(wanted)]
+    assumed = 0
+    for name, entry in trace.fields.items():
+        if entry.kind == "ASSUMPTION":
+            assumed += 1
+            if not entry.rationale.strip():
+                faults.append(f"{name}: an assumption needs a rationale")
+        elif not entry.evidence:
+            faults.append(f"{name}: no evidence; an entry without any is an ASSUMPTION")
+        for piece in entry.evidence:
+            if sources is not None and (fault := _evidence_fault(piece, sources)):
+                faults.append(f"{name}: {fault}")
+    if wanted and assumed / len(wanted) > MAX_ASSUMPTION_SHARE + _EPSILON:
+        faults.append(
+            f"{assumed} of {len(wanted)} fields are assumptions, and at most {MAX_ASSUMPTION_SHARE:.0%} may be"
+        )
+    return faults
+
+
+def _evidence_fault(piece: Evidence, sources: Mapping[str, str]) -> str:
+    if piece.file not in sources:
+        return f"{piece.file} is not in the source bundle ({', '.join(sorted(sources)) or 'empty'})"
+    lines = sources[piece.file].splitlines()
+    if piece.line_end < piece.line_start or piece.line_end > len(lines):
+        return f"{piece.file} has {len(lines)} lines, not {piece.line_start} to {piece.line_end}"
+    cited = " ".join("\n".join(lines[piece.line_start - 1 : piece.line_end]).split())
+    if piece.quote.strip() and " ".join(piece.quote.split()) not in cited:
+        return f"{piece.quote[:60]!r} does not stand in {piece.file}, lines {piece.line_start} to {piece.line_end}"
+    return ""

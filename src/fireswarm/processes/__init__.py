@@ -1,0 +1,1 @@
+"""Child processes: shell commands, bounded calls, bubblewrap and seccomp; process start-up."""

@@ -1,0 +1,251 @@
+"""A sandbox by bubblewrap: namespaces of its own for everything, system libraries to read, one folder to write.
+
+As root no user namespace is needed, and the program runs under a user number that nobody else has; otherwise it runs
+in a user namespace. Where bubblewrap is missing, or the kernel does not let it, the code is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from shutil import which
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import psutil
+
+from fireswarm.contracts.skills.sandbox import SandboxEnd, SandboxLimits, SandboxRun
+from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.processes import sandbox_entry
+from fireswarm.processes.mounts import interpreter, shared_python, system_mounts
+from fireswarm.processes.seccomp import call_filter
+from fireswarm.processes.shell import Kept, drain
+
+LOOK_SECONDS = 0.1
+"""Between two looks at memory and folder: short, since what is taken in between is not held back."""
+
+GONE_SECONDS = 5.0
+MAX_OPEN_FILES = 256
+TEMPORARY_BYTES = 64_000_000
+USERS = range(61_184, 65_520)
+"""Numbers that systemd keeps for users who exist only while something runs; nobody's files have them."""
+
+LANGUAGES = ("python", "shell")
+_INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or leave the capability sandbox out"
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """The port ``Sandbox``. ``program`` is looked for along PATH."""
+
+    program: str = "bwrap"
+
+    async def run(self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = "") -> SandboxRun:
+        """Run *code* in *folder*. SandboxRefused where it cannot be kept in; nothing of it outlives the call."""
+        if language not in LANGUAGES:
+            raise InvalidInput(f"{language!r} is not run here: {' or '.join(LANGUAGES)}")
+        program = which(self.program)
+        calls = call_filter(platform.machine())
+        if sys.platform != "linux" or calls is None:
+            raise SandboxRefused(
+                f"code is not run on {sys.platform} {platform.machine()}: nothing here could keep it in"
+            )
+        if program is None:
+            raise SandboxRefused(f"code is not run, as {self.program} is not on this machine to keep it in: {_INSTALL}")
+        user = _user_of(folder) if os.geteuid() == 0 else 0
+        with contextlib.ExitStack() as stack:
+            status = stack.enter_context(_memory_file(b""))
+            handed = {
+                name: stack.enter_context(_memory_file(content))
+                for name, content in (("calls", calls), ("entry", _entry()), ("code", code.encode()))
+            }
+            given = stack.enter_context(_memory_file(stdin.encode()))
+            argv = [program, *_arguments(folder, user, handed, status), *_command(language, limits, user)]
+            watched = _Watched(folder, limits)
+            began = time.monotonic()
+            code_left, out, err = await watched.run(argv, (status, *handed.values()), given)
+            os.lseek(status, 0, os.SEEK_SET)
+            told = os.read(status, 65_536)
+        if watched.ended is None and (b'"exit-code"' not in told or err.startswith(sandbox_entry.MARK)):
+            reason = err.removeprefix(sandbox_entry.MARK).strip()[:300] or "it does not say why"
+            raise SandboxRefused(f"code is not run, as {self.program} cannot keep it in on this machine: {reason}")
+        return SandboxRun(
+            exit_code=code_left,
+            stdout=out,
+            stderr=err,
+            seconds=round(time.monotonic() - began, 3),
+            ended=watched.ended,
+        )
+
+
+def _user_of(folder: Path) -> int:
+    """The user number that runs in *folder*, whose it is from the first run on."""
+    owner = folder.lstat().st_uid
+    if owner in USERS:
+        return owner
+    user = secrets.choice(USERS)
+    os.chown(folder, user, user, follow_symlinks=False)
+    return user
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One run, ended when it takes too long or too much."""
+
+    folder: Path
+    limits: SandboxLimits
+    ended: SandboxEnd | None = None
+    _seen: dict[int, psutil.Process] = field(default_factory=dict[int, psutil.Process])
+
+    async def run(self, argv: list[str], keep: tuple[int, ...], stdin: int) -> tuple[int, str, str]:
+        try:
+            process = await anyio.open_process(
+                argv, stdin=stdin, env={}, pass_fds=keep, start_new_session=True, cwd="/", stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            raise SandboxRefused(f"code is not run, as {argv[0]} cannot be started: {error.strerror}") from error
+        out, err = Kept(self.limits.max_output_bytes), Kept(self.limits.max_output_bytes)
+        try:
+            with anyio.move_on_after(self.limits.timeout_seconds) as scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._watch, process.pid, scope)
+                    async with anyio.create_task_group() as reading:
+                        reading.start_soon(drain, process.stdout, out)
+                        reading.start_soon(drain, process.stderr, err)
+                        await process.wait()
+                    tasks.cancel_scope.cancel()
+            if scope.cancelled_caught and self.ended is None:
+                self.ended = SandboxEnd.TIMEOUT
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._kill, process)
+                await process.wait()
+                await process.aclose()
+        code = process.returncode or 0
+        return (128 - code if code < 0 else code), out.text(), err.text()
+
+    async def _watch(self, pid: int, scope: anyio.CancelScope) -> None:
+        while self.ended is None:
+            self.ended = await anyio.to_thread.run_sync(self._too_much, pid)
+            if self.ended is None:
+                await anyio.sleep(LOOK_SECONDS)
+        scope.cancel()
+
+    def _too_much(self, pid: int) -> SandboxEnd | None:
+        memory = 0
+        for process in _below(pid):
+            self._seen[process.pid] = process
+            with contextlib.suppress(psutil.Error):
+                memory += process.memory_info().rss
+        if memory > self.limits.memory_bytes:
+            return SandboxEnd.MEMORY
+        taken = 0
+        for files, entry in enumerate(walk(self.folder), 1):
+            with contextlib.suppress(OSError):
+                taken += entry.stat(follow_symlinks=False).st_blocks * 512
+            if taken > self.limits.max_folder_bytes or files > self.limits.max_files:
+                return SandboxEnd.FOLDER
+        return None
+
+    def _kill(self, process: anyio.abc.Process) -> None:
+        """End bubblewrap; its first child is the sandbox's init, and with that the kernel ends all in the sandbox."""
+        left = {each.pid: each for each in [*self._seen.values(), *_below(process.pid)]}
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        for each in left.values():
+            with contextlib.suppress(psutil.Error):
+                each.kill()
+        until = time.monotonic() + GONE_SECONDS
+        while any(_lives(each) for each in left.values()) and time.monotonic() < until:
+            time.sleep(0.005)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """False also for one that only waits to be counted: it runs no more."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def walk(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Everything below *folder*, no link followed; what vanishes meanwhile is passed over."""
+    waiting = [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _arguments(folder: Path, user: int, handed: dict[str, int], status: int) -> list[str]:
+    names = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if user:
+        rights = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        rights = ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
+    data = ["--perms", "0444", "--ro-bind-data"]
+    return [
+        *(*names, *rights, "--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv"),
+        *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", sandbox_entry.WORK, "--setenv", "LANG", "C.UTF-8"),
+        *("--setenv", "PYTHONPATH", sandbox_entry.WORK, "--setenv", "PYTHONDONTWRITEBYTECODE", "1"),
+        *[part for path in shared_python() for part in ("--setenv", "LD_LIBRARY_PATH", str(path.parent))],
+        *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(TEMPORARY_BYTES), "--tmpfs", "/tmp"),
+        *("--perms", "0755", "--dir", "/run", *system_mounts()),
+        *("--bind", str(folder), sandbox_entry.WORK),
+        *(*data, str(handed["entry"]), "/run/entry.py", *data, str(handed["code"]), "/run/main"),
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--seccomp", str(handed["calls"]), "--json-status-fd", str(status), "--"),
+    ]
+
+
+def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
+    held = {
+        "uid": user,
+        "cpu_seconds": limits.cpu_seconds,
+        "memory_bytes": limits.memory_bytes,
+        "file_bytes": limits.max_folder_bytes,
+        "open_files": MAX_OPEN_FILES,
+        "processes": limits.max_processes,
+    }
+    python = str(interpreter())
+    program = [python, "-s", "-u", "/run/main"] if language == "python" else ["/bin/sh", "/run/main"]
+    return [python, "-I", "-S", "/run/entry.py", json.dumps(held), *program]
+
+
+@cache
+def _entry() -> bytes:
+    return Path(sandbox_entry.__file__).read_bytes()
+
+
+@contextlib.contextmanager
+def _memory_file(content: bytes) -> Generator[int]:
+    """A file without a place, by its number."""
+    number = os.memfd_create("sandbox", os.MFD_CLOEXEC)
+    try:
+        with open(number, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(number, 0, os.SEEK_SET)
+        yield number
+    finally:
+        os.close(number)

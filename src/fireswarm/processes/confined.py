@@ -1,0 +1,28 @@
+"""Generated code runs confined, where this machine can do it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+from fireswarm.processes.mounts import system_mounts
+
+PROBE_SECONDS = 60.0
+
+
+def confined(place: Path, *libraries: str) -> list[str]:
+    """Return what to put before a command of this interpreter, to confine it.
+
+    It then has no network, *place* to write, and nothing else to read but programs and *libraries*. Empty where
+    bubblewrap is missing, or the kernel does not let it.
+    """
+    program = which("bwrap")
+    if program is None:
+        return []
+    prefix = [program, *system_mounts(sys.base_prefix, sys.prefix, *libraries)]
+    prefix += ["--proc", "/proc", "--dev", "/dev", "--bind", str(place), str(place)]
+    prefix += ["--unshare-net", "--unshare-ipc", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--"]
+    tried = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, timeout=PROBE_SECONDS, check=False)
+    return prefix if tried.returncode == 0 else []

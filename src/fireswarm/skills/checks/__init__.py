@@ -1,0 +1,1 @@
+"""Strict checks behind `swarm skills check`."""

@@ -1,0 +1,251 @@
+"""What a skill's code may not do, found without running it: by file, line and rule.
+
+A skill is a plain synchronous function that ends. What would outlive the call, wait for ever or need an event loop is
+found here. A rule is a function from a module to what it finds; ``RULES`` lists them, and another one is a line more.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from fireswarm.contracts.skills.advice import ExecutionMode
+from fireswarm.skills.running.without_models import is_model_sdk
+
+MAX_CODE_BYTES = 1_000_000
+MAX_CODE_FILES = 200
+
+
+class CodeFault(NamedTuple):
+    """One thing that is wrong in a code file."""
+
+    path: Path
+    line: int
+    rule: str
+    message: str
+
+
+Finding = tuple[int, str, str]
+Rule = Callable[["Module"], Iterator[Finding]]
+
+
+@dataclass(slots=True)
+class Module:
+    """A parsed file. ``names`` leads from a name in it to what was imported under it."""
+
+    tree: ast.Module
+    names: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> Module:
+        """Read the imports of a module."""
+        found = cls(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    first = alias.name if alias.asname else alias.name.partition(".")[0]
+                    found.names[alias.asname or first] = first
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    found.names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return found
+
+    def full(self, node: ast.expr) -> str:
+        """The full name of what an expression names, as imported; empty when it names nothing."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.names.get(node.id, node.id), *reversed(parts)])
+
+    def calls(self) -> Iterator[tuple[ast.Call, str]]:
+        """Every call with the full name of what is called."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                yield node, self.full(node.func)
+
+
+def check_code(folder: Path, entry: Path, mode: ExecutionMode | None = None) -> list[CodeFault]:
+    """Judge the Python files beside a skill's entry and below; a deterministic one may know no model."""
+    scripts = (folder / entry).parent
+    files = sorted(scripts.rglob("*.py"))[:MAX_CODE_FILES]
+    rules = (*RULES, no_model) if mode is ExecutionMode.DETERMINISTIC else RULES
+    return [CodeFault(file, *finding) for file in files for finding in check_source(file, rules)]
+
+
+def check_source(path: Path, rules: Sequence[Rule] | None = None) -> list[Finding]:
+    """Judge one file; never raises for what is in it."""
+    try:
+        with path.open("rb") as file:
+            return judged(file.read(MAX_CODE_BYTES), rules)
+    except OSError as error:
+        return [(1, "code-unreadable", str(error.strerror))]
+
+
+def judged(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[Finding]:
+    """What is wrong with *code*; never raises for what is in it."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return [(getattr(error, "lineno", None) or 1, "code-syntax", f"it is not Python: {error}")]
+    module = Module.of(tree)
+    try:
+        return sorted({finding for rule in (RULES if rules is None else rules) for finding in rule(module)})
+    except RecursionError:
+        return [(1, "code-syntax", "it is too deeply nested")]
+
+
+def no_async(module: Module) -> Iterator[Finding]:
+    """No ``async`` and no ``await``."""
+    kinds = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
+    for node in ast.walk(module.tree):
+        if isinstance(node, kinds):
+            yield node.lineno, "async-code", "a skill is synchronous: no async def, async for, async with or await"
+        elif isinstance(node, ast.comprehension) and node.is_async:
+            yield node.target.lineno, "async-code", "a skill is synchronous: no async for"
+
+
+_LOOPS = (
+    "asyncio.run", "asyncio.get_event_loop", "asyncio.new_event_loop", "asyncio.get_running_loop",
+    "asyncio.set_event_loop", "asyncio.Runner", "asyncio.ensure_future", "asyncio.create_task", "anyio.run",
+    "anyio.from_thread.start_blocking_portal", "trio.run", "uvloop.run", "uvloop.install", "curio.run",
+    "nest_asyncio.apply",
+)  # fmt: skip
+
+
+def no_event_loop(module: Module) -> Iterator[Finding]:
+    """No event loop, neither one of its own nor another's."""
+    for node, name in module.calls():
+        if name in _LOOPS or name.endswith((".run_until_complete", ".run_forever", ".run_coroutine_threadsafe")):
+            yield node.lineno, "event-loop", f"a skill needs no event loop: {name}"
+
+
+_THREADS = ("threading.Thread", "threading.Timer", "_thread.start_new_thread", "multiprocessing.Process")
+_POOLS = (
+    "concurrent.futures.ThreadPoolExecutor", "concurrent.futures.ProcessPoolExecutor",
+    "concurrent.futures.thread.ThreadPoolExecutor", "concurrent.futures.process.ProcessPoolExecutor",
+    "multiprocessing.Pool", "multiprocessing.pool.ThreadPool",
+)  # fmt: skip
+
+
+def no_lasting_threads(module: Module) -> Iterator[Finding]:
+    """Threads are joined, and executors are closed by ``with``, before the skill returns."""
+    managed = {
+        id(item.context_expr)
+        for node in ast.walk(module.tree)
+        if isinstance(node, (ast.With, ast.AsyncWith))
+        for item in node.items
+    }
+    ended = _ended(module)
+    held = _held(module)
+    for node, name in module.calls():
+        if name in _POOLS and id(node) not in managed and held.get(id(node), "") not in ended:
+            yield node.lineno, "thread-outlives", f"{name} outlives the call: use it by `with`"
+        elif name in _THREADS and held.get(id(node), "") not in ended:
+            yield node.lineno, "thread-outlives", f"{name} may outlive the call: keep it and join it before returning"
+
+
+def _ended(module: Module) -> set[str]:
+    """Names on which ``join`` or ``shutdown`` is called, and the lists whose members it is called on."""
+    ended: set[str] = set()
+    for node in ast.walk(module.tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr in ("join", "shutdown", "cancel", "terminate") and not _is_text(node.func.value):
+            ended.add(ast.unparse(node.func.value))
+    for node in ast.walk(module.tree):
+        if isinstance(node, (ast.For, ast.comprehension)) and ast.unparse(node.target) in ended:
+            ended.add(ast.unparse(node.iter))
+    return ended
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Constant, ast.JoinedStr))
+
+
+def _held(module: Module) -> dict[int, str]:
+    """Under which name a call's result is kept: assigned, in a list that is, or appended to one."""
+    held: dict[int, str] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            for inner in ast.walk(node.value):
+                held[id(inner)] = ast.unparse(target)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            for inner in ast.walk(node):
+                held.setdefault(id(inner), ast.unparse(node.func.value))
+    return held
+
+
+_VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "request", "stream")
+_TIMED = {f"{library}.{verb}" for library in ("requests", "httpx", "httpx2") for verb in _VERBS}
+_CLIENTS = ("requests.Session", "requests.session", "httpx.Client", "httpx2.Client")
+_BY_POSITION = {"urllib.request.urlopen": 3, "http.client.HTTPConnection": 3, "http.client.HTTPSConnection": 3}
+"""Calls whose timeout may be an argument without a name: how many arguments there are with it."""
+
+
+def http_with_timeout(module: Module) -> Iterator[Finding]:
+    """Every request over HTTP says how long it waits; httpx's own five seconds are no decision of the skill's."""
+    held = _held(module)
+    sessions = {held[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in held}
+    sessions |= {
+        ast.unparse(item.optional_vars)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if item.optional_vars is not None
+        and isinstance(item.context_expr, ast.Call)
+        and module.full(item.context_expr.func) in _CLIENTS
+    }
+    timed = {
+        name for node, called in module.calls() if called in _CLIENTS and _timed(node) and (name := held.get(id(node)))
+    }
+    for node, name in module.calls():
+        owner, _, verb = name.rpartition(".")
+        by_client = owner in sessions and verb in _VERBS and owner not in timed
+        positional = _BY_POSITION.get(name)
+        if not (name in _TIMED or by_client or positional) or _timed(node):
+            continue
+        if positional is None or len(node.args) < positional:
+            yield (
+                node.lineno,
+                "http-timeout",
+                f"{name} without timeout=: a silent server would hold the turn",
+            )
+
+
+def _timed(node: ast.Call) -> bool:
+    given = [word for word in node.keywords if word.arg == "timeout" or word.arg is None]
+    return any(not (isinstance(word.value, ast.Constant) and word.value.value is None) for word in given)
+
+
+def no_model(module: Module) -> Iterator[Finding]:
+    """No model: what a deterministic skill makes depends on what it is given, and on nothing else."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in filter(is_model_sdk, named):
+            yield (
+                node.lineno,
+                "model-in-deterministic",
+                f"a deterministic skill imports {name}: make it hybrid, and ask",
+            )
+            break
+
+
+RULES: tuple[Rule, ...] = (
+    no_async,
+    no_event_loop,
+    no_lasting_threads,
+    http_with_timeout,
+)
+"""What is asked of every skill's code."""

@@ -1,0 +1,1 @@
+"""Find, parse, cache and list skill folders."""

@@ -1,0 +1,301 @@
+"""The catalog: every skill by name. One bad file never stops the others, and whatever was forgiven is said."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fireswarm.contracts.skills.advice import ExecutionMode
+from fireswarm.contracts.skills.catalog import SkillMetadata
+from fireswarm.errors import NotFound
+from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs import fields as values
+from fireswarm.skills.packs import provenance
+from fireswarm.skills.packs.cache import CatalogCache, Stamp
+from fireswarm.skills.packs.discovery import SKILL_FILE, DiscoveryLimits, Found, discover, files_below
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
+
+REFERENCE_FOLDERS = ("references", "resources", "assets")
+_USUAL_FOLDERS = (*REFERENCE_FOLDERS, "scripts")
+MAX_REFERENCES = 500
+"""Reference files listed of one skill; what lies beyond is still read when it is asked for by its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill pack. ``entry`` is its code, relative to ``folder``; None when it is instructions only.
+
+    ``idempotent`` says that running it twice does no harm: then a crash in the middle just runs it again.
+    ``references_index`` lists files of references/, resources/ and assets/ and those that the body names, relative to
+    ``folder``. ``outside`` says which scripts of other folders the body names; ``warnings`` what the loader forgave.
+    """
+
+    name: str
+    description: str
+    folder: Path
+    entry: Path | None = None
+    version: str = ""
+    tags: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    idempotent: bool = True
+    allowed_tools: tuple[str, ...] = ()
+    license: str = ""
+    compatibility: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    references_index: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    file: str = SKILL_FILE
+
+    @property
+    def path(self) -> Path:
+        """The skill's SKILL.md."""
+        return self.folder / self.file
+
+    @property
+    def execution_mode(self) -> ExecutionMode | None:
+        """``metadata.execution_mode``; None for a skill that is no step of a pipeline, or says a word it should not."""
+        said = self.metadata.get("execution_mode", "").strip().lower()
+        return ExecutionMode(said) if said in set(ExecutionMode) else None
+
+    def describe(self) -> SkillMetadata:
+        """Stage 0 as a contract."""
+        return SkillMetadata(
+            name=self.name,
+            description=self.description,
+            tags=self.tags,
+            version=self.version,
+            allowed_tools=self.allowed_tools,
+            references_index=self.references_index,
+            license=self.license,
+            compatibility=self.compatibility,
+            metadata=dict(self.metadata),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Skills by name. ``left_out``: what was skipped or shadowed, with the reason. ``warned``: what was forgiven."""
+
+    skills: Mapping[str, Skill] = field(default_factory=dict)
+    left_out: tuple[tuple[Path, str], ...] = ()
+    warned: tuple[tuple[Path, str], ...] = ()
+
+    def get(self, name: str) -> Skill:
+        """Return a skill; NotFound lists what there is."""
+        if name not in self.skills:
+            known = ", ".join(sorted(self.skills)[:50]) or "none"
+            raise NotFound(f"there is no skill {name!r} (found: {known}); add skills/{name}/SKILL.md")
+        return self.skills[name]
+
+
+def load_catalog(
+    folders: Iterable[Path], *, limits: DiscoveryLimits | None = None, cache: Path | None = None
+) -> Catalog:
+    """Load every skill below *folders*; in case of equal names the earlier folder wins.
+
+    With *cache*, a file that need not exist yet, skills that did not change since are taken from there.
+    """
+    with without_collection():
+        return _load(discover(folders, limits), CatalogCache.load(cache))
+
+
+def _load(found: Found, remembered: CatalogCache) -> Catalog:
+    skills: dict[str, Skill] = {}
+    left_out: list[tuple[Path, str]] = []
+    warned = list(found.notes)
+    for _, file, stamp in found.skills:
+        skill = _remembered(file, stamp, remembered)
+        if isinstance(skill, str):
+            left_out.append((Path(file), skill))
+        elif skill.name in skills:
+            left_out.append((Path(file), f"shadowed by {skills[skill.name].folder}"))
+        else:
+            skills[skill.name] = skill
+            warned += [(Path(file), warning) for warning in skill.warnings]
+    remembered.save()
+    return Catalog(skills, tuple(left_out), tuple(warned))
+
+
+@contextmanager
+def without_collection() -> Generator[None]:
+    """Hold the cyclic garbage collector: loading makes no cycles, and looking for some took a third of its time."""
+    held = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if held:
+            gc.enable()
+
+
+def _remembered(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
+    """A skill, from the cache where it did not change; else why it cannot be used."""
+    record = cache.get(file, stamp)
+    skill = _unpacked(record) if record is not None else None
+    if skill is not None:
+        return skill
+    watched: list[str] = []
+    try:
+        skill = load_skill(Path(file), watched)
+    except ValueError as reason:
+        skill = str(reason)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    cache.put(file, stamp, watched, _packed(skill))
+    return skill
+
+
+def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
+    """Read one SKILL.md, forgiving what can be forgiven; ValueError says why it cannot be used, OSError comes through.
+
+    Folders whose entries the result depends on are added to *watched*.
+    """
+    with path.open("rb") as file:
+        parsed = parse(file.read(MAX_FILE_BYTES + 1))
+    folder = _real(path.parent)
+    warnings = list(parsed.warnings)
+    description = values.plain(parsed.fields.get("description"))
+    if not description:
+        raise ValueError(f"it has no description, so nobody could choose it{_because(warnings)}")
+    if len(description) > values.MAX_DESCRIPTION_CHARS:
+        warnings.append(f"the description has {len(description):,} characters; 1,024 are allowed")
+    metadata = values.flat(parsed.fields.get("metadata"))
+    listing = _Listing.of(folder)
+    if watched is not None:
+        watched += listing.folders
+    outside = (*provenance.entry_outside(metadata, folder), *provenance.outside(parsed, folder))
+    return Skill(
+        name=_name(parsed.fields, folder.name, warnings),
+        description=description[: values.KEPT_DESCRIPTION_CHARS],
+        folder=folder,
+        entry=_entry(folder, metadata.get("entry"), warnings),
+        version=metadata.get("version") or values.plain(parsed.fields.get("version")),
+        tags=values.listed(metadata.get("tags") or parsed.fields.get("tags")),
+        roles=values.listed(metadata.get("roles")),
+        idempotent=metadata.get("idempotent", "true").lower() != "false",
+        headings=tuple(title for _, title, _ in bodies.headings(parsed.body)),
+        allowed_tools=values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
+        license=values.plain(parsed.fields.get("license")),
+        compatibility=values.plain(parsed.fields.get("compatibility")),
+        metadata=metadata,
+        references_index=_references(folder, listing, parsed.body),
+        outside=outside,
+        warnings=(*warnings, *outside),
+        file=path.name,
+    )
+
+
+def _real(folder: Path) -> Path:
+    """Where the folder lies: a link is followed. What leads to it was resolved when the search began."""
+    if os.path.islink(folder):  # noqa: PTH114 - a Path's own methods take four times as long
+        return Path(os.path.realpath(folder))
+    return folder if folder.is_absolute() else Path(os.path.realpath(folder))
+
+
+def _because(warnings: list[str]) -> str:
+    return f" ({'; '.join(warnings)})" if warnings else ""
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> Any:
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
+    """The name as written when it is a legal one, else the folder's, else the nearest legal one."""
+    given = values.plain(fields.get("name"))
+    if values.is_name(given):
+        if given != folder:
+            warnings.append(f"its name is {given} but its folder is called {folder}")
+        return given
+    name = folder if values.is_name(folder) else values.slug(given) or values.slug(folder) or "unnamed"
+    said = f"{given[:80]!r} is no legal name" if given else "it has no name"
+    warnings.append(f"{said}; it is called {name} here")
+    return name
+
+
+def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
+    """The code of a skill; what lies elsewhere or does not exist is left away with a warning."""
+    if not named:
+        return None
+    entry = Path(os.path.realpath(folder / named))
+    if not entry.is_relative_to(os.path.realpath(folder)):
+        return None  # said by provenance
+    if not entry.is_file():
+        warnings.append(f"its entry {named!r} does not exist")
+        return None
+    return entry.relative_to(os.path.realpath(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The reference files of a skill, the folders that were looked at, and whether anything else lies beside them."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    more: bool
+
+    @classmethod
+    def of(cls, folder: Path) -> _Listing:
+        files: list[str] = []
+        folders: list[str] = []
+        names = set(os.listdir(folder))  # noqa: PTH208 - names only, for each of 20,000 folders
+        for name in sorted(names.intersection(_USUAL_FOLDERS), key=_USUAL_FOLDERS.index):
+            path = f"{folder}/{name}"
+            folders.append(path)
+            for relative, entry in files_below(path, limit=MAX_REFERENCES) if name != "scripts" else ():
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    files.append(relative)
+        return cls(tuple(files), tuple(folders), not names <= {SKILL_FILE, *_USUAL_FOLDERS})
+
+
+def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
+    """Listed reference files, then other files in the folder that the body names. Scripts belong to a later stage."""
+    if not listing.more:
+        return listing.files  # whatever the body names is among them, a script, or not there
+    named: list[str] = []
+    for mention in bodies.mentions(body)[:MAX_REFERENCES]:
+        path = mention.path.replace("\\", "/")
+        if path in listing.files or bodies.is_script(path) or path == SKILL_FILE:
+            continue
+        if os.path.isfile(f"{folder}/{path}") and not provenance.leads_outside(path, folder):  # noqa: PTH113 - for every file that 20,000 skills name
+            named.append(os.path.normpath(path).replace("\\", "/"))
+    return tuple(dict.fromkeys([*listing.files, *named]))
+
+
+# ── remembering ─────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = tuple(Skill.__dataclass_fields__)
+_KINDS = (str, str, str, str | None, str, list, list, list, bool, list, str, str, dict, list, list, list, str)
+"""What JSON has for each field of a skill, in their order."""
+
+
+def _packed(skill: Skill | str) -> list[Any]:
+    if isinstance(skill, str):
+        return [skill]
+    values_of: list[Any] = [getattr(skill, name) for name in _FIELDS]
+    return [str(value) if isinstance(value, Path) else value for value in values_of]
+
+
+def _unpacked(record: list[Any]) -> Skill | str | None:
+    """A skill out of its record; None when the record is not what ``_packed`` wrote."""
+    if len(record) == 1 and isinstance(record[0], str):
+        return record[0]
+    if len(record) != len(_FIELDS) or not all(map(isinstance, record, _KINDS)):
+        return None
+    # By position: by name, 20,000 skills would take twice as long.
+    name, description, folder, entry, version, tags, roles, headings, idempotent, tools, *rest = record
+    license_, compatibility, metadata, references, outside, warnings, file = rest
+    return Skill(
+        name, description, Path(folder), Path(entry) if entry else None, version, tuple(tags), tuple(roles),
+        tuple(headings), idempotent, tuple(tools), license_, compatibility, metadata, tuple(references), tuple(outside),
+        tuple(warnings), file,
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""Whether a skill stays in its own folder: scripts that it names elsewhere are not its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs.parse import Parsed
+
+_ABSOLUTE = re.compile(r"/|~|[A-Za-z]:[\\/]|\\\\")
+_PLACEHOLDER = re.compile(r"/?(?:absolute/)?path/to/|.*[<>{}$*]|/your/|.*\.\.\.")
+"""What stands for a path in an example: ``/path/to/x.py``, ``<folder>/x.sh``, ``$HOME/x.sh`` (nobody knows where)."""
+
+
+def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
+    """What is wrong with the scripts that a SKILL.md names: one sentence each, empty when all lie in *folder*.
+
+    Links, code spans and the commands of code fences count.
+    """
+    text = parsed.body
+    if not bodies.names_scripts(text):
+        return ()
+    named = [(mention.path, mention.line) for mention in bodies.mentions(text) if bodies.is_script(mention.path)]
+    named += bodies.commands(text)
+    faults = [
+        f"line {line + parsed.body_line - 1}: the script {path} lies outside the skill's folder"
+        for path, line in dict(named).items()
+        if leads_outside(path, folder)
+    ]
+    return tuple(faults)
+
+
+def entry_outside(metadata: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """What is wrong with where ``metadata.entry`` leads; empty when it is in *folder*, or not given."""
+    entry = metadata.get("entry", "")
+    if not entry or not leads_outside(entry, folder):
+        return ()
+    return (f"its entry {entry!r} lies outside its folder and is not used",)
+
+
+def leads_outside(path: str, folder: Path) -> bool:
+    """Whether *path*, as a skill in *folder* writes it, is another place than below *folder*."""
+    steps = path.replace("\\", "/")
+    if _PLACEHOLDER.match(steps) and "../" not in steps:
+        return False
+    if _ABSOLUTE.match(path):
+        return True
+    depth = 0
+    for step in steps.split("/"):
+        depth += {"..": -1, ".": 0, "": 0}.get(step, 1)
+        if depth < 0:
+            return True
+    return _escapes(f"{folder}/{steps}", folder)
+
+
+def _escapes(path: str, folder: Path) -> bool:
+    """Whether a symbolic link on the way leads out; a path that does not exist leads nowhere."""
+    try:
+        if not os.path.exists(path):  # noqa: PTH110 - asked for every file that 20,000 skills name
+            return False
+        return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):
+        return True

@@ -1,0 +1,76 @@
+"""What a SKILL.md says about the conversation of its skill: read leniently here, judged by ``check``.
+
+Three fields, at the top level or in ``metadata``; there as a map, or as a text that holds YAML, since the open
+specification has only texts in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.skills.conversation import Terms
+from fireswarm.errors import ConfigError
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse, too_deep
+
+FIELDS = ("interaction_outcomes", "state_persistence", "input_request_jsonschema")
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Said(NamedTuple):
+    """A field as written: its value, and the 0-based line of the frontmatter on which it begins."""
+
+    value: Any
+    line: int
+
+
+def terms_of(skill: Skill) -> Terms | None:
+    """The contract of a skill about its conversation; None when it has none. ConfigError says what is wrong with it."""
+    return read_terms(skill.path)
+
+
+def read_terms(path: Path) -> Terms | None:
+    """The same of a SKILL.md by its path."""
+    with path.open("rb") as file:
+        header = parse(file.read(MAX_FILE_BYTES + 1)).header
+    if not any(name in header for name in FIELDS):
+        return None
+    try:
+        found = said(header)
+        return Terms.model_validate({name: field.value for name, field in found.items()}) if found else None
+    except ValidationError as error:
+        raise ConfigError(f"{path}: the skill's conversation: {explain(error)}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: the skill's conversation is not YAML: {error}") from error
+
+
+def said(header: str) -> dict[str, Said]:
+    """The fields about a conversation in a frontmatter; YAMLError when it cannot be read."""
+    if too_deep(header):
+        return {}
+    node = yaml.compose(header, Loader=_LOADER)
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    whole = yaml.load(header, Loader=_LOADER)
+    found: dict[str, Said] = {}
+    for key, value in node.value:
+        if key.value == "metadata" and isinstance(value, yaml.MappingNode):
+            inner: Mapping[str, Any] = whole["metadata"]
+            found |= {name: _field(inner[name], line) for name, line in _lines(value) if name in FIELDS}
+    return found | {name: _field(whole[name], line) for name, line in _lines(node) if name in FIELDS}
+
+
+def _lines(node: yaml.MappingNode) -> list[tuple[str, int]]:
+    return [(str(key.value), int(key.start_mark.line)) for key, _ in node.value]
+
+
+def _field(value: Any, line: int) -> Said:
+    if isinstance(value, str) and not too_deep(value):
+        value = yaml.load(value, Loader=_LOADER)
+    return Said(value, line)

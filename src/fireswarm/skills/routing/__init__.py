@@ -1,0 +1,1 @@
+"""Rank skills for an objective and explain the ranking."""

@@ -1,0 +1,55 @@
+"""Why a skill was proposed: the words that matched, in which fields, and what was taken off. For people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fireswarm.skills.routing.index import SATURATION, Index
+from fireswarm.skills.routing.query import Concept, Term
+
+MAX_MATCHES = 5
+"""Matches that a reason names, the strongest first."""
+
+_SAID = {"use": "use when"}
+
+
+def explain(
+    fields: Mapping[str, frozenset[str]], number: int, asked: Sequence[Concept], index: Index, *, named: bool
+) -> str:
+    """One line: named, the strongest matches with their fields, the others counted, and what speaks against it.
+
+    *fields* are the stems of the skill's fields, *number* is the skill's in the index.
+    """
+    matches: list[tuple[float, str]] = []
+    for concept in asked:
+        worth, term = max(
+            ((_worth(concept, term, number, index), term) for term in concept.terms), key=lambda pair: pair[0]
+        )
+        if worth > 0:
+            matches.append((worth, _match(concept, term, fields)))
+    matches.sort(key=lambda pair: (-pair[0], pair[1]))
+    parts = ["named in the request"] if named else []
+    parts += [f"{text} {worth:.1f}" for worth, text in matches[:MAX_MATCHES]]
+    if len(matches) > MAX_MATCHES:
+        parts.append(f"{len(matches) - MAX_MATCHES} weaker matches")
+    against = sorted(
+        concept.word
+        for concept in asked
+        if any(term.factor >= 1 and number in index.negative.get(term.key, ()) for term in concept.terms)
+    )
+    if against:
+        parts.append(f"less, for it says it is not for {', '.join(against)}")
+    return "; ".join(parts) or "no word of the request"
+
+
+def _worth(concept: Concept, term: Term, number: int, index: Index) -> float:
+    weight = index.postings[term.key].weight_in(number)
+    return concept.weight * term.worth * weight * (SATURATION + 1) / (weight + SATURATION)
+
+
+def _match(concept: Concept, term: Term, fields: Mapping[str, frozenset[str]]) -> str:
+    parts = term.key.split()
+    places = [_SAID.get(name, name) for name, stems in fields.items() if all(part in stems for part in parts)]
+    how = f" ({term.how})" if term.how and term.how != "phrase" else ""
+    said = f'"{concept.word}"' if term.how == "phrase" else concept.word
+    return f"{said}{how} in {', '.join(places) or 'body'}"

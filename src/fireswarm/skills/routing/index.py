@@ -1,0 +1,221 @@
+"""The inverted index of the router: which word says how much for which skill.
+
+Fields are weighed as in BM25F (Robertson, Zaragoza, Taylor: Simple BM25 extension to multiple weighted fields, 2004):
+occurrences are added up over the fields, each by its weight and against its length, and saturate together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from fireswarm.skills.packs.catalog import Skill, without_collection
+from fireswarm.skills.packs.parse import decode, split
+from fireswarm.skills.routing.words import STOP, is_soft, stem, words
+
+SATURATION = 1.2
+"""BM25's k1: how soon more of the same word stops counting."""
+
+BODY_BYTES = 16_000
+"""Bytes of a SKILL.md whose vocabulary is indexed: about 2,500 words, more than the body of most skills."""
+
+LEAST_DOCUMENTS = 50
+"""Rarity is judged as if there were at least so many skills: among three, every word would look common."""
+
+
+class Weight(NamedTuple):
+    """How much an occurrence in a field counts, and how much the field's length is held against it (0 to 1)."""
+
+    weight: float
+    by_length: float
+
+
+FIELDS = {
+    "name": Weight(2.5, 0.3),
+    "description": Weight(1.8, 0.5),
+    "use": Weight(2.0, 0.4),
+    "tags": Weight(2.0, 0.5),
+    "headings": Weight(0.8, 0.5),
+    "body": Weight(0.4, 0.7),
+}
+"""Weights of the fields, chosen on the development half of benchmarks/routing/prompts.json. "use" are the sentences
+that say when to use a skill."""
+
+_USE = re.compile(
+    r"\b(?:use (?:it |this |the )?(?:skill )?(?:when|for|to|if|whenever)|triggers?\b|when (?:the )?user)", re.I
+)
+_NEGATIVE = re.compile(
+    r"\b(?:(?:do|does|should|must)\s*(?:not|n['’]t)\s+(?:be\s+)?(?:use|trigger|invoke|apply|activate|handle|cover)"
+    r"|don['’]?t\s+(?:use|trigger|invoke|apply)|never\s+use|not\s+(?:for|meant|intended|suitable|appropriate|to\s+be\s+used)"
+    r"|(?:skip|avoid)\s+(?:it\s+|this\s+)?(?:for|when|if))",
+    re.I,
+)
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+|\s+[—–-]+\s+")
+_NO_USE_TITLE = re.compile(r"when not to|do not use|don['’]t use|not for|out of scope|limitations", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The words of a skill, in order, by field; ``negative`` are those that it says it is not for."""
+
+    words: Mapping[str, Sequence[str]]
+    negative: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Postings:
+    """Skills with a word, by their number, ascending, and the weighted frequency in each."""
+
+    skills: array[int] = field(default_factory=lambda: array("I"))
+    weights: array[float] = field(default_factory=lambda: array("f"))
+
+    def weight_in(self, number: int) -> float:
+        """The weighted frequency in one skill; 0 when it has not got the word."""
+        place = bisect_left(self.skills, number)
+        return self.weights[place] if place < len(self.skills) and self.skills[place] == number else 0.0
+
+
+@dataclass(slots=True)
+class Index:
+    """Everything that scoring needs. ``strong``: stems of names, descriptions, tags and headings, sorted."""
+
+    count: int = 0
+    postings: dict[str, Postings] = field(default_factory=dict)
+    negative: dict[str, list[int]] = field(default_factory=dict)
+    strong: list[str] = field(default_factory=list)
+    surface: dict[str, str] = field(default_factory=dict)
+    by_letter: dict[str, list[str]] = field(default_factory=dict)
+
+    def rarity(self, term: str) -> float:
+        """BM25's idf: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` for a term that n of N skills have; 0 for none."""
+        found = self.postings.get(term)
+        if found is None:
+            return 0.0
+        return self.rarity_of(len(found.skills))
+
+    def rarity_of(self, having: float) -> float:
+        """The idf of a term that *having* skills have."""
+        count = max(self.count, LEAST_DOCUMENTS)
+        return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:
+    """Take a skill apart into the words of its fields; its file is read only for the body."""
+    plain: list[str] = []
+    use: list[str] = []
+    negative: list[str] = []
+    for sentence in _SENTENCE.split(skill.description):
+        match = _NEGATIVE.search(sentence)
+        if match is not None:
+            negative += words(sentence[match.end() :])
+            sentence = sentence[: match.start()]
+        (use if _USE.search(sentence) else plain).extend(words(sentence))
+    found: dict[str, Sequence[str]] = {
+        "name": words(skill.name),
+        "description": plain,
+        "use": use,
+        "tags": words(" ".join(skill.tags)),
+        "headings": words(" ".join(title for title in skill.headings if not _NO_USE_TITLE.search(title))),
+    }
+    if bodies:
+        found["body"] = words(_body(skill))
+    said_not = {stem(word) for word in negative if word not in STOP and not is_soft(word)}
+    return Fields(found, frozenset(said_not - {stem(word) for word in (*plain, *use, *found["name"])}))
+
+
+def _unsaid(note: str) -> None:
+    """What a file had to be forgiven was said when it was loaded."""
+
+
+def _body(skill: Skill) -> str:
+    try:
+        with skill.path.open("rb") as file:
+            body = split(decode(file.read(BODY_BYTES), _unsaid))[1]
+    except OSError:
+        return ""
+    kept: list[str] = []
+    dropping = False
+    for line in body.split("\n"):
+        if line.startswith("#"):
+            dropping = _NO_USE_TITLE.search(line) is not None
+        if not dropping:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def build(skills: Iterable[Skill], *, bodies: bool = True) -> Index:
+    """Index *skills*, numbered in the order given."""
+    with without_collection():
+        return _build(skills, bodies)
+
+
+def _build(skills: Iterable[Skill], bodies: bool) -> Index:
+    index = Index()
+    counted: list[dict[str, Counter[str]]] = []
+    totals: Counter[str] = Counter()
+    surface: dict[str, str] = {}
+    for number, skill in enumerate(skills):
+        fields = fields_of(skill, bodies=bodies)
+        counts = {name: _count(name, listed, surface) for name, listed in fields.words.items()}
+        for name, counter in counts.items():
+            totals[name] += counter.total()
+        counted.append(counts)
+        for term in fields.negative:
+            index.negative.setdefault(term, []).append(number)
+    index.count = len(counted)
+    average = {name: max(1.0, totals[name] / max(1, len(counted))) for name in FIELDS}
+    for number, counts in enumerate(counted):
+        _add(index, number, counts, average)
+    index.surface = surface
+    index.strong = sorted(set(surface.values()))
+    return index
+
+
+def _count(name: str, listed: Sequence[str], surface: dict[str, str]) -> Counter[str]:
+    """Stems of a field with how often they occur; pairs of neighbours too, except in the body."""
+    if name == "body":
+        raw = Counter(listed)
+        counter: Counter[str] = Counter()
+        for word, often in raw.items():
+            if term := _term(word):
+                counter[term] += often
+        return counter
+    kept = [word for word in listed if _term(word)]
+    stems = [_term(word) for word in kept]
+    surface.update(zip(kept, stems, strict=True))
+    counter = Counter(stems)
+    if name != "headings":
+        counter.update(f"{left} {right}" for left, right in zip(stems, stems[1:], strict=False))
+    return counter
+
+
+@lru_cache(maxsize=200_000)
+def _term(word: str) -> str:
+    """The stem under which a word is indexed; empty for one that tells nothing."""
+    telling = word not in STOP and not (word.isdigit() or len(word) > 40) and (len(word) > 1 or word in "cr")
+    return stem(word) if telling else ""
+
+
+def _add(index: Index, number: int, counts: Mapping[str, Counter[str]], average: Mapping[str, float]) -> None:
+    weighed: dict[str, float] = {}
+    for name, counter in counts.items():
+        weight, by_length = FIELDS[name]
+        factor = weight / (1 - by_length + by_length * counter.total() / average[name])
+        for term, often in counter.items():
+            # In a long body a word that comes often tells only a little more than one that comes twice.
+            frequency = 1 + math.log(often) if name == "body" else often
+            weighed[term] = weighed.get(term, 0.0) + factor * frequency
+    postings = index.postings
+    for term, weight in weighed.items():
+        found = postings.get(term)
+        if found is None:
+            found = postings[term] = Postings()
+        found.skills.append(number)
+        found.weights.append(weight)

@@ -1,0 +1,173 @@
+"""What a request asks for: its words, and for each the terms of the index that may be meant by it."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from fireswarm.skills.routing.index import Index
+from fireswarm.skills.routing.related import known_words, related
+from fireswarm.skills.routing.words import STOP, extensions, is_soft, stem, words
+
+SOFT_WEIGHT = 0.4
+EXTENSION_WEIGHT = 1.5
+PHRASE_WEIGHT = 0.3
+"""How much a word of every request, a file extension, and a pair of neighbours count, where a word counts 1."""
+
+RELATED_FACTOR = 0.5
+FAMILY_FACTOR = 0.6
+COMPOUND_FACTOR = 0.7
+TYPO_FACTOR = 0.8
+"""How much a term counts that is not the word itself: a related one, a longer or shorter form, a compound, a mended
+typo. Chosen on the development half of benchmarks/routing/prompts.json."""
+
+MAX_WORDS = 80
+"""Different words of a request that are looked up: the first ones, which is more than people write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of the index that a word may mean, how much it counts, and how it was found ("" for the word itself).
+
+    ``worth`` is what a skill that is full of it gets for it: the factor times the term's rarity, in nats.
+    """
+
+    key: str
+    factor: float
+    how: str
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """One thing that a request asks for: any of its terms answers it, the best one counts."""
+
+    word: str
+    weight: float
+    terms: tuple[Term, ...]
+
+
+def concepts(text: str, index: Index) -> list[Concept]:
+    """Every word of the request that the index can answer, then the phrases of neighbouring words."""
+    listed = [word for word in words(text) if word not in STOP and not word.isdigit()]
+    often = Counter(listed)
+    named = set(extensions(text))
+    found: list[Concept] = []
+    for word in list(often)[:MAX_WORDS]:
+        weight = SOFT_WEIGHT if is_soft(word) else 1 + 0.5 * math.log(often[word])
+        if word in named:
+            weight *= EXTENSION_WEIGHT
+        terms = tuple(_terms(word, index))
+        if terms:
+            found.append(Concept(word, weight, terms))
+    return found + list(_phrases(listed[: 2 * MAX_WORDS], index))
+
+
+def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
+    return Term(key, factor, how, factor * index.rarity(key))
+
+
+def _terms(word: str, index: Index) -> Iterator[Term]:
+    """Terms of the index for a word: itself, related ones, its family; a compound or a typo only where these fail."""
+    key = stem(word)
+    given = {key}
+    if key in index.postings:
+        yield _term(index, key, 1.0)
+    for other in related().get(key, ()):
+        if other not in given and other in index.postings:
+            given.add(other)
+            yield _term(index, other, RELATED_FACTOR, f"related to {word}")
+    for other in _family(key, index):
+        if other not in given:
+            given.add(other)
+            yield _term(index, other, FAMILY_FACTOR, f"form of {word}")
+    if len(given) > 1 or key in index.postings or key in related():
+        return
+    compound = list(_compound(key, index))
+    yield from compound or _mended(word, index)
+
+
+def _family(key: str, index: Index) -> Iterator[str]:
+    """Stems that begin alike and differ by at most three letters at the end: ``scrap`` and ``scraper``."""
+    if len(key) < 4:
+        return
+    for length in range(max(4, len(key) - 3), len(key)):
+        if _known(key[:length], index):
+            yield key[:length]
+    place = bisect_left(index.strong, key)
+    while place < len(index.strong) and index.strong[place].startswith(key):
+        if 0 < len(index.strong[place]) - len(key) <= 3:
+            yield index.strong[place]
+        place += 1
+
+
+def _known(key: str, index: Index) -> bool:
+    place = bisect_left(index.strong, key)
+    return place < len(index.strong) and index.strong[place] == key
+
+
+def _compound(key: str, index: Index) -> Iterator[Term]:
+    """Both parts of a word written together: ``webapp`` for ``web app``."""
+    for cut in range(3, len(key) - 2):
+        left, right = key[:cut], stem(key[cut:])
+        if f"{left} {right}" in index.postings:
+            yield _term(index, f"{left} {right}", COMPOUND_FACTOR, f"parts of {key}")
+            return
+
+
+def _mended(word: str, index: Index) -> Iterator[Term]:
+    """The known word that a typo may be meant for: the same first letter, one slip, two from eight letters on."""
+    if len(word) < 5:
+        return
+    allowed = 2 if len(word) >= 8 else 1
+    candidates = [known for known in _spelled(word[0], index) if abs(len(known) - len(word)) <= allowed]
+    best = process.extractOne(word, candidates, scorer=OSA.distance, score_cutoff=allowed)
+    if best is None:
+        return
+    key = stem(best[0])
+    if key in index.postings:
+        yield _term(index, key, TYPO_FACTOR, f"{word} read as {best[0]}")
+    for other in related().get(key, ()):
+        if other in index.postings:
+            yield _term(index, other, TYPO_FACTOR * RELATED_FACTOR, f"{word} read as {best[0]}")
+
+
+def _spelled(letter: str, index: Index) -> list[str]:
+    """Words with that first letter, as the skills and the thesaurus spell them; sorted, so that ties are stable."""
+    if not index.by_letter:
+        for known in sorted({*index.surface, *known_words()}):
+            index.by_letter.setdefault(known[0], []).append(known)
+    return index.by_letter.get(letter, [])
+
+
+def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
+    seen: set[str] = set()
+    for left, right in zip(listed, listed[1:], strict=False):
+        if is_soft(left) and is_soft(right):
+            continue
+        pair, joined = f"{stem(left)} {stem(right)}", stem(left + right)
+        if pair in seen:
+            continue
+        seen.add(pair)
+        terms = [
+            _term(index, key, factor, how)
+            for key, factor, how in _meant(pair, joined, left + right)
+            if key in index.postings
+        ]
+        if terms:
+            yield Concept(f"{left} {right}", PHRASE_WEIGHT, tuple(terms))
+
+
+def _meant(pair: str, joined: str, together: str) -> Iterator[tuple[str, float, str]]:
+    """Terms for a pair of neighbours: the phrase, what is related to it, and the pair written as one word."""
+    yield pair, 1.0, "phrase"
+    for other in related().get(pair, ()):
+        yield other, 1.0, f"related to {pair}"
+    if len(together) > 5:
+        yield joined, 2.0, f"as one word {together}"

@@ -1,0 +1,57 @@
+"""Related words: a small thesaurus of the field, written by hand in ``related.txt``.
+
+What is read is ``related.json``: the same with the words' stems, made by ``make generate``, since stemming all of them
+would cost each start a fiftieth of a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from fireswarm.skills.routing.words import stem, words
+
+FILE, STEMMED = "related.txt", "related.json"
+
+
+@cache
+def related() -> Mapping[str, tuple[str, ...]]:
+    """Stems of a word or of a phrase (joined by blanks), each with the stems that may be meant by it."""
+    text = (resources.files("fireswarm.skills.routing") / STEMMED).read_text(encoding="utf-8")
+    return {source: tuple(meant) for source, meant in json.loads(text).items()}
+
+
+def stemmed() -> str:
+    """``related.json`` as ``related.txt`` says it."""
+    text = (resources.files("fireswarm.skills.routing") / FILE).read_text(encoding="utf-8")
+    lines = (f"{json.dumps(source)}: {json.dumps(meant)}" for source, meant in sorted(read_groups(text).items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """Every single word of the thesaurus as it is spelled: a typo may be meant for one of them."""
+    text = (resources.files("fireswarm.skills.routing") / FILE).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return frozenset(word for line in lines for word in words(line))
+
+
+def read_groups(text: str) -> dict[str, tuple[str, ...]]:
+    """Read lines of ``a, b`` (both ways) and ``a > b`` (one way); ``#`` begins a comment line."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        left, arrow, right = line.partition(">")
+        sources = [key_of(phrase) for phrase in left.split(",")]
+        meant = [key_of(phrase) for phrase in right.split(",")] if arrow else sources
+        for source in sources:
+            found.setdefault(source, []).extend(key for key in meant if key != source)
+    return {source: tuple(dict.fromkeys(keys)) for source, keys in found.items()}
+
+
+def key_of(phrase: str) -> str:
+    """The stems of a phrase, joined by blanks."""
+    return " ".join(stem(word) for word in words(phrase))

@@ -1,0 +1,213 @@
+"""Which skills fit a request: a lexical router, offline, the same answer every time.
+
+Scores run from 0 to 100. What is summed up is evidence: for each thing the request asks for, the rarity of the best
+matching term (in nats) times how strongly the skill has it. A score says how much evidence there is against how much
+a request of this length collects by chance, so that ``prefilter_min_score`` means the same among ten skills and among
+ten thousand.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from rapidfuzz import fuzz, process, utils
+
+from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.routing.explain import explain
+from fireswarm.skills.routing.index import SATURATION, Index, build, fields_of
+from fireswarm.skills.routing.query import Concept, concepts
+from fireswarm.skills.routing.words import stem
+
+MIN_SCORE = 55.0
+"""Below this score a skill is not proposed (the seed's ``prefilter_min_score``)."""
+
+TOP_K = 8
+
+HALF_EVIDENCE = 1.3
+HALF_EVIDENCE_PER_CONCEPT = 0.12
+"""Evidence, in nats, that makes a score of 50: this much, and so much more for each thing the request asks for.
+Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and most small talk
+does not."""
+
+NAMED_EVIDENCE = 6.0
+"""Evidence, in nats, of a request that spells out the name of a skill (of two words or more)."""
+
+NEGATIVE_SHARE = 0.8
+"""Share of a word's evidence that is taken off a skill that says it is not for that."""
+
+MAX_POSTINGS = 60_000
+"""Postings added up before the commonest words only judge between the best skills so far: the bound on a request's time
+at 20,000 skills."""
+
+SPELLED_AMONG = 2_000
+"""Skills among which spelling alone is compared: it looks at every one of them."""
+
+STILL_JUDGED = 400
+"""Skills that remain in the running then."""
+
+
+class Router:
+    """Skills indexed for routing. Make one for a catalog and keep it: the first ``route`` reads the skills' bodies."""
+
+    def __init__(self, skills: Catalog | Iterable[Skill], *, bodies: bool = True) -> None:
+        listed = skills.skills.values() if isinstance(skills, Catalog) else skills
+        self.skills: tuple[Skill, ...] = tuple(sorted(listed, key=lambda skill: skill.name))
+        self._numbers = {skill.name: number for number, skill in enumerate(self.skills)}
+        self._bodies = bodies
+        self._long_names = _long_names(self.skills)
+        self._explained: dict[int, Mapping[str, frozenset[str]]] = {}
+
+    @cached_property
+    def index(self) -> Index:
+        """The index, built when it is first needed: a run whose skill is named needs none."""
+        return build(self.skills, bodies=self._bodies)
+
+    def route(
+        self,
+        query: str,
+        *,
+        top_k: int = TOP_K,
+        min_score: float = MIN_SCORE,
+        among: Collection[str] | None = None,
+    ) -> list[SkillCandidate]:
+        """Return at most *top_k* skills that score *min_score* or more, best first, ties by name; explained.
+
+        *among* restricts the choice to these names; names without a skill are ignored.
+        """
+        asked = concepts(query, self.index)
+        allowed = None if among is None else {self._numbers[name] for name in among if name in self._numbers}
+        named = self._named_in(query)
+        evidence = self._evidence(asked, named)
+        half = HALF_EVIDENCE + HALF_EVIDENCE_PER_CONCEPT * sum(1 for concept in asked if " " not in concept.word)
+        found: list[SkillCandidate] = []
+        chosen = ((worth, -number) for number, worth in evidence.items() if allowed is None or number in allowed)
+        for worth, place in heapq.nlargest(top_k, chosen):
+            score = round(100 * worth / (worth + half), 2) if worth > 0 else 0.0
+            if score < min_score:
+                break
+            skill = self.skills[-place]
+            reason = explain(self._words_of(-place), -place, asked, self.index, named=-place in named)
+            found.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
+        if len(found) < top_k and min_score <= 0 and self.index.count <= SPELLED_AMONG:
+            found += self._spelled_like(
+                query, top_k - len(found), {self._numbers[c.skill_name] for c in found}, allowed
+            )
+        return found
+
+    def _spelled_like(
+        self, query: str, wanted: int, taken: Collection[int], allowed: Collection[int] | None
+    ) -> list[SkillCandidate]:
+        """For whoever asks for the best whatever their score: skills that no word speaks for, by their spelling."""
+        left = {
+            number: f"{skill.name} {skill.description}"
+            for number, skill in enumerate(self.skills)
+            if number not in taken and (allowed is None or number in allowed)
+        }
+        nearest = process.extract(
+            query, left, scorer=fuzz.token_sort_ratio, processor=utils.default_process, limit=wanted
+        )
+        reason = "no word speaks for it; nearest in spelling"
+        return [
+            SkillCandidate(skill_name=self.skills[number].name, score=0.0, reason=reason) for _, _, number in nearest
+        ]
+
+    def _evidence(self, asked: Sequence[Concept], named: Iterable[int]) -> dict[int, float]:
+        """Evidence by number of the skill; a skill that no word speaks for is missing."""
+        totals: dict[int, float] = {}
+        added = 0
+        rare_first = sorted(asked, key=lambda concept: (_size(concept, self.index), concept.word))
+        for concept in rare_first:
+            size = _size(concept, self.index)
+            if added + size > MAX_POSTINGS and totals:
+                _judge(concept, totals, self.index)
+            else:
+                added += size
+                _collect(concept, totals, self.index)
+        _take_off(asked, totals, self.index)
+        for number in named:
+            totals[number] = totals.get(number, 0.0) + NAMED_EVIDENCE
+        return totals
+
+    def _named_in(self, query: str) -> list[int]:
+        lowered = " ".join(re.split(r"[^a-z0-9]+", query.lower()))
+        return [
+            number
+            for first in set(lowered.split()) for name, number in self._long_names.get(first, ())
+            if f" {name} " in f" {lowered} "
+        ]  # fmt: skip
+
+    def _words_of(self, number: int) -> Mapping[str, frozenset[str]]:
+        """Stems by field of a skill, for explanations: taken apart when first proposed, and kept."""
+        known = self._explained.get(number)
+        if known is None:
+            fields = fields_of(self.skills[number], bodies=False).words
+            known = self._explained[number] = {name: frozenset(map(stem, listed)) for name, listed in fields.items()}
+        return known
+
+
+def _long_names(skills: Sequence[Skill]) -> dict[str, list[tuple[str, int]]]:
+    """Names of two words or more, by their first word: one word alone is a word like any other."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for number, skill in enumerate(skills):
+        parts = skill.name.split("-")
+        if len(parts) > 1:
+            found.setdefault(parts[0], []).append((" ".join(parts), number))
+    return found
+
+
+def _size(concept: Concept, index: Index) -> int:
+    return sum(len(index.postings[term.key].skills) for term in concept.terms)
+
+
+def _strength(weight: float) -> float:
+    return weight * (SATURATION + 1) / (weight + SATURATION)
+
+
+def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
+    """Add to each skill what its best term for *concept* is worth."""
+    best: dict[int, float] = {}
+    for term in concept.terms:
+        found = index.postings[term.key]
+        worth = concept.weight * term.worth
+        for number, weight in zip(found.skills, found.weights, strict=True):
+            value = worth * weight * (SATURATION + 1) / (weight + SATURATION)
+            if value > best.get(number, 0.0):
+                best[number] = value
+    for number, value in best.items():
+        totals[number] = totals.get(number, 0.0) + value
+
+
+def _judge(concept: Concept, totals: dict[int, float], index: Index) -> None:
+    """As ``_collect``, but only for the skills that are ahead so far."""
+    for number in heapq.nlargest(STILL_JUDGED, totals, key=lambda number: (totals[number], -number)):
+        totals[number] += max(
+            concept.weight * term.worth * _strength(index.postings[term.key].weight_in(number))
+            for term in concept.terms
+        )
+
+
+def _take_off(asked: Sequence[Concept], totals: dict[int, float], index: Index) -> None:
+    for concept in asked:
+        for term in concept.terms:
+            if term.factor < 1.0:
+                continue
+            worth = NEGATIVE_SHARE * concept.weight * max(index.rarity(term.key), 1.0)
+            for number in index.negative.get(term.key, ()):
+                if number in totals:
+                    totals[number] -= worth
+
+
+def choose(objective: str, named: str | None, role_skills: Sequence[str], catalog: Catalog) -> Skill:
+    """Return the named skill, else the role's best match for *objective*, else the role's first. Opens no file.
+
+    NotFound when a skill that the task or the role card names does not exist.
+    """
+    if named is not None:
+        return catalog.get(named)
+    skills = [catalog.get(name) for name in role_skills]
+    found = Router(skills, bodies=False).route(objective, top_k=1) if len(skills) > 1 else []
+    return catalog.get(found[0].skill_name) if found else skills[0]

@@ -1,0 +1,127 @@
+"""Run a skill's code in a process of its own: a busy skill starves no heartbeat, and cancel ends it.
+
+The child process loads ``scripts/`` as a package, so that a skill's modules import each other relatively.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import anyio.to_process
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.llm.response import AgentResponse, as_result
+from fireswarm.contracts.skills.advice import ExecutionMode
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.errors import SkillFailed
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.without_models import without_model_sdks
+
+PARENT_CHECK_SECONDS = 0.5
+"""How often a skill's process looks whether its worker still lives; it ends itself when it does not."""
+
+MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""Taken out of the environment of a skill's process: what a skill asks a model for, the run pays for and counts."""
+
+_guarded = threading.Event()
+
+
+async def run_skill(
+    skill: Skill,
+    request: SkillRequest,
+    limiter: anyio.CapacityLimiter | None = None,
+    hold: Callable[[], Awaitable[float]] | None = None,
+) -> SkillResult:
+    """Run a skill that has code; cancelling the call kills its process.
+
+    *hold* tells for how many seconds the skill may still begin, or raises LeaseLost. The skill's process looks at the
+    clock itself, right before it begins: between the two a process has to start, and this one may be stopped.
+    SkillFailed when it raises (with its traceback), dies, or returns something that is not a SkillResult.
+    """
+    if skill.entry is None:
+        raise SkillFailed(f"skill {skill.name!r} is instructions only: it needs a model, or an entry in its metadata")
+    try:
+        place = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
+        text, asked = None, request.model_dump_json()
+        while text is None:
+            until = time.time() + await hold() if hold is not None else float("inf")
+            text = await anyio.to_process.run_sync(_in_child, *place, asked, until, cancellable=True, limiter=limiter)
+    except anyio.BrokenWorkerProcess as error:
+        raise SkillFailed(f"the process of skill {skill.name!r} died: out of memory, killed, or crashed") from error
+    ok, content = text
+    if not ok:
+        raise SkillFailed(f"skill {skill.name!r} raised {content}")
+    try:
+        return SkillResult.model_validate_json(content)
+    except ValidationError as error:
+        raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain(error)}") from error
+
+
+def _in_child(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
+    """Run the skill; None where it is too late to begin."""
+    _end_with_parent()
+    try:
+        with without_model_sdks() if deterministic else contextlib.nullcontext():
+            module = load_entry(Path(folder), Path(entry))
+            asked = SkillRequest.model_validate_json(request)
+            if time.time() >= until:
+                return None
+            result: Any = module.run(asked)
+    except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
+        told = traceback.format_exception(error, limit=-8)
+        return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
+    if isinstance(result, AgentResponse):
+        try:
+            result = as_result(result)
+        except ValueError as error:
+            return False, f"nothing that can be used: {error}"
+    if not isinstance(result, SkillResult):
+        return False, f"nothing, but returned {type(result).__name__} instead of SkillResult"
+    return True, result.model_dump_json()
+
+
+def load_entry(folder: Path, entry: Path) -> ModuleType:
+    """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, its scripts folder as the package."""
+    package_name = f"fireswarm_skill_{folder.name.replace('-', '_')}"
+    scripts = (folder / entry).parent
+    known = sys.modules.get(package_name)
+    if known is None or list(known.__path__) != [str(scripts)]:
+        for stale in [name for name in sys.modules if name == package_name or name.startswith(package_name + ".")]:
+            del sys.modules[stale]
+        spec = importlib.util.spec_from_loader(package_name, loader=None, is_package=True)
+        assert spec is not None
+        package = importlib.util.module_from_spec(spec)
+        package.__path__ = [str(scripts)]
+        sys.modules[package_name] = package
+    return importlib.import_module(f"{package_name}.{entry.stem}")
+
+
+def _end_with_parent() -> None:
+    """Once a process: forget the models' keys, and start a thread that ends it when its worker is gone."""
+    if _guarded.is_set():
+        return
+    _guarded.set()
+    for name in MODEL_KEYS:
+        os.environ.pop(name, None)
+    parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(PARENT_CHECK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

@@ -1,0 +1,1 @@
+"""Conversation state: one change function and three stores for it."""

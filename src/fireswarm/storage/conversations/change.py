@@ -1,0 +1,266 @@
+"""One change of a conversation, and what it makes of what is stored. Pure: every backend writes what comes out here.
+
+So the bounds, the times to live and the redaction are the same wherever a conversation is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact
+from fireswarm.contracts.skills.conversation import (
+    MAX_BUCKETS,
+    MAX_EVENT_BYTES,
+    MAX_EVENTS,
+    MAX_FACT_BYTES,
+    MAX_FACTS_PER_BUCKET,
+    MAX_INPUT_BYTES,
+    MAX_MESSAGES,
+    MAX_RESPONSE_BYTES,
+    MAX_SUMMARY_CHARS,
+    LoggedEvent,
+    PocketFact,
+)
+from fireswarm.errors import DuplicateMessage, InvalidInput, VersionConflict
+from fireswarm.storage.conversations.cleaning import Cleaner
+from fireswarm.storage.conversations.summary import summarised
+
+MAX_DEPTH = 16
+"""Of a value: Firestore nests at most 20 deep, its own maps counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """The conversation after a change, and what a store has to write and remove for it."""
+
+    context: Context
+    put_facts: tuple[KeptFact, ...] = ()
+    drop_facts: tuple[tuple[str, str], ...] = ()
+    new_events: tuple[LoggedEvent, ...] = ()
+    dropped_events: tuple[LoggedEvent, ...] = ()
+    drop_messages: tuple[str, ...] = ()
+    response: JsonObject | None = None
+
+
+@dataclass(slots=True)
+class _Facts:
+    kept: dict[tuple[str, str], KeptFact] = field(default_factory=dict)
+    put: dict[tuple[str, str], KeptFact] = field(default_factory=dict)
+    drop: set[tuple[str, str]] = field(default_factory=set)
+
+
+def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner) -> Advanced:
+    """Apply *change* to what was *found*.
+
+    DuplicateMessage when its message was applied before (the store knows the answer), VersionConflict when *found* is
+    not what it expects, InvalidInput when something is larger than it may be.
+    """
+    if handled(found, change):
+        raise duplicate(change)
+    version = found.state.version if found else 0
+    if version != change.expected_version:
+        raise VersionConflict(
+            f"conversation {change.context_id} is at version {version}, not {change.expected_version}: "
+            "it went on since it was read"
+        )
+    before = found or Context(_new(change, now))
+    facts = _with_facts(before, change.facts, now, clean)
+    logged = _logged(before.state, change, now, clean)
+    events = (*before.events, *logged)
+    dropped, events = events[: max(0, len(events) - MAX_EVENTS)], events[-MAX_EVENTS:]
+    messages = before.messages if change.message_id is None else (*before.messages, change.message_id)
+    state = _state(before.state, change, now, clean, logged, dropped)
+    return Advanced(
+        Context(state, tuple(facts.kept.values()), events, messages[-MAX_MESSAGES:]),
+        put_facts=tuple(facts.put.values()),
+        drop_facts=tuple(facts.drop),
+        new_events=logged,
+        dropped_events=dropped,
+        drop_messages=messages[:-MAX_MESSAGES],
+        response=_kept_response(change, clean),
+    )
+
+
+def handled(found: Context | None, change: Change) -> bool:
+    """Whether the change's message was applied before."""
+    return found is not None and change.message_id in found.messages
+
+
+def duplicate(change: Change, answer: JsonObject | None = None) -> DuplicateMessage:
+    """The error for a message that was handled before, with what it was answered."""
+    told = f"message {change.message_id} of conversation {change.context_id} was handled before"
+    return DuplicateMessage(told, answer)
+
+
+def restored(
+    state: ContextState,
+    facts: Iterable[KeptFact],
+    events: Iterable[LoggedEvent],
+    messages: Iterable[str],
+    now: datetime,
+    stamp: Any = None,
+) -> Context:
+    """A conversation from what a store holds of it. Expired facts may be held a while longer, but nobody sees them."""
+    held = sorted(facts, key=lambda fact: (fact.at, fact.name))
+    return Context(
+        state,
+        tuple(fact for fact in held if not _expired(fact, now)),
+        tuple(events),
+        tuple(messages),
+        gone=tuple(fact.name for fact in held if _expired(fact, now)),
+        stamp=stamp,
+    )
+
+
+def _expired(fact: KeptFact, now: datetime) -> bool:
+    return fact.expires_at is not None and fact.expires_at <= now
+
+
+def json_size(value: Any, what: str) -> int:
+    """Bytes of *value* as JSON; InvalidInput when it is none, or too deeply nested."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} is not JSON: {error}") from error
+    if _depth(value) > MAX_DEPTH:
+        raise InvalidInput(f"{what} nests more than {MAX_DEPTH} deep")
+    return len(text.encode("utf-8", "replace"))
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max((_depth(item) for item in cast("dict[Any, Any]", value).values()), default=0)
+    if isinstance(value, (list, tuple)):
+        return 1 + max((_depth(item) for item in cast("list[Any]", value)), default=0)
+    return 0
+
+
+def _new(change: Change, now: datetime) -> ContextState:
+    return ContextState(
+        context_id=change.context_id,
+        session_hash=change.session_hash,
+        skill=change.skill,
+        resume_key=secrets.token_hex(32),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _state(
+    before: ContextState,
+    change: Change,
+    now: datetime,
+    clean: Cleaner,
+    logged: tuple[LoggedEvent, ...],
+    dropped: tuple[LoggedEvent, ...],
+) -> ContextState:
+    summary = before.summary if change.summary is None else clean.text(change.summary)
+    if dropped:
+        summary = summarised(summary, dropped)
+    given: dict[str, Any] = {
+        "task_state": change.task_state,
+        "turn": change.turn,
+        "detail": None if change.detail is None else clean.text(change.detail)[:50],
+        "summary_task": change.summary_task,
+        "inputs": _bounded(change.inputs, MAX_INPUT_BYTES, "the inputs so far", clean),
+        "input_request": _bounded(change.input_request, MAX_INPUT_BYTES, "the input request", clean),
+        "holder": change.holder,
+    }
+    update = {name: value for name, value in given.items() if value is not None}
+    state = change.task_state or before.task_state
+    return before.model_copy(
+        update=update
+        | {
+            "version": before.version + 1,
+            "summary": summary[:MAX_SUMMARY_CHARS],
+            "event_count": before.event_count + len(logged),
+            "updated_at": now,
+            "expires_at": now + timedelta(days=change.retention_days) if state.terminal else None,
+        }
+    )
+
+
+def _with_facts(before: Context, new: Iterable[PocketFact], now: datetime, clean: Cleaner) -> _Facts:
+    """The facts afterwards: expired ones go, and of each bucket the oldest when it is full."""
+    facts = _Facts(drop=set(before.gone))
+    for fact in before.facts:
+        if _expired(fact, now):
+            facts.drop.add(fact.name)
+        else:
+            facts.kept[fact.name] = fact
+    for given in new:
+        if json_size(given.value, f"fact {given.bucket}/{given.key}") > MAX_FACT_BYTES:
+            raise InvalidInput(
+                f"fact {given.bucket}/{given.key} is larger than {MAX_FACT_BYTES:,} bytes: "
+                "keep its content as an artifact, and its address as the fact"
+            )
+        until = now + timedelta(seconds=given.ttl_seconds) if given.ttl_seconds is not None else None
+        fact = KeptFact(
+            bucket=given.bucket,
+            key=clean.text(given.key),
+            value=clean.named(given.key, given.value),
+            at=now,
+            ttl_seconds=given.ttl_seconds,
+            expires_at=until,
+        )
+        facts.kept.pop(fact.name, None)  # written again, it is the newest
+        facts.kept[fact.name] = facts.put[fact.name] = fact
+        facts.drop.discard(fact.name)
+    _evict(facts)
+    return facts
+
+
+def _evict(facts: _Facts) -> None:
+    buckets: dict[str, list[tuple[str, str]]] = {}
+    for name in facts.kept:
+        buckets.setdefault(name[0], []).append(name)
+    if len(buckets) > MAX_BUCKETS:
+        raise InvalidInput(f"a conversation keeps facts in at most {MAX_BUCKETS} buckets: {', '.join(sorted(buckets))}")
+    for names in buckets.values():
+        for name in names[:-MAX_FACTS_PER_BUCKET]:
+            del facts.kept[name]
+            facts.put.pop(name, None)
+            facts.drop.add(name)  # also when it came just now: an earlier value of it may be stored
+
+
+def _logged(state: ContextState, change: Change, now: datetime, clean: Cleaner) -> tuple[LoggedEvent, ...]:
+    turn = change.turn if change.turn is not None else state.turn
+    return tuple(
+        LoggedEvent(
+            sequence=state.event_count + number,
+            type=event.type,
+            payload=_small(clean.value(event.payload), event.type),
+            turn=turn,
+            at=now,
+            agent_id=change.agent_id,
+        )
+        for number, event in enumerate(change.events, 1)
+    )
+
+
+def _small(payload: JsonObject, kind: str) -> JsonObject:
+    """A payload within its bound: a larger one is told by its beginning, the log is no archive."""
+    if json_size(payload, f"the payload of event {kind!r}") <= MAX_EVENT_BYTES:
+        return payload
+    return {"cut": json.dumps(payload, ensure_ascii=True)[: MAX_EVENT_BYTES // 2]}
+
+
+def _bounded(value: JsonObject | None, most: int, what: str, clean: Cleaner) -> JsonObject | None:
+    if value is None:
+        return None
+    if json_size(value, what) > most:
+        raise InvalidInput(f"{what} have more than {most:,} bytes: pass large content by its path or URI")
+    return clean.value(value)
+
+
+def _kept_response(change: Change, clean: Cleaner) -> JsonObject | None:
+    if change.message_id is None or change.response is None:
+        return None
+    cleaned: JsonObject = clean.value(change.response)
+    return cleaned if json_size(cleaned, "the response") <= MAX_RESPONSE_BYTES else None

@@ -1,0 +1,164 @@
+"""Conversations in the swarm's own store: ``agent_contexts/{context_id}`` with its facts and messages below it.
+
+The log is on the document itself, bounded so that a whole conversation is read with two calls and a turn is one
+commit. ``writes`` gives that commit's writes to whoever settles a task, so that both happen or neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import JsonObject, explain
+from fireswarm.contracts.ports import Clock, Create, Delete, Merge, Store, Update, Write
+from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact, checked_context_id
+from fireswarm.contracts.skills.conversation import LoggedEvent
+from fireswarm.errors import Conflict, InvalidInput, VersionConflict
+from fireswarm.storage.conversations.change import Advanced, advance, duplicate, handled, restored
+from fireswarm.storage.conversations.cleaning import Cleaner
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.paths import ANSWERED, CONTEXTS, POCKET
+
+PRUNE_BATCH = 50
+
+
+def context_path(context_id: str) -> str:
+    """Path of a conversation's document."""
+    return f"{CONTEXTS}/{context_id}"
+
+
+def fact_path(context_id: str, bucket: str, key: str) -> str:
+    """Path of one pocket fact; bucket and key may hold anything, so they are hashed."""
+    return f"{context_path(context_id)}/{POCKET}/{_hashed(f'{bucket}\n{key}')}"
+
+
+def message_path(context_id: str, message_id: str) -> str:
+    """Path of a message that was handled, with its answer."""
+    return f"{context_path(context_id)}/{ANSWERED}/{_hashed(message_id)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContexts:
+    """Conversations over the document store."""
+
+    store: Store
+    clock: Clock
+    clean: Cleaner = field(default_factory=Cleaner)
+
+    async def load(self, context_id: str) -> Context | None:
+        """Read a conversation with its facts; None when there is none."""
+        path = context_path(checked_context_id(context_id))
+        snapshot = await self.store.get(path)
+        if snapshot.data is None:
+            return None
+        found = await self.store.query(queries.pocket(path))
+        try:
+            return restored(
+                ContextState.model_validate(snapshot.data),
+                [KeptFact.model_validate(item.data) for item in found],
+                [LoggedEvent.model_validate(event) for event in snapshot.data.get("events") or ()],
+                snapshot.data.get("messages") or (),
+                self.clock.now(),
+                snapshot.update_time,
+            )
+        except ValidationError as error:
+            raise InvalidInput(f"{path} is not a conversation: {explain(error)}") from error
+
+    async def apply(self, change: Change) -> Context:
+        """Apply a change in a commit of its own."""
+        found = await self.load(change.context_id)
+        if handled(found, change):
+            raise duplicate(change, await self.response(change.context_id, str(change.message_id)))
+        advanced = advance(found, change, self.clock.now(), self.clean)
+        try:
+            committed = await self.store.commit(self._written(found, change, advanced))
+        except Conflict as conflict:
+            after = await self.load(change.context_id) if conflict.ambiguous else None
+            if after is not None and after.state == advanced.context.state:
+                return after  # it was applied, and only the answer was lost
+            raise VersionConflict(
+                f"conversation {change.context_id} changed since it was read: nothing was written"
+            ) from conflict
+        return replace(advanced.context, stamp=committed.update_times[0])
+
+    def writes(self, found: Context | None, change: Change) -> tuple[Advanced, list[Write]]:
+        """What *change* makes of what was *found*, and its writes; they hold only while nobody else changed it."""
+        advanced = advance(found, change, self.clock.now(), self.clean)
+        return advanced, self._written(found, change, advanced)
+
+    async def response(self, context_id: str, message_id: str) -> JsonObject | None:
+        """What a message was answered; None when it is not known, or was too large."""
+        answered = (await self.store.get(message_path(checked_context_id(context_id), message_id))).data or {}
+        return answered.get("response")
+
+    async def prune(self, before: datetime) -> int:
+        """Remove conversations whose time was over *before*, with all that is below them."""
+        removed = 0
+        while found := await self.store.query(queries.ended_contexts(before, PRUNE_BATCH)):
+            for snapshot in found:
+                below = await self.store.query(queries.pocket(snapshot.path))
+                messages = (snapshot.data or {}).get("messages") or ()
+                paths = [item.path for item in below] + [message_path(snapshot.id, str(name)) for name in messages]
+                await self.store.commit([Delete(path) for path in (*paths, snapshot.path)])
+                removed += 1
+        return removed
+
+    async def close(self) -> None:
+        """The store is closed by whoever opened it."""
+
+    def _written(self, found: Context | None, change: Change, advanced: Advanced) -> list[Write]:
+        state = advanced.context.state
+        path = context_path(checked_context_id(state.context_id))
+        fields: dict[str, Any] = plain(state) | {
+            # Also what is empty now: a field that is left out keeps what it held.
+            "summary": state.summary,
+            "summary_task": state.summary_task,
+            "inputs": state.inputs,
+            "input_request": state.input_request,
+            "holder": state.holder,
+            "detail": state.detail,
+            "expires_at": state.expires_at,
+            "messages": list(advanced.context.messages),
+        }
+        if advanced.new_events:
+            fields["events"] = [plain(event) for event in advanced.context.events]
+        head: Write = Create(path, fields) if found is None else Update(path, fields, if_update_time=found.stamp)
+        return [head, *self._below(change, advanced)]
+
+    def _below(self, change: Change, advanced: Advanced) -> Sequence[Write]:
+        state = advanced.context.state
+        common: dict[str, Any] = {"context_id": state.context_id, "session_hash": state.session_hash}
+        put = advanced.context.facts if state.task_state.terminal else advanced.put_facts
+        writes: list[Write] = [
+            Merge(
+                fact_path(state.context_id, fact.bucket, fact.key),
+                plain(fact)
+                | common
+                | {"value": fact.value, "ttl_seconds": fact.ttl_seconds, "expires_at": _sooner(fact, state)},
+            )
+            for fact in put
+        ]
+        writes += [Delete(fact_path(state.context_id, *name)) for name in advanced.drop_facts]
+        if change.message_id is not None:
+            answered = {"message_id": change.message_id, "at": state.updated_at, "response": advanced.response}
+            path = message_path(state.context_id, change.message_id)
+            writes.append(Merge(path, common | answered | {"expires_at": state.expires_at}))
+        if state.task_state.terminal:
+            earlier = [name for name in advanced.context.messages if name != change.message_id]
+            kept = {"expires_at": state.expires_at}
+            writes += [Merge(message_path(state.context_id, name), kept) for name in earlier]
+        return writes + [Delete(message_path(state.context_id, name)) for name in advanced.drop_messages]
+
+
+def _sooner(fact: KeptFact, state: ContextState) -> datetime | None:
+    return min((moment for moment in (fact.expires_at, state.expires_at) if moment is not None), default=None)
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -1,0 +1,295 @@
+"""Conversations in PostgreSQL, for workers on many machines. Needs the extra ``postgres`` and ``swarm state migrate``.
+
+A turn is one transaction that locks the conversation's row first. One connection a process, used by one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.ports import Clock
+from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact, checked_context_id
+from fireswarm.contracts.skills.conversation import LoggedEvent
+from fireswarm.errors import ConfigError, StoreRejected, StoreUnavailable, VersionConflict
+from fireswarm.storage.conversations.change import Advanced, advance, duplicate, handled, restored
+from fireswarm.storage.conversations.cleaning import Cleaner
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+CONNECT_SECONDS = 10
+MESSAGE = "answered_message"
+"""Event type of the rows that keep a message's answer; they are no part of the log."""
+
+_MIGRATIONS: tuple[str, ...] = (
+    """
+CREATE TABLE IF NOT EXISTS agent_context_state (
+    context_id VARCHAR(255) PRIMARY KEY, current_turn INTEGER DEFAULT 1, task_state VARCHAR(50) DEFAULT 'pending',
+    summary TEXT, version INTEGER DEFAULT 1, resume_token VARCHAR(64), agent_state_detail VARCHAR(50),
+    input_request_payload JSONB, created_at TIMESTAMPTZ DEFAULT NOW(), updated_at TIMESTAMPTZ DEFAULT NOW()
+);
+CREATE TABLE IF NOT EXISTS agent_conversation_events (
+    id SERIAL PRIMARY KEY,
+    context_id VARCHAR(255) NOT NULL REFERENCES agent_context_state(context_id) ON DELETE CASCADE,
+    event_type VARCHAR(100) NOT NULL, payload JSONB NOT NULL, timestamp TIMESTAMPTZ NOT NULL,
+    turn_number INTEGER NOT NULL, agent_id VARCHAR(255), message_id VARCHAR(255), UNIQUE (context_id, message_id)
+);
+CREATE INDEX IF NOT EXISTS idx_agent_events_context ON agent_conversation_events (context_id, timestamp DESC);
+CREATE INDEX IF NOT EXISTS idx_agent_events_message ON agent_conversation_events (context_id, message_id)
+    WHERE message_id IS NOT NULL;
+CREATE TABLE IF NOT EXISTS agent_pocket_facts (
+    context_id VARCHAR(255) NOT NULL REFERENCES agent_context_state(context_id) ON DELETE CASCADE,
+    bucket VARCHAR(100) NOT NULL, key VARCHAR(255) NOT NULL, value JSONB NOT NULL, timestamp TIMESTAMPTZ NOT NULL,
+    ttl_seconds INTEGER, expires_at TIMESTAMPTZ, PRIMARY KEY (context_id, bucket, key)
+);
+CREATE INDEX IF NOT EXISTS idx_agent_facts_bucket ON agent_pocket_facts (context_id, bucket);
+CREATE INDEX IF NOT EXISTS idx_agent_facts_expires ON agent_pocket_facts (expires_at) WHERE expires_at IS NOT NULL;
+""",
+    """
+ALTER TABLE agent_context_state
+    ADD COLUMN IF NOT EXISTS session_hash TEXT NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS skill TEXT NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS summary_task TEXT NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS inputs JSONB,
+    ADD COLUMN IF NOT EXISTS holder TEXT NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS event_count INTEGER NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS expires_at TIMESTAMPTZ;
+ALTER TABLE agent_conversation_events ADD COLUMN IF NOT EXISTS sequence INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS idx_agent_context_expires ON agent_context_state (expires_at) WHERE expires_at IS NOT NULL;
+""",
+)  # fmt: skip
+"""In order; the first is what other programs may rely on, the second what is kept beside it."""
+
+_LOCK = 7_203_114
+"""Advisory lock of a migration: two at once do each step once."""
+
+
+@dataclass(slots=True)
+class PostgresContexts:
+    """Conversations in the database that *url* names."""
+
+    url: str
+    clock: Clock
+    clean: Cleaner = field(default_factory=Cleaner)
+    _connection: AsyncConnection[tuple[Any, ...]] | None = None
+    _turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def load(self, context_id: str) -> Context | None:
+        """Read a conversation; None when there is none."""
+        async with self._transaction() as database:
+            return await self._read(database, checked_context_id(context_id))
+
+    async def apply(self, change: Change) -> Context:
+        """Apply a change in one transaction."""
+        checked_context_id(change.context_id)
+        async with self._transaction() as database:
+            found = await self._read(database, change.context_id, " FOR UPDATE")
+            if handled(found, change):
+                raise duplicate(change, await _answer(database, change.context_id, str(change.message_id)))
+            advanced = advance(found, change, self.clock.now(), self.clean)
+            await _write_state(database, advanced.context.state, new=found is None)
+            await _write_rest(database, change, advanced)
+            return advanced.context
+
+    async def response(self, context_id: str, message_id: str) -> JsonObject | None:
+        """What a message was answered."""
+        async with self._transaction() as database:
+            return await _answer(database, context_id, message_id)
+
+    async def prune(self, before: datetime) -> int:
+        """Remove conversations whose time was over *before*."""
+        async with self._transaction() as database:
+            gone = await database.execute("DELETE FROM agent_context_state WHERE expires_at <= %s", (before,))
+            return gone.rowcount
+
+    async def migrate(self) -> int:
+        """Make or extend the tables; returns how many steps were new. Safe to run again, and by two at once."""
+        async with self._transaction() as database:
+            await database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            await database.execute("CREATE TABLE IF NOT EXISTS agent_state_migrations (step INTEGER PRIMARY KEY)")
+            rows = await (await database.execute("SELECT step FROM agent_state_migrations")).fetchall()
+            done = {row[0] for row in rows}
+            new = [number for number in range(1, len(_MIGRATIONS) + 1) if number not in done]
+            for number in new:
+                await database.execute(_MIGRATIONS[number - 1].encode())
+                await database.execute("INSERT INTO agent_state_migrations VALUES (%s)", (number,))
+            return len(new)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def _read(self, database: AsyncConnection[Any], context_id: str, lock: str = "") -> Context | None:
+        columns = ", ".join(_COLUMNS)
+        query = f"SELECT {columns} FROM agent_context_state WHERE context_id = %s{lock}"
+        row = await (await database.execute(query.encode(), (context_id,))).fetchone()
+        if row is None:
+            return None
+        state = {name: value for name, value in zip(_COLUMNS.values(), row, strict=True) if value is not None}
+        facts = await _rows(database, "agent_pocket_facts", _FACT_COLUMNS, context_id, "")
+        events = await _rows(database, "agent_conversation_events", _EVENT_COLUMNS, context_id, "ORDER BY id")
+        return restored(
+            ContextState.model_validate(state),
+            [KeptFact.model_validate(fact) for fact in facts],
+            [LoggedEvent.model_validate(event) for event in events if event["message_id"] is None],
+            [str(event["message_id"]) for event in events if event["message_id"] is not None],
+            self.clock.now(),
+        )
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncGenerator[AsyncConnection[tuple[Any, ...]]]:
+        psycopg = _driver()
+        async with self._turn:
+            try:
+                database = self._connection
+                if database is None or database.closed:
+                    database = await psycopg.AsyncConnection.connect(
+                        self.url, connect_timeout=CONNECT_SECONDS, autocommit=True
+                    )
+                    self._connection = database
+                async with database.transaction():
+                    yield database
+            except psycopg.errors.UndefinedTable as error:
+                raise ConfigError("the database has no tables for conversations: run `swarm state migrate`") from error
+            except psycopg.errors.UniqueViolation as error:
+                raise VersionConflict(f"the conversation was begun by another: {error}") from error
+            except psycopg.OperationalError as error:
+                raise StoreUnavailable(f"the database of conversations cannot be used: {_brief(error)}") from error
+            except psycopg.Error as error:
+                raise StoreRejected(f"the database refused the conversation: {_brief(error)}") from error
+
+
+def _brief(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise ConfigError("STATE_STORE_BACKEND postgres needs psycopg: pip install 'fireswarm[postgres]'") from error
+    return psycopg
+
+
+_COLUMNS = {
+    "context_id": "context_id", "session_hash": "session_hash", "skill": "skill", "task_state": "task_state",
+    "current_turn": "turn", "version": "version", "agent_state_detail": "detail", "summary": "summary",
+    "summary_task": "summary_task", "inputs": "inputs", "input_request_payload": "input_request", "holder": "holder",
+    "resume_token": "resume_key", "event_count": "event_count", "created_at": "created_at", "updated_at": "updated_at",
+    "expires_at": "expires_at",
+}  # fmt: skip
+_FACT_COLUMNS = {
+    "bucket": "bucket", "key": "key", "value": "value", "timestamp": "at", "ttl_seconds": "ttl_seconds",
+    "expires_at": "expires_at",
+}  # fmt: skip
+_EVENT_COLUMNS = {
+    "sequence": "sequence", "event_type": "type", "payload": "payload", "turn_number": "turn", "timestamp": "at",
+    "agent_id": "agent_id", "message_id": "message_id",
+}  # fmt: skip
+"""Columns, and what the contracts call them."""
+
+
+async def _rows(
+    database: AsyncConnection[Any], name: str, columns: dict[str, str], context_id: str, order: str
+) -> list[dict[str, Any]]:
+    query = f"SELECT {', '.join(columns)} FROM {name} WHERE context_id = %s {order}"
+    rows = await (await database.execute(query.encode(), (context_id,))).fetchall()
+    return [dict(zip(columns.values(), row, strict=True)) for row in rows]
+
+
+async def _write_state(database: AsyncConnection[Any], state: ContextState, *, new: bool) -> None:
+    values = [_spelled(getattr(state, name)) for name in _COLUMNS.values()]
+    if new:
+        marks = ", ".join(["%s"] * len(values))
+        query = f"INSERT INTO agent_context_state ({', '.join(_COLUMNS)}) VALUES ({marks})"
+        await database.execute(query.encode(), values)
+        return
+    query = f"UPDATE agent_context_state SET {', '.join(f'{name} = %s' for name in _COLUMNS)} WHERE context_id = %s"
+    await database.execute(query.encode(), [*values, state.context_id])
+
+
+async def _write_rest(database: AsyncConnection[Any], change: Change, advanced: Advanced) -> None:
+    context_id = change.context_id
+    gone = [(context_id, *name) for name in advanced.drop_facts]
+    put = [
+        (
+            context_id,
+            *(_json(fact.value) if name == "value" else getattr(fact, name) for name in _FACT_COLUMNS.values()),
+        )
+        for fact in advanced.put_facts
+    ]
+    kept = {event.sequence for event in advanced.context.events}
+    new = [
+        (context_id, event.sequence, event.type, _json(event.payload), event.turn, event.at, event.agent_id)
+        for event in advanced.new_events
+        if event.sequence in kept
+    ]
+    async with database.cursor() as cursor:
+        if gone:
+            await cursor.executemany(
+                "DELETE FROM agent_pocket_facts WHERE context_id = %s AND bucket = %s AND key = %s", gone
+            )
+        if put:
+            await cursor.executemany(
+                "INSERT INTO agent_pocket_facts (context_id, bucket, key, value, timestamp, ttl_seconds, expires_at) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (context_id, bucket, key) DO UPDATE SET "
+                "value = excluded.value, timestamp = excluded.timestamp, ttl_seconds = excluded.ttl_seconds, "
+                "expires_at = excluded.expires_at",
+                put,
+            )
+        if new:
+            await cursor.executemany(_INSERT_EVENT, [(*event, None) for event in new])
+        if advanced.dropped_events:
+            last = advanced.dropped_events[-1].sequence
+            await cursor.execute(
+                "DELETE FROM agent_conversation_events WHERE context_id = %s AND message_id IS NULL AND sequence <= %s",
+                (context_id, last),
+            )
+        if change.message_id is not None:
+            state = advanced.context.state
+            answered = (
+                context_id,
+                0,
+                MESSAGE,
+                _json({"response": advanced.response}),
+                state.turn,
+                state.updated_at,
+                "",
+            )
+            await cursor.execute(_INSERT_EVENT, (*answered, change.message_id))
+        for name in advanced.drop_messages:
+            await cursor.execute(
+                "DELETE FROM agent_conversation_events WHERE context_id = %s AND message_id = %s", (context_id, name)
+            )
+
+
+_INSERT_EVENT = (
+    "INSERT INTO agent_conversation_events "
+    "(context_id, sequence, event_type, payload, turn_number, timestamp, agent_id, message_id) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+)
+
+
+async def _answer(database: AsyncConnection[Any], context_id: str, message_id: str) -> JsonObject | None:
+    query = "SELECT payload FROM agent_conversation_events WHERE context_id = %s AND message_id = %s"
+    row = await (await database.execute(query, (context_id, message_id))).fetchone()
+    return None if row is None else row[0]["response"]
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _json(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _json(value: Any) -> Any:
+    from psycopg.types.json import Jsonb
+
+    return Jsonb(value)

@@ -1,0 +1,45 @@
+"""What is left of events that the log has no room for: a line each, as long as there is room for lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from fireswarm.contracts.skills.conversation import MAX_SUMMARY_CHARS, LoggedEvent
+
+LINE_CHARS = 200
+_LEFT_OUT = re.compile(r"\[(\d+) earlier lines? left out\]\n?")
+
+
+def summarised(before: str, dropped: Iterable[LoggedEvent]) -> str:
+    """The summary with the *dropped* events added, at most ``MAX_SUMMARY_CHARS``: the oldest lines go first.
+
+    A text that a model wrote is one such line or several; what it begins with stays longest of it.
+    """
+    lost = 0
+    found = _LEFT_OUT.match(before)
+    if found:
+        lost, before = int(found[1]), before[found.end() :]
+    lines = [line for line in before.split("\n") if line] + [told(event) for event in dropped]
+    kept: list[str] = []
+    room = MAX_SUMMARY_CHARS - 60
+    for line in reversed(lines):
+        if len(line) + 1 > room:
+            break
+        kept.append(line)
+        room -= len(line) + 1
+    lost += len(lines) - len(kept)
+    head = [f"[{lost} earlier line{'s' if lost != 1 else ''} left out]"] if lost else []
+    return "\n".join([*head, *reversed(kept)])
+
+
+def told(event: LoggedEvent) -> str:
+    """An event in one line."""
+    said = ", ".join(f"{name}={_shown(value)}" for name, value in sorted(event.payload.items()))
+    return f"turn {event.turn}, {event.type}: {said}"[:LINE_CHARS].rstrip(": ")
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return " ".join(text.split())

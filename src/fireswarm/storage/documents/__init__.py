@@ -1,0 +1,1 @@
+"""Paths, queries and indexes of the collections; contracts to documents and back."""

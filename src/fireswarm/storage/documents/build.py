@@ -1,0 +1,181 @@
+"""Where documents live and how contracts turn into them and back. Pure: no store, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.envelope import Envelope
+from fireswarm.contracts.swarm.task import (
+    MAX_CONTEXT_BYTES,
+    NO_DEADLINE,
+    Lease,
+    StatusReason,
+    Task,
+    TaskSpec,
+    TaskStatus,
+    canonical_json,
+    idempotency_key,
+    task_id_for,
+)
+from fireswarm.errors import InvalidInput
+
+
+def plain(model: BaseModel) -> dict[str, Any]:
+    """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept.
+
+    Optional fields that hold nothing are left out: a document shows what it has, and costs no more.
+    """
+    required = _required(type(model))
+    return {
+        name: _plain(value)
+        for name, value in model
+        if name in required or not (value is None or (isinstance(value, (str, tuple, dict)) and not value))
+    }
+
+
+@cache
+def _required(kind: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return plain(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [_plain(item) for item in cast("Iterable[Any]", value)]
+    if isinstance(value, dict):
+        pairs: dict[Any, Any] = value
+        return {str(key): _plain(item) for key, item in pairs.items()}
+    return value
+
+
+def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
+    """Read a task document; InvalidInput names every field that is wrong."""
+    if data is None:
+        raise InvalidInput(f"{path} does not exist")
+    try:
+        return Task.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(f"{path} is not a task: {explain(error)}") from error
+
+
+def next_sweep(
+    status: TaskStatus,
+    reason: StatusReason | None,
+    lease: Lease | None,
+    not_before: datetime | None,
+    deadline: datetime,
+) -> datetime | None:
+    """When a sweep has to look at a task in this state next; None when nothing is due by time."""
+    if status is TaskStatus.IN_PROGRESS and lease is not None:
+        return lease.expires_at
+    if status.terminal or reason in (StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED):
+        return None
+    due = [moment for moment in (not_before, deadline) if moment is not None and moment < NO_DEADLINE]
+    return min(due, default=None)
+
+
+def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
+    """Build the task a submitter asked for; its id follows from session, role and idempotency key."""
+    try:
+        size = len(canonical_json(spec.context).encode())
+    except TypeError as error:
+        raise InvalidInput(f"the context cannot be stored: {error}") from error
+    if size > MAX_CONTEXT_BYTES:
+        raise InvalidInput(
+            f"the context has {size:,} bytes, more than the {MAX_CONTEXT_BYTES:,} a task may carry: "
+            "put large content into a file or bucket and pass its path or URI"
+        )
+    key = idempotency_key(spec.objective, spec.context, spec.fresh_key)
+    task_id = task_id_for(spec.session_hash, key, spec.assigned_to)
+    deadline = spec.deadline or NO_DEADLINE
+    waits = waiting_on > 0
+    status = TaskStatus.BLOCKED if waits else TaskStatus.QUEUED
+    fields = spec.model_dump(exclude={"deadline"})
+    return Task.model_validate(
+        fields
+        | {
+            "task_id": task_id,
+            "status": status,
+            "status_reason": StatusReason.DEPENDENCIES if waits else None,
+            "summary": f"waits for {waiting_on} task(s)" if waits else "waits for an agent",
+            "deadline": deadline,
+            "sweep_at": next_sweep(status, None, None, None, deadline),
+            "idempotency_key": key,
+            "trace": {"chain_id": task_id, "step": 0},
+            "waiting_on": waiting_on,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
+    """Build the task that *parent*, in its turn of *epoch*, plans; ``depends_on`` still holds plan keys."""
+    spec = TaskSpec(
+        objective=planned.objective,
+        assigned_to=planned.assigned_to,
+        session_hash=parent.session_hash,
+        created_by=parent.assigned_to,
+        skill=planned.skill,
+        context=planned.context,
+        constraints=parent.constraints.model_copy(update=planned.constraints),
+        capabilities=tuple(CapabilityUse(id=name) for name in planned.capabilities),
+        priority=planned.priority or parent.priority,
+        deadline=planned.deadline or parent.deadline,
+        max_attempts=planned.max_attempts or parent.max_attempts,
+        handoff_reason=planned.handoff_reason,
+        expected_outcome=planned.expected_outcome,
+        fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",
+    )
+    task = new_task(spec, now, waiting_on=len(planned.depends_on))
+    return task.model_copy(
+        update={
+            "parent_task_id": parent.task_id,
+            "plan_key": planned.key,
+            "trace": parent.trace.model_copy(update={"step": parent.trace.step + 1}),
+        }
+    )
+
+
+def run_identity(task: Task, epoch: int, agent_id: str, started_at: datetime) -> dict[str, Any]:
+    """The fields that every writer of a run document agrees on, whoever writes it first."""
+    return {
+        "run_id": task.run_id(epoch),
+        "task_id": task.task_id,
+        "agent_id": agent_id,
+        "role": task.assigned_to,
+        "session_hash": task.session_hash,
+        "epoch": epoch,
+        "idempotency_key": task.idempotency_key,
+        "chain_id": task.trace.chain_id,
+        "started_at": started_at,
+    }
+
+
+def message_document(envelope: Envelope, sender: str, to: str, now: datetime, keep_until: datetime) -> dict[str, Any]:
+    """Build the ``agent_mailbox`` document of an envelope; *keep_until* feeds the collection's TTL policy."""
+    return {
+        "message_id": envelope.envelope_id,
+        "to_agent_id": to,
+        "from_agent_id": sender,
+        "session_hash": envelope.session_hash,
+        "task_id": envelope.task.task_id,
+        "payload": plain(envelope),
+        "status": "new",
+        "lease": None,
+        "deliveries": 0,
+        "sweep_at": now,
+        "created_at": now,
+        "expires_at": keep_until,
+    }

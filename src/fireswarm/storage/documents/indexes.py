@@ -1,0 +1,95 @@
+"""Composite indexes, time-to-live fields and unindexed fields; `firestore.indexes.json` is generated from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fireswarm.storage.documents.paths import (
+    AGENTS,
+    ANSWERED,
+    CONTEXTS,
+    FILES,
+    JOURNAL,
+    MAILBOX,
+    MEMORY,
+    POCKET,
+    REQUESTS,
+    RUNS,
+    TASKS,
+)
+
+Direction = Literal["asc", "desc"]
+
+
+COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
+    TASKS: (
+        (("assigned_to", "asc"), ("status", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
+        (("assigned_to", "asc"), ("status", "asc"), ("priority", "asc"), ("task_id", "asc")),
+        (("assigned_to", "asc"), ("sweep_at", "asc")),
+        (("status", "asc"), ("updated_at", "desc")),
+        (("assigned_to", "asc"), ("updated_at", "desc")),
+        (("session_hash", "asc"), ("updated_at", "desc")),
+    ),
+    RUNS: (
+        (("status", "asc"), ("started_at", "desc")),
+        (("role", "asc"), ("started_at", "desc")),
+        (("session_hash", "asc"), ("started_at", "desc")),
+        (("task_id", "asc"), ("started_at", "desc")),
+    ),
+    MAILBOX: (
+        (("to_agent_id", "asc"), ("status", "asc"), ("sweep_at", "asc")),
+        (("status", "asc"), ("created_at", "desc")),
+        (("to_agent_id", "asc"), ("created_at", "desc")),
+        (("session_hash", "asc"), ("created_at", "desc")),
+        (("task_id", "asc"), ("created_at", "desc")),
+    ),
+    MEMORY: (
+        (("type", "asc"), ("created_at", "desc")),
+        (("session_hash", "asc"), ("created_at", "desc")),
+        (("bucket", "asc"), ("created_at", "desc")),
+    ),
+    FILES: ((("session_hash", "asc"), ("path", "asc")),),
+    AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),
+}
+"""Composite indexes by collection. Those that end in the same order are merged by the planner when a
+query filters on several of their leading fields."""
+
+
+TTL_FIELDS: dict[str, str] = {
+    MAILBOX: "expires_at",
+    MEMORY: "expires_at",
+    CONTEXTS: "expires_at",
+    POCKET: "expires_at",
+    ANSWERED: "expires_at",
+    REQUESTS: "expires_at",
+}
+"""Fields with a time-to-live policy: Firestore deletes the documents, usually within a day after."""
+
+
+UNINDEXED: dict[str, tuple[str, ...]] = {
+    TASKS: (
+        "capabilities",
+        "context",
+        "result",
+        "answers",
+        "summary",
+        "objective",
+        "questions",
+        "ended_at",
+        "not_before",
+        "created_at",
+        "instructions",
+    ),
+    RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "error"),
+    JOURNAL: ("events",),
+    MAILBOX: ("payload", "expires_at"),
+    MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
+    CONTEXTS: ("events", "summary", "inputs", "input_request", "messages", "resume_key", "created_at"),
+    POCKET: ("value", "at", "expires_at"),
+    ANSWERED: ("response", "at", "expires_at"),
+    FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
+    AGENTS: ("name", "system_prompt", "capabilities", "version", "updated_at"),
+    REQUESTS: ("content", "headers", "fingerprint", "claimed_at", "expires_at", "status"),
+}
+"""Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection
+with a sequential indexed field takes about 500 writes/s)."""

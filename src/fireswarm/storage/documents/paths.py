@@ -1,0 +1,60 @@
+"""Collection names and document paths."""
+
+from __future__ import annotations
+
+TASKS = "agent_tasks"
+
+
+RUNS = "agent_runs"
+
+
+MAILBOX = "agent_mailbox"
+
+
+MEMORY = "mcp_memory"
+
+
+FILES = "agent_files"
+
+
+CONTEXTS = "agent_contexts"
+
+
+AGENTS = "agents"
+
+
+REQUESTS = "api_requests"
+
+JOURNAL = "journal"
+"""Collection below each run that holds the pages of its events."""
+
+POCKET, ANSWERED = "pocket_facts", "answered_messages"
+"""Collections below each conversation: what its skill keeps between turns, and messages that were handled."""
+
+
+FREE_FIELDS = frozenset({
+    "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
+    "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
+    "content", "capabilities", "instructions", "system_prompt",
+})  # fmt: skip
+"""Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
+
+
+def task_path(task_id: str) -> str:
+    """Path of a task's document."""
+    return f"{TASKS}/{task_id}"
+
+
+def run_path(run_id: str) -> str:
+    """Path of a run's document."""
+    return f"{RUNS}/{run_id}"
+
+
+def message_path(message_id: str) -> str:
+    """Path of a mailbox message."""
+    return f"{MAILBOX}/{message_id}"
+
+
+def agent_path(agent_id: str) -> str:
+    """Path of a stored agent."""
+    return f"{AGENTS}/{agent_id}"

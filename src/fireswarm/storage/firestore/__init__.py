@@ -1,0 +1,1 @@
+"""The one document store adapter, over Google's AsyncClient."""

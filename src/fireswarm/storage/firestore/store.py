@@ -1,0 +1,204 @@
+"""The one store adapter: the Store port over ``google-cloud-firestore``'s async client.
+
+The same code runs on Firestore, on Google's emulator and on firelite; only the client's transport differs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from google.api_core import exceptions as google
+from google.api_core.retry import AsyncRetry, if_exception_type
+from google.cloud.firestore_v1 import AsyncClient
+from google.cloud.firestore_v1.types import (
+    BatchGetDocumentsRequest,
+    CommitRequest,
+    RunAggregationQueryRequest,
+    RunQueryRequest,
+    RunQueryResponse,
+)
+
+from fireswarm.contracts.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
+from fireswarm.errors import Conflict, FireswarmError
+from fireswarm.redaction import Redactor
+from fireswarm.storage.documents.paths import FREE_FIELDS
+from fireswarm.storage.firestore import codec
+from fireswarm.storage.firestore.channel import channel_of
+from fireswarm.storage.firestore.errors import TRANSIENT, translate, translated
+from fireswarm.storage.firestore.listen import listening
+
+ATTEMPT_TIMEOUT_SECONDS = 10.0
+"""One RPC attempt: the client's ``timeout`` bounds an attempt, not the call, so the retry is given too.
+Half of the shortest renewal pause of the default lease, so one slow commit loses none."""
+
+TOTAL_TIMEOUT_SECONDS = 30.0
+"""All attempts of one read together."""
+
+COMMIT_ATTEMPTS = 4
+BACKOFF_SECONDS = 0.05
+"""First pause between attempts of a commit; doubles, with full jitter."""
+
+INDEX_ENTRIES_PER_READ = 1_000
+"""An aggregation is billed one read for up to this many index entries (Firestore pricing)."""
+
+_READ: dict[str, Any] = {
+    "retry": AsyncRetry(
+        predicate=if_exception_type(*TRANSIENT, google.Aborted),
+        initial=0.05,
+        maximum=2.0,
+        timeout=TOTAL_TIMEOUT_SECONDS,
+    ),
+    "timeout": ATTEMPT_TIMEOUT_SECONDS,
+}
+
+
+class FirestoreStore:
+    """Documents in Firestore, with billed operations counted and every error translated.
+
+    One instance belongs to one event loop, as the client does. *clock* learns the server's time from
+    every commit. With *redact*, no secret that it knows or recognises is ever sent: this is the one way into
+    documents, so what a caller forgot to clean is cleaned here.
+    """
+
+    def __init__(self, client: AsyncClient, clock: Clock, redact: Redactor | None = None) -> None:
+        self._channel = channel_of(client)
+        self._clock = clock
+        self._redact = redact
+        self.usage = Usage()
+
+    async def get(self, path: str) -> Snapshot:
+        """Read one document; ``data`` is None when there is none."""
+        return (await self.get_many([path]))[0]
+
+    async def get_many(self, paths: Sequence[str]) -> list[Snapshot]:
+        """Read documents in one call, in the order asked for."""
+        if not paths:
+            return []
+        wanted = list(dict.fromkeys(paths))
+        request = BatchGetDocumentsRequest(
+            database=self._channel.database, documents=[f"{self._channel.root}/{path}" for path in wanted]
+        )
+        found: dict[str, Snapshot] = {}
+        with translated(f"reading {_some(wanted)}"):
+            stream = await self._channel.api.batch_get_documents(
+                request=request, metadata=self._channel.metadata, **_READ
+            )
+            async for response in stream:
+                message = type(response).pb(response)
+                if message.WhichOneof("result") == "found":
+                    read = codec.snapshot(message.found)
+                    found[read.path] = read
+        self.usage.reads += len(wanted)
+        return [found.get(path) or Snapshot(path, None) for path in paths]
+
+    async def query(self, query: Query) -> list[Snapshot]:
+        """Run a query; billed at least one read."""
+        request = _query_request(self._channel.parent_of(query.collection), query, self._channel.root)
+        found: list[Snapshot] = []
+        with translated(f"querying {query.collection}"):
+            stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
+            async for response in stream:
+                message = _query_pb(response)
+                if message.HasField("document"):
+                    found.append(codec.snapshot(message.document))
+        self.usage.reads += max(1, len(found))
+        return found
+
+    async def count(self, query: Query) -> int:
+        """Count a query's results without reading them."""
+        message: Any = RunAggregationQueryRequest.pb(RunAggregationQueryRequest())
+        message.parent = self._channel.parent_of(query.collection)
+        message.structured_aggregation_query.CopyFrom(codec.counted(query))
+        total = 0
+        with translated(f"counting {query.collection}"):
+            stream = await self._channel.api.run_aggregation_query(
+                request=RunAggregationQueryRequest.wrap(message), metadata=self._channel.metadata, **_READ
+            )
+            async for response in stream:
+                answer = type(response).pb(response)
+                if "n" in answer.result.aggregate_fields:
+                    total = int(answer.result.aggregate_fields["n"].integer_value)
+        self.usage.reads += max(1, math.ceil(total / INDEX_ENTRIES_PER_READ))
+        return total
+
+    def listen(self, query: Query) -> AbstractAsyncContextManager[AsyncIterator[list[Snapshot]]]:
+        """Follow a query: the iterator yields its whole result at first and after every change."""
+        return listening(self._channel, codec.structured(query), self.usage)
+
+    async def commit(self, writes: Sequence[Write]) -> Committed:
+        """Apply *writes* atomically, durably, or not at all.
+
+        A conflict after an attempt that may have been applied unseen is marked ``ambiguous``.
+        """
+        request = self._request(writes)
+        if self._redact is not None and self._redact.suspects(request.SerializeToString()):
+            request = self._request([_without_secrets(write, self._redact) for write in writes])
+        wrapped = CommitRequest.wrap(request)
+        maybe_applied = False
+        for attempt in range(COMMIT_ATTEMPTS):
+            try:
+                response = await self._channel.api.commit(
+                    request=wrapped, retry=None, timeout=ATTEMPT_TIMEOUT_SECONDS, metadata=self._channel.metadata
+                )
+            except google.GoogleAPICallError as error:
+                last_chance = attempt == COMMIT_ATTEMPTS - 1
+                if last_chance or not isinstance(error, (*TRANSIENT, google.ResourceExhausted, google.Aborted)):
+                    raise _refused(error, writes, maybe_applied) from error
+                maybe_applied = maybe_applied or isinstance(error, TRANSIENT)
+                await self._clock.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
+                continue
+            return self._applied(type(response).pb(response), writes)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _request(self, writes: Sequence[Write]) -> Any:
+        request = _CommitRequest(database=self._channel.database)
+        root, messages = self._channel.root, request.writes
+        for write in writes:
+            codec.write_message(write, root, messages.add())
+        return request
+
+    def _applied(self, response: Any, writes: Sequence[Write]) -> Committed:
+        deletes = sum(isinstance(write, Delete) for write in writes)
+        self.usage.deletes += deletes
+        self.usage.writes += len(writes) - deletes
+        moment = codec.moment(response.commit_time)
+        self._clock.observe(moment)
+        return Committed(moment, tuple(result.update_time for result in response.write_results))
+
+
+def _without_secrets(write: Write, redact: Redactor) -> Write:
+    """The write with what people, skills and models wrote cleaned; ids and states of ours stay as they are."""
+    if isinstance(write, Delete):
+        return write
+    cleaned = {name: redact.value(value) if name in FREE_FIELDS else value for name, value in write.data.items()}
+    return replace(write, data=cleaned)
+
+
+_CommitRequest: Any = CommitRequest.pb(CommitRequest()).__class__
+_query_pb: Any = RunQueryResponse.pb
+
+
+def _query_request(parent: str, query: Query, root: str) -> RunQueryRequest:
+    message: Any = RunQueryRequest.pb(RunQueryRequest())
+    message.parent = parent
+    message.structured_query.CopyFrom(codec.structured(query, root))
+    return RunQueryRequest.wrap(message)
+
+
+def _refused(error: google.GoogleAPICallError, writes: Sequence[Write], maybe_applied: bool) -> FireswarmError:
+    ours = translate(error, f"writing {_some([write.path for write in writes])}")
+    if isinstance(ours, Conflict):
+        return Conflict(str(ours), ambiguous=maybe_applied, exists=ours.exists)
+    return ours
+
+
+def _some(paths: Sequence[str]) -> str:
+    """Name the first of several documents and say how many more there are."""
+    if not paths:
+        return "nothing"
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

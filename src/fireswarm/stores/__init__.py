@@ -1,1 +1,0 @@
-"""Adapters of the Store and Blobs ports; only ``app`` names them."""

@@ -1,0 +1,1 @@
+"""The durable swarm: board, records, roles, turns and workers."""

@@ -1,0 +1,209 @@
+"""Claim and renew: compare-and-set on the version that was read, and an epoch that only grows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.ports import SERVER_TIME, Clock, Snapshot, Store, Update
+from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import task_of
+from fireswarm.swarm.board import hand_written
+from fireswarm.swarm.board.lease import HeldLease
+from fireswarm.swarm.board.operator import answers
+from fireswarm.swarm.board.rules import BoardRules
+
+MAX_FACTOR = 256.0
+"""Contention remembered at most: some 180 clean claims later it is forgotten."""
+
+
+@dataclass(slots=True)
+class Contention:
+    """How much a claimer has to share its queue: it grows with every lost race and fades with clean claims.
+
+    With nobody else about, a claimer takes the head of the queue. Among many it starts at a random place
+    of the head's priority, so that they do not all reach for the same document.
+    """
+
+    factor: float = 1.0
+    won: int = 0
+    lost: int = 0
+    rng: random.Random = field(default_factory=random.Random)
+
+    def learn(self, won: int, lost: int) -> None:
+        """Take note of one round of claims."""
+        self.won += won
+        self.lost += lost
+        if lost:
+            self.factor = min(MAX_FACTOR, self.factor * 4)
+        elif won:
+            self.factor = max(1.0, self.factor * 0.97)
+
+    @property
+    def contended(self) -> bool:
+        """True while races were lost lately."""
+        return self.factor > 1.0
+
+    def somewhere(self) -> str:
+        """A random place among task ids."""
+        return f"{self.rng.getrandbits(32):08x}"
+
+
+@dataclass(slots=True)
+class Claimer:
+    """Claims tasks of one role for one agent."""
+
+    store: Store
+    clock: Clock
+    rules: BoardRules
+    role: str
+    agent_id: str
+    contention: Contention
+    last_seen: str | None = None
+
+    async def claim(self, wanted: int) -> list[HeldLease]:
+        """Claim up to *wanted* queued tasks; an empty list means that nothing could be claimed now."""
+        ready: list[tuple[Task, Snapshot]] = []
+        for snapshot in await self._candidates(min(wanted, self.rules.claim_window)):
+            task = await self._admit(snapshot)
+            if task is not None:
+                ready.append((task, snapshot))
+        if not ready:
+            return []
+        if not self.contention.contended:
+            try:
+                held = await self._commit(ready)
+            except Conflict as conflict:
+                if conflict.ambiguous:
+                    return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
+            else:
+                self.contention.learn(len(held), 0)
+                return held
+        return await self._one_by_one(ready)
+
+    async def _candidates(self, wanted: int) -> list[Snapshot]:
+        """The head of the queue; while contended, as many of the head's priority from a random place on."""
+        if not self.contention.contended:
+            return await self.store.query(queries.claimable(self.role, wanted))
+        head = await self.store.query(queries.claimable(self.role, 1))
+        priority = (head[0].data or {}).get("priority") if head else None
+        if priority is None:
+            return head
+        place = self.contention.somewhere()
+        found = await self.store.query(queries.claimable_from(self.role, priority, place, wanted))
+        if len(found) < wanted:
+            found += await self.store.query(queries.claimable_before(self.role, priority, place, wanted - len(found)))
+        return found
+
+    async def _admit(self, snapshot: Snapshot) -> Task | None:
+        try:
+            task = task_of(snapshot)
+        except InvalidInput:
+            await hand_written.repair(self.store, self.clock, snapshot)
+            return None
+        if task.deadline <= self.clock.now():
+            await hand_written.expire(self.store, task, snapshot)
+            return None
+        if hand_written.is_stray(task):
+            await hand_written.adopt(self.store, self.clock, task, snapshot)
+            return None
+        return await self._answered(task, snapshot) if task.questions else task
+
+    async def _answered(self, task: Task, snapshot: Snapshot) -> Task | None:
+        """Somebody queued a task that still asks: its answers are judged here, before it costs a turn."""
+        try:
+            answers.merged(task, {})
+        except (InvalidInput, ConfigError) as error:
+            await hand_written.ask_again(self.store, task, snapshot, error)
+            return None
+        return task
+
+    async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        held: list[HeldLease] = []
+
+        async def attempt(task: Task, snapshot: Snapshot) -> None:
+            try:
+                held.extend(await self._commit([(task, snapshot)]))
+            except Conflict as conflict:
+                if conflict.ambiguous:
+                    held.extend(await self._mine_after_all(task))
+
+        async with anyio.create_task_group() as group:
+            for task, snapshot in ready:
+                group.start_soon(attempt, task, snapshot)
+        self.contention.learn(len(held), len(ready) - len(held))
+        return held
+
+    async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        now = self.clock.now()
+        expires_at = now + timedelta(seconds=self.rules.lease_seconds)
+        committed = await self.store.commit(
+            [Update(item.path, self._claimed(task, now, expires_at), item.update_time) for task, item in ready]
+        )
+        return [
+            HeldLease(task, self.agent_id, task.epoch + 1, now, expires_at, version)
+            for (task, _), version in zip(ready, committed.update_times, strict=True)
+        ]
+
+    def _claimed(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
+        lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
+        answered: dict[str, Any] = {"questions": []} if task.questions else {}
+        return answered | {
+            "status": TaskStatus.IN_PROGRESS.value,
+            "status_reason": None,
+            "summary": f"{self.agent_id} is working on it",
+            "lease": lease,
+            "epoch": task.epoch + 1,
+            "not_before": None,
+            "sweep_at": expires_at,
+            "updated_at": SERVER_TIME,
+        }
+
+    async def _mine_after_all(self, task: Task) -> list[HeldLease]:
+        """After a broken connection: the claim may have been applied although its answer was lost."""
+        snapshot = await self.store.get(task_path(task.task_id))
+        now = task_of(snapshot)
+        if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
+            return []
+        lease = now.lease
+        began = lease.claimed_at or self.clock.now()
+        return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
+
+
+async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) -> None:
+    """Extend a lease by a whole term; LeaseLost when the task has passed to somebody else or was ended."""
+    for _ in range(rules.settle_attempts):
+        held.check()
+        expires_at = clock.now() + timedelta(seconds=rules.lease_seconds)
+        lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch, claimed_at=held.claimed_at)
+        fields = {"lease": plain(lease), "sweep_at": expires_at, "updated_at": SERVER_TIME}
+        try:
+            committed = await store.commit([Update(task_path(held.task.task_id), fields, if_update_time=held.version)])
+        except Conflict:
+            await refresh(store, held)
+            continue
+        held.version = committed.update_times[0]
+        held.expires_at = expires_at
+        return
+    raise Conflict(f"task {held.task.task_id} keeps changing: its lease could not be renewed")
+
+
+async def refresh(store: Store, held: HeldLease) -> Task:
+    """Read the task again and note its version; LeaseLost unless this epoch still holds it."""
+    snapshot = await store.get(task_path(held.task.task_id))
+    task = task_of(snapshot)
+    lease = task.lease
+    if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
+        holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"
+        raise LeaseLost(f"epoch {held.epoch} of task {task.task_id} is over: {holder}; nothing was written")
+    held.version = snapshot.update_time
+    held.task = task
+    return task

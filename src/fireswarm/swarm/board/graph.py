@@ -1,0 +1,54 @@
+"""A plan is accepted whole or refused whole: acyclic, known roles, bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.errors import GraphInvalid
+
+
+def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: int) -> list[PlannedTask]:
+    """Return *tasks* in an order in which dependencies come first; raise GraphInvalid and say why not."""
+    if not tasks:
+        raise GraphInvalid("the plan has no task: a handoff needs at least one")
+    if len(tasks) > max_tasks:
+        raise GraphInvalid(f"the plan has {len(tasks)} tasks, more than the {max_tasks} allowed: plan in stages")
+    by_key = {task.key: task for task in tasks}
+    if len(by_key) < len(tasks):
+        keys = [task.key for task in tasks]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        raise GraphInvalid(f"task keys are used twice in the plan: {', '.join(twice)}")
+    for task in tasks:
+        if task.assigned_to not in roles:
+            raise GraphInvalid(
+                f"task {task.key!r} is assigned to {task.assigned_to!r}, which is no role of this swarm "
+                f"(known: {', '.join(sorted(roles))}); add roles/{task.assigned_to}/ROLE.md or change the plan"
+            )
+        missing = [key for key in task.depends_on if key not in by_key]
+        if missing:
+            raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
+        if len(set(task.depends_on)) < len(task.depends_on):
+            raise GraphInvalid(f"task {task.key!r} names a dependency twice")
+    return _ordered(by_key)
+
+
+def _ordered(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
+    waiting = {key: set(task.depends_on) for key, task in by_key.items()}
+    dependents: dict[str, list[str]] = {key: [] for key in by_key}
+    for key, task in by_key.items():
+        for needed in task.depends_on:
+            dependents[needed].append(key)
+    ready = [key for key, needs in waiting.items() if not needs]
+    ordered: list[PlannedTask] = []
+    while ready:
+        key = ready.pop()
+        ordered.append(by_key[key])
+        for dependent in dependents[key]:
+            waiting[dependent].discard(key)
+            if not waiting[dependent]:
+                ready.append(dependent)
+    if len(ordered) < len(by_key):
+        stuck = sorted(key for key, needs in waiting.items() if needs)
+        raise GraphInvalid(f"the plan has a cycle through {', '.join(stuck[:10])}")
+    return ordered

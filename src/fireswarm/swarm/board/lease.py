@@ -1,0 +1,40 @@
+"""A held lease: what a worker has in its hands while it works on a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import LeaseLost
+
+
+@dataclass(slots=True)
+class HeldLease:
+    """One claim of one task.
+
+    ``epoch`` is the fencing token: every later commit has to match it. ``version`` is the task
+    document's last known update time, which makes the usual commit one round trip without a read.
+    ``over`` is set when the lease was settled: its version then belongs to whatever came after.
+    """
+
+    task: Task
+    owner: str
+    epoch: int
+    claimed_at: datetime
+    expires_at: datetime
+    version: Any = field(repr=False)
+    over: bool = False
+
+    def check(self) -> None:
+        """Raise LeaseLost when this lease was settled already: what it fenced is no longer its own."""
+        if self.over:
+            raise LeaseLost(
+                f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written"
+            )
+
+    @property
+    def run_id(self) -> str:
+        """The run document of this epoch."""
+        return self.task.run_id(self.epoch)

@@ -1,0 +1,1 @@
+"""What an operator does to a task: cancel, retry, answer, approve."""

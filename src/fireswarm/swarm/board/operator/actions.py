@@ -1,0 +1,169 @@
+"""What an operator does to a task: cancel, retry, answer. Compare-and-set, never reload-and-continue."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update, Write
+from fireswarm.contracts.skills.artifact import Signal
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
+from fireswarm.storage.documents.build import message_document
+from fireswarm.storage.documents.paths import message_path, task_path
+from fireswarm.storage.documents.read import task_of
+from fireswarm.swarm.board.dependents import tell_dependents
+from fireswarm.swarm.board.operator import answers
+from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.state import ended_run, queued, unleased
+
+CANCEL_SIGNAL = "cancel"
+"""Signal in the message that tells the holder of a canceled task to stop."""
+
+RETRYABLE = frozenset(
+    {
+        StatusReason.DEAD_LETTER,
+        StatusReason.ESCALATED,
+        StatusReason.GATE_FAILED,
+        StatusReason.DEADLINE_EXCEEDED,
+        StatusReason.BUDGET_EXCEEDED,
+        StatusReason.RETRY_BACKOFF,
+        StatusReason.PAUSED,
+    }
+)
+
+
+async def load(store: Store, task_id: str) -> tuple[Task, Any]:
+    """Read a task and its version; NotFound says what to do."""
+    snapshot = await store.get(task_path(task_id))
+    if snapshot.data is None:
+        raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
+    return task_of(snapshot), snapshot.update_time
+
+
+async def _change(
+    store: Store,
+    rules: BoardRules,
+    task_id: str,
+    fields: Callable[[Task], Mapping[str, Any]],
+    also: Sequence[Write] = (),
+) -> Task:
+    for _ in range(rules.settle_attempts):
+        task, version = await load(store, task_id)
+        change = {**fields(task), "updated_at": SERVER_TIME}
+        try:
+            await store.commit([Update(task_path(task_id), change, version), *also])
+        except Conflict:
+            continue
+        return (await load(store, task_id))[0]
+    raise StoreUnavailable(f"task {task_id} keeps changing: nothing was written, try again")
+
+
+async def cancel(store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, tree: bool) -> list[str]:
+    """Cancel a task, and with *tree* every task below it; returns the ids that were canceled now.
+
+    The holder of a running task is told through its inbox. A task that is terminal already raises
+    TerminalTask when it was named, and is passed over when it is met in the tree.
+    """
+    canceled: list[str] = []
+    pending = [task_id]
+    seen: set[str] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        task = await _cancel_one(store, clock, rules, current, reason, named=current == task_id and not tree)
+        if task is not None:
+            canceled.append(current)
+        if tree:
+            pending.extend((await load(store, current))[0].children)
+    return canceled
+
+
+async def _cancel_one(
+    store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, named: bool
+) -> Task | None:
+    for _ in range(rules.settle_attempts):
+        task, version = await load(store, task_id)
+        if task.status.terminal:
+            if named:
+                raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+            return None
+        writes: list[Write] = [
+            Update(task_path(task_id), unleased(task, TaskStatus.CANCELED, None, f"canceled: {reason}"), version)
+        ]
+        writes += await tell_dependents(store, task, TaskStatus.CANCELED)
+        if task.lease is not None:
+            writes.append(ended_run(task, task.lease, RunStatus.ERROR, f"canceled: {reason}"))
+            writes.append(_stop_message(task, task.lease.owner_agent_id, reason, clock, rules))
+        try:
+            await store.commit(writes)
+        except Conflict:
+            continue
+        return task
+    raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
+
+
+def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:
+    envelope = Envelope(
+        envelope_id=str(uuid.uuid4()),
+        task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
+        session_hash=task.session_hash,
+        signals=(Signal(name=CANCEL_SIGNAL, strength=1.0, subject=task.task_id, note=reason[:200]),),
+        notes=reason[:1_000],
+        trace=task.trace,
+    )
+    now = clock.now()
+    keep = now + timedelta(seconds=rules.message_ttl_seconds)
+    return Create(message_path(envelope.envelope_id), message_document(envelope, "operator", owner, now, keep))
+
+
+async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> Task:
+    """Queue a blocked task again with all its attempts; a deadline that has passed is lifted."""
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(
+                f"task {task_id} is {task.status.value} and never changes again: submit it anew with --again WORD WORD"
+            )
+        if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
+            state = task.status_reason.value if task.status_reason else task.status.value
+            raise InvalidInput(f"task {task_id} is {state}: only a task that failed or is paused can be retried")
+        deadline = NO_DEADLINE if task.deadline <= clock.now() else task.deadline
+        state = unleased(
+            task, TaskStatus.QUEUED, None, "retried by the operator, waits for an agent", deadline=deadline
+        )
+        return state | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
+
+    return await _change(store, rules, task_id, fields)
+
+
+async def answer(
+    store: Store,
+    rules: BoardRules,
+    task_id: str,
+    given: Mapping[str, Any],
+    *,
+    accept: Callable[[Task], None] = lambda _: None,
+    also: Sequence[Write] = (),
+) -> Task:
+    """Supply what a blocked task asked for and queue it; InvalidInput lists what is missing or mistyped.
+
+    *accept* may refuse the task by raising; *also* is written in the same commit, or not at all.
+    """
+
+    def fields(task: Task) -> dict[str, Any]:
+        accept(task)
+        if task.status.terminal:
+            raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+        if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
+            raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
+        merged = answers.merged(task, given)
+        return queued(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
+
+    return await _change(store, rules, task_id, fields, also)

@@ -1,0 +1,57 @@
+"""The fields that make up a task's state: always written together, so that no two of them disagree."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
+from fireswarm.storage.documents.build import next_sweep, run_identity
+from fireswarm.storage.documents.paths import run_path
+
+MAX_SUMMARY_CHARS = 1_500
+MAX_ERROR_CHARS = 4_000
+"""Of an error kept on the task; the whole of it is in the run's journal."""
+
+
+def unleased(
+    task: Task,
+    status: TaskStatus,
+    reason: StatusReason | None,
+    summary: str,
+    *,
+    not_before: datetime | None = None,
+    deadline: datetime | None = None,
+) -> dict[str, Any]:
+    """The state of a task that nobody holds. ``deadline`` replaces the task's own where it is given."""
+    fields: dict[str, Any] = {
+        "status": status.value,
+        "status_reason": None if reason is None else reason.value,
+        "summary": summary[:MAX_SUMMARY_CHARS],
+        "lease": None,
+        "not_before": not_before,
+        "sweep_at": next_sweep(status, reason, None, not_before, deadline or task.deadline) or DELETE_FIELD,
+        "updated_at": SERVER_TIME,
+    }
+    if status.terminal:
+        fields["ended_at"] = SERVER_TIME
+    return fields
+
+
+def first_line(text: str) -> str:
+    """What a summary shows of an error; the whole of it is in ``error`` and in the journal."""
+    return text.split("\n", 1)[0]
+
+
+def queued(task: Task, summary: str) -> dict[str, Any]:
+    """The state of a task that waits for an agent."""
+    return unleased(task, TaskStatus.QUEUED, None, summary)
+
+
+def ended_run(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
+    """The write that ends the run of a lease whose holder cannot end it: it died, or was told to stop."""
+    identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
+    ended = {"status": status.value, "error": error, "summary": error[:MAX_SUMMARY_CHARS], "ended_at": SERVER_TIME}
+    return Merge(run_path(task.run_id(lease.epoch)), identity | ended)

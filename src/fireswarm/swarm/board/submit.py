@@ -1,0 +1,101 @@
+"""Submit: one objective, or a whole graph of tasks, created once however often it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable
+from fireswarm.storage.documents.build import new_task, plain, planned_task
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import task_of
+from fireswarm.swarm.board import graph
+from fireswarm.swarm.board.rules import BoardRules
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A submit's answer: the task, and whether this call created it or found it."""
+
+    task: Task
+    created: bool
+
+
+def document(task: Task) -> dict[str, Any]:
+    """A new task as it is stored, with the server's time on it."""
+    return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
+
+
+async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) -> Submitted:
+    """Create the task, or return the one that the same objective and context made in this session."""
+    for _ in range(rules.settle_attempts):
+        parents = await _parents(store, spec.depends_on)
+        unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
+        now = clock.now()
+        task = new_task(spec, now, waiting_on=len(unmet))
+        if task.deadline <= now:
+            return await _sent_before(store, task)
+        writes: list[Write] = [Create(task_path(task.task_id), document(task))]
+        for path, (snapshot, parent) in unmet.items():
+            dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
+            writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
+        try:
+            await store.commit(writes)
+        except Conflict as conflict:
+            existing = await store.get(task_path(task.task_id))
+            if existing.data is not None:
+                return Submitted(task_of(existing), created=conflict.ambiguous)
+            continue
+        return Submitted(task, created=True)
+    raise StoreUnavailable(
+        "the tasks this one depends on keep changing: nothing was submitted, send the same objective again"
+    )
+
+
+async def _sent_before(store: Store, task: Task) -> Submitted:
+    """The task as it was submitted in time; InvalidInput where it was not."""
+    existing = await store.get(task_path(task.task_id))
+    if existing.data is None:
+        raise InvalidInput(
+            f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"
+        )
+    return Submitted(task_of(existing), created=False)
+
+
+async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
+    found: dict[str, tuple[Snapshot, Task]] = {}
+    for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
+        if snapshot.data is None:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
+        task = task_of(snapshot)
+        if task.status is TaskStatus.CANCELED:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
+        found[snapshot.path] = (snapshot, task)
+    return found
+
+
+def children_of(
+    parent: Task, epoch: int, planned: Sequence[PlannedTask], roles: Collection[str], clock: Clock, rules: BoardRules
+) -> list[Task]:
+    """Build the tasks of a plan, wired to each other by id; nothing is written."""
+    ordered = graph.validate(planned, roles, rules.max_graph_tasks)
+    now = clock.now()
+    tasks = {item.key: planned_task(parent, epoch, item, now) for item in ordered}
+    ids = {key: task.task_id for key, task in tasks.items()}
+    dependents: dict[str, list[str]] = {key: [] for key in ids}
+    for item in ordered:
+        for needed in item.depends_on:
+            dependents[needed].append(ids[item.key])
+    return [
+        tasks[item.key].model_copy(
+            update={
+                "depends_on": tuple(ids[key] for key in item.depends_on),
+                "dependents": tuple(dependents[item.key]),
+            }
+        )
+        for item in ordered
+    ]

@@ -1,0 +1,196 @@
+"""A skill called by itself, turn by turn: the same contract as on the board, without one.
+
+There is no router here unless the caller has one, so a skill that hands work over is stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.llm.response import AgentResponse, as_response
+from fireswarm.contracts.ports import Clock, Contexts
+from fireswarm.contracts.skills.context import Change, Context, checked_context_id
+from fireswarm.contracts.skills.conversation import ConversationEvent, MessageType, ResponseMetadata, TaskState, Terms
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.errors import ContextEnded, DuplicateMessage, ResumeRefused, SkillFailed
+from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.packs.terms import terms_of
+from fireswarm.skills.running.execute import run_skill
+from fireswarm.swarm.conversations import rules
+
+ONE_SHOT = Terms.model_validate({"state_persistence": "none"})
+"""The contract of a skill that says nothing of a conversation: one turn, nothing kept."""
+
+Run = Callable[[Skill, SkillRequest], Awaitable[SkillResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAdapter:
+    """Calls skills of a catalog and keeps their conversations.
+
+    ``router`` says that somebody carries out what a skill hands over. A turn may take ``timeout_seconds``.
+    """
+
+    catalog: Catalog
+    contexts: Contexts
+    clock: Clock
+    session: str = "default"
+    role: str = "executor"
+    router: bool = False
+    timeout_seconds: float = 600.0
+    run: Run = run_skill
+
+    async def invoke(
+        self,
+        skill: str,
+        inputs: Mapping[str, Any],
+        context_id: str,
+        *,
+        resume: bool = False,
+        token: str | None = None,
+        message_id: str | None = None,
+    ) -> AgentResponse:
+        """Take one turn of *skill* with *inputs*, and return how it ended.
+
+        To go on, call again with ``resume=True``; with the last response's ``token``, only that state is resumed.
+        A repeated ``message_id`` is answered as before, and runs nothing. NotFound, InvalidInput, ResumeRefused,
+        ContextEnded and VersionConflict say why there was no turn; what the skill does wrong is in the response.
+        """
+        chosen = self.catalog.get(skill)
+        terms = terms_of(chosen) or ONE_SHOT
+        found = await self.contexts.load(checked_context_id(context_id)) if terms.keeps_state else None
+        if found is not None and message_id is not None and message_id in found.messages:
+            return await self._again(context_id, message_id)
+        self._may_begin(found, chosen, terms, context_id, resume, token)
+        turn = (found.state.turn if found else 0) + 1
+        merged: JsonObject = {**(found.state.inputs if found else {}), **inputs}
+        json_inputs = {str(name): value for name, value in merged.items()}
+        rules.check_inputs(terms, json_inputs)
+        began = time.monotonic()
+        if reason := rules.exceeded(turn, terms, chosen.name):
+            result, state = SkillResult(state=SkillState.FAILED, summary=reason), TaskState.ESCALATED
+        else:
+            result, state, reason = await self._turn(chosen, terms, found, context_id, turn, json_inputs)
+        metadata = ResponseMetadata(
+            context_id=context_id,
+            skill=chosen.name,
+            turn=turn,
+            max_turns=terms.interaction_outcomes.max_turns,
+            terminal=state.terminal,
+            resumable=state.resumable,
+            state_detail=result.state.value,
+            duration_seconds=round(time.monotonic() - began, 3),
+        )
+        response = as_response(result, state, metadata, reason=reason)
+        if not terms.keeps_state:
+            return response
+        change = self._change(found, terms, response, result, json_inputs, inputs)
+        return await self._kept(response, replace(change, message_id=message_id))
+
+    def _change(
+        self,
+        found: Context | None,
+        terms: Terms,
+        response: AgentResponse,
+        result: SkillResult,
+        merged: JsonObject,
+        given: Mapping[str, Any],
+    ) -> Change:
+        kind = MessageType.ANSWER if found else MessageType.REQUEST
+        asked = ConversationEvent(type=kind.value, payload={"inputs": dict(given)})
+        kept = response.state.resumable or response.state is TaskState.COMPLETED
+        return Change(
+            response.metadata.context_id,
+            found.state.version if found else 0,
+            session_hash=self.session,
+            skill=response.metadata.skill,
+            task_state=response.state,
+            turn=response.metadata.turn,
+            detail=result.state.value,
+            inputs=merged,
+            input_request=response.input_request.model_dump(mode="json") if response.input_request else {},
+            facts=result.pocket if kept else (),
+            events=rules.events_of(terms, asked, result),
+            response=response.model_dump(mode="json"),
+        )
+
+    def invoke_sync(self, skill: str, inputs: Mapping[str, Any], context_id: str, **options: Any) -> AgentResponse:
+        """``invoke`` for callers without an event loop."""
+        return anyio.run(partial(self.invoke, skill, inputs, context_id, **options))
+
+    def _may_begin(
+        self, found: Context | None, skill: Skill, terms: Terms, context_id: str, resume: bool, token: str | None
+    ) -> None:
+        if found is not None and found.state.session_hash != self.session:
+            raise ResumeRefused(f"conversation {context_id} belongs to another session")
+        if found is not None and found.state.skill != skill.name:
+            raise ResumeRefused(f"conversation {context_id} is one of skill {found.state.skill}, not of {skill.name}")
+        if resume:
+            if not (terms.keeps_state and terms.interaction_outcomes.supports_resume):
+                raise ResumeRefused(f"skill {skill.name} keeps nothing that could be resumed")
+            rules.check_resume(found, context_id, token)
+        elif found is not None:
+            state = found.state.task_state
+            if state.terminal:
+                raise ContextEnded(f"conversation {context_id} is {state.value}: begin another one")
+            raise ResumeRefused(f"conversation {context_id} has begun and is {state.value}: call with resume=True")
+
+    async def _turn(
+        self, skill: Skill, terms: Terms, found: Context | None, context_id: str, turn: int, inputs: JsonObject
+    ) -> tuple[SkillResult, TaskState, str]:
+        with TemporaryDirectory(prefix="fireswarm-turn-") as folder:
+            request = SkillRequest(
+                task_id=context_id,
+                session_hash=self.session,
+                objective=str(inputs.get("objective") or skill.description)[:8_000],
+                role=self.role,
+                context=inputs,
+                answers=inputs,
+                conversation=rules.view(found, context_id, turn, terms, inputs),
+                workdir=Path(folder),
+                now=self.clock.now(),
+            )
+            reason = ""
+            with anyio.move_on_after(self.timeout_seconds) as scope:
+                try:
+                    result = await self.run(skill, request)
+                except SkillFailed as error:
+                    result = SkillResult(state=SkillState.FAILED, summary=str(error)[:2_000])
+                state, reason = rules.judged(result, terms, skill.name, router=self.router)
+                return result, state, reason
+            assert scope.cancelled_caught
+        reason = f"the turn of skill {skill.name} took longer than {self.timeout_seconds:g} s"
+        return SkillResult(state=SkillState.FAILED, summary=reason), TaskState.TIMEOUT, reason
+
+    async def _kept(self, response: AgentResponse, change: Change) -> AgentResponse:
+        try:
+            kept = await self.contexts.apply(change)
+        except DuplicateMessage as duplicate:
+            if duplicate.response is None:
+                raise
+            return await self._again(change.context_id, str(change.message_id))
+        return _with_token(response, kept)
+
+    async def _again(self, context_id: str, message_id: str) -> AgentResponse:
+        """The answer that a message got before; with the token only while that answer is the last."""
+        known = await self.contexts.response(context_id, message_id)
+        found = await self.contexts.load(context_id)
+        if known is None or found is None:
+            raise DuplicateMessage(f"message {message_id} was handled before; its answer was too large to be kept")
+        response = AgentResponse.model_validate(known)
+        return _with_token(response, found) if found.messages[-1] == message_id else response
+
+
+def _with_token(response: AgentResponse, kept: Context) -> AgentResponse:
+    metadata = response.metadata.model_copy(update={"version": kept.state.version})
+    token = rules.resume_token(kept.state) if response.state.resumable else None
+    return response.model_copy(update={"metadata": metadata, "resume_token": token})

@@ -1,0 +1,1 @@
+"""Records beside the task: mailbox, journal, run files, heartbeats."""

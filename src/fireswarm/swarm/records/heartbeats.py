@@ -1,0 +1,47 @@
+"""Heartbeats: one `agent_status` document per agent in `mcp_memory`, overwritten by each beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.ports import SERVER_TIME, Clock, Merge, Snapshot, Store
+from fireswarm.contracts.swarm.status import AgentStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.paths import MEMORY
+from fireswarm.storage.documents.read import readable
+
+STATUS_TTL_SECONDS = 24 * 3600.0
+"""A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """Write and list the heartbeats of a store's agents."""
+
+    store: Store
+    clock: Clock
+
+    async def beat(self, status: AgentStatus) -> None:
+        """Write a heartbeat: one document an agent, overwritten by the next beat."""
+        keep = self.clock.now() + timedelta(seconds=STATUS_TTL_SECONDS)
+        fields = plain(status) | {"created_at": SERVER_TIME, "expires_at": keep}
+        await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
+
+    async def latest(self, limit: int = 200) -> list[AgentStatus]:
+        """Return the latest heartbeat of every agent, the newest first."""
+        query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
+        return readable(await self.store.query(query), parse_status)
+
+
+def parse_status(snapshot: Snapshot) -> AgentStatus:
+    """Read a heartbeat; InvalidInput names what is wrong with it."""
+    try:
+        return AgentStatus.model_validate(snapshot.data)
+    except ValidationError as error:
+        raise InvalidInput(f"{snapshot.path} is not an agent's status: {explain(error)}") from error

@@ -1,0 +1,229 @@
+"""The mailbox: envelopes sent, claimed once, acknowledged, and the policy of ``mailbox/policy.yaml``.
+
+The envelope of a planned task has the task's own id, so its receiver finds it without a query and its
+claim follows the task's lease: when the claimant dies, whoever reclaims the task is handed it again.
+Messages to an agent or a role by name have leases of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import JsonObject, explain
+from fireswarm.contracts.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
+from fireswarm.contracts.skills.skill import Reply
+from fireswarm.contracts.swarm.envelope import (
+    Envelope,
+    MailKind,
+    MailLease,
+    MailStatus,
+    Message,
+    SecurityContext,
+    TaskRef,
+)
+from fireswarm.contracts.swarm.task import Task, TaskResult
+from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.build import message_document, plain
+from fireswarm.storage.documents.paths import message_path, task_path
+from fireswarm.storage.documents.read import readable, task_of
+from fireswarm.swarm.records.policy import HandoffPolicy
+
+MESSAGE_LEASE_SECONDS = 60.0
+"""How long a claimed message stays with its claimant before it is delivered again."""
+
+MAX_OUTCOME_CHARS = 1_500
+
+
+@dataclass(slots=True)
+class HeldMessage:
+    """A claimed message and the version that fences its acknowledgement."""
+
+    message: Message
+    owner: str
+    epoch: int
+    version: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """Messages over one store, under one policy."""
+
+    store: Store
+    clock: Clock
+    policy: HandoffPolicy
+
+    def handoffs(self, task: Task, births: Sequence[Task], result: TaskResult, notes: str) -> list[Write]:
+        """Return the writes that hand *births* over from *task*'s role; PolicyRefused if one is not allowed."""
+        now = self.clock.now()
+        keep = now + timedelta(days=self.policy.retention_days)
+        writes: list[Write] = []
+        for child in births:
+            envelope = Envelope(
+                envelope_id=child.task_id,
+                task=TaskRef(task_id=child.task_id, assigned_to=child.assigned_to),
+                session_hash=child.session_hash,
+                artifacts=result.artifacts,
+                signals=result.signals,
+                attachments=task.attachments,
+                notes=notes or child.handoff_reason,
+                security_context=SecurityContext(mode="demo_safe" if child.constraints.demo_safe else "standard"),
+                trace=child.trace,
+            )
+            self.policy.check(envelope, task.assigned_to)
+            document = message_document(envelope, task.assigned_to, child.assigned_to, now, keep)
+            # A planned task's claim carries the message along; only free messages are swept for.
+            del document["sweep_at"]
+            writes.append(Create(message_path(child.task_id), document))
+        return writes
+
+    async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
+        """Send a message to an agent or role by name; returns its id. Sending it twice delivers it once."""
+        self.policy.check(envelope, sender_role)
+        document = self._document(envelope, sender, to)
+        return await self._create(Create(message_path(envelope.envelope_id), document))
+
+    async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
+        """Send answers to *task*: any worker of its role takes them. Returns the message's id.
+
+        Sent twice with one *message_id* they are taken once. PolicyRefused when *sender_role* may not; whether they
+        fit is judged when they are taken, and told in ``outcome`` of the message.
+        """
+        return await self._create(self.answering(task, answers, sender_role, message_id or str(uuid.uuid4())))
+
+    def answering(self, task: Task, answers: JsonObject, sender_role: str, message_id: str) -> Create:
+        """The write that sends answers, for a commit with something else."""
+        self.policy.check_answer(sender_role, task.assigned_to)
+        envelope = Envelope(
+            envelope_id=message_id,
+            task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
+            session_hash=task.session_hash,
+            answers=answers,
+            trace=task.trace,
+        )
+        self.policy.check_size(envelope)
+        document = self._document(envelope, sender_role, task.assigned_to) | {"kind": MailKind.ANSWERS.value}
+        # One commit takes it, with the task's own: there is no lease to sweep for.
+        del document["sweep_at"]
+        return Create(message_path(message_id), document)
+
+    async def replies(self, task: Task, replies: Sequence[Reply]) -> list[Write]:
+        """The writes by which a turn of *task* answers others, for the commit that settles it.
+
+        The ids are the turn's own, so that one that begins again sends nothing twice. NotFound for a task that is not
+        in the session, PolicyRefused for one that may not be answered.
+        """
+        found = await self.store.get_many([task_path(reply.task_id) for reply in replies])
+        asking = {item.id: task_of(item) for item in found if item.data is not None}
+        writes: list[Write] = []
+        for number, reply in enumerate(replies, 1):
+            other = asking.get(reply.task_id)
+            if other is None or other.session_hash != task.session_hash:
+                raise NotFound(f"there is no task {reply.task_id} in this session that could be answered")
+            message_id = f"{task.task_id}.{task.turn}.{number}"
+            writes.append(self.answering(other, reply.answers, task.assigned_to, message_id))
+        return writes
+
+    def _document(self, envelope: Envelope, sender: str, to: str) -> dict[str, Any]:
+        now = self.clock.now()
+        return message_document(envelope, sender, to, now, now + timedelta(days=self.policy.retention_days))
+
+    async def _create(self, write: Create) -> str:
+        try:
+            await self.store.commit([write])
+        except Conflict as conflict:
+            if not (conflict.exists or conflict.ambiguous):
+                raise
+        return str(write.data["message_id"])
+
+    @staticmethod
+    def taken(snapshot: Snapshot, outcome: str) -> Update:
+        """The write that ends a message of answers, unless somebody else did."""
+        return Update(snapshot.path, {"status": "read", "outcome": outcome[:MAX_OUTCOME_CHARS]}, snapshot.update_time)
+
+    async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
+        """Claim and read the envelope that came with a planned task, for the holder of the task's lease."""
+        snapshot = await self.store.get(message_path(task.task_id))
+        if snapshot.data is None:
+            return None
+        message = parse_message(snapshot)
+        if message.status is MailStatus.READ:
+            return message.payload
+        lease = MailLease(owner_agent_id=owner, expires_at=self.clock.now(), epoch=epoch)
+        claimed = {"status": "claimed", "lease": plain(lease), "deliveries": message.deliveries + 1}
+        try:
+            await self.store.commit([Update(snapshot.path, claimed, snapshot.update_time)])
+        except Conflict as conflict:
+            raise LeaseLost(
+                f"the envelope of task {task.task_id} was opened by another holder of the task"
+            ) from conflict
+        return message.payload
+
+    @staticmethod
+    def opened(task: Task) -> list[Write]:
+        """The write that acknowledges a planned task's envelope, for the commit that settles the task."""
+        return [Update(message_path(task.task_id), {"status": "read", "lease": None})]
+
+    async def claim(self, to: str, agent_id: str, limit: int = 10) -> list[HeldMessage]:
+        """Claim messages to *to*: each is held by one claimant until its lease runs out."""
+        held: list[HeldMessage] = []
+        now = self.clock.now()
+        expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
+        for snapshot in await self.store.query(queries.deliverable(to, now, limit)):
+            try:
+                message = parse_message(snapshot)
+            except InvalidInput as error:
+                await self._put_aside(snapshot, error)
+                continue
+            epoch = (message.lease.epoch if message.lease else 0) + 1
+            lease = MailLease(owner_agent_id=agent_id, expires_at=expires_at, epoch=epoch)
+            fields = {
+                "status": "claimed",
+                "lease": plain(lease),
+                "deliveries": message.deliveries + 1,
+                "sweep_at": expires_at,
+            }
+            try:
+                committed = await self.store.commit([Update(snapshot.path, fields, snapshot.update_time)])
+            except Conflict:
+                continue
+            held.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
+        return held
+
+    async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
+        """End a message that nobody can read; it stays, with what is wrong with it."""
+        with contextlib.suppress(Conflict):  # a peer was faster
+            await self.store.commit([self.taken(snapshot, f"refused: {error}")])
+
+    async def acknowledge(self, held: HeldMessage) -> None:
+        """Mark a claimed message as read; LeaseLost when it was delivered to somebody else meanwhile."""
+        fields = {"status": "read", "lease": None, "sweep_at": DELETE_FIELD}
+        path = message_path(held.message.message_id)
+        try:
+            await self.store.commit([Update(path, fields, held.version)])
+        except Conflict as conflict:
+            now = (await self.store.get(path)).data or {}
+            if conflict.ambiguous and now.get("status") == "read":
+                return
+            raise LeaseLost(f"message {held.message.message_id} was delivered again: not acknowledged") from conflict
+
+    async def read(self, query: Query) -> list[Message]:
+        """Read messages for display; the log names those that nobody can read."""
+        return readable(await self.store.query(query), parse_message)
+
+
+def parse_message(snapshot: Snapshot) -> Message:
+    """Read a mailbox document; InvalidInput names what is wrong with it."""
+    if snapshot.data is None:
+        raise NotFound(f"there is no message {snapshot.id}")
+    try:
+        return Message.model_validate(snapshot.data)
+    except ValidationError as error:
+        raise InvalidInput(f"{snapshot.path} is not a message: {explain(error)}") from error

@@ -1,0 +1,144 @@
+"""The stand-alone agent's run store: ``<jsonl_dir>/<run_id>/events.jsonl``, one event a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.ports import Clock
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.redaction import Redactor, StreamRedactor
+
+EVENTS_FILE = "events.jsonl"
+RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
+
+Watcher = Callable[[EventRecord], None]
+
+
+def new_run_id(now: datetime) -> str:
+    """``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC: sorts by time, and two runs of one second differ."""
+    return f"{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+class RunLog:
+    """Writes a run down as it happens: each event is on the disk's way before the next thing is done.
+
+    ``on_event`` and ``on_words`` show it to whoever watches; both see what the file holds, without secrets.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        run_id: str,
+        clock: Clock,
+        redactor: Redactor,
+        *,
+        debug: bool = False,
+        on_event: Watcher | None = None,
+        on_words: Callable[[str], None] | None = None,
+    ) -> None:
+        """Make *folder*, and begin its log."""
+        self.run_id = run_id
+        self.folder = folder
+        self._clock = clock
+        self._redactor = redactor
+        self._mode = "debug" if debug else "redacted"
+        self._on_event = on_event
+        self._on_words = on_words
+        self._stream = StreamRedactor(redactor)
+        self._trace = uuid.uuid4().hex
+        self._turn = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / EVENTS_FILE).open("a", encoding="utf-8")
+
+    @property
+    def follows(self) -> bool:
+        """True when somebody reads the model's words."""
+        return self._on_words is not None
+
+    def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
+        """Write one event, without secrets and control characters."""
+        self._end_words()
+        self._turn = payload.get("turn", self._turn)
+        content = {
+            "run_id": self.run_id,
+            "trace_id": self._trace,
+            "span_id": f"turn-{self._turn}",
+            "timestamp": self._clock.now().isoformat(),
+            "event_type": kind.value,
+            "payload": self._redactor.value(payload),
+            "redaction_mode": self._mode,
+        }
+        self._file.write(json.dumps(content, ensure_ascii=False) + "\n")
+        self._file.flush()
+        if self._on_event is not None:
+            self._on_event(EventRecord.model_validate(content))
+
+    def words(self, text: str) -> None:
+        """Show a piece of the model's answer; pieces are not stored."""
+        if self._on_words is not None and (ready := self._stream.feed(text)):
+            self._on_words(ready)
+
+    def spent(self, usage: Mapping[str, Any]) -> None:
+        """The events and the ledger tell what was spent."""
+
+    async def step(
+        self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
+    ) -> dict[str, Any]:
+        """Run a step: a run of the stand-alone agent lives and ends with its process."""
+        return await run()
+
+    def body(self, name: str, content: str) -> None:
+        """Keep the body of a request or answer, for debugging; secrets are removed here too."""
+        folder = self.folder / "bodies"
+        folder.mkdir(exist_ok=True)
+        (folder / re.sub(r"[^A-Za-z0-9._-]", "_", name)).write_text(self._redactor.clean(content), encoding="utf-8")
+
+    def close(self) -> None:
+        """Flush and close the log."""
+        self._end_words()
+        self._file.close()
+
+    def _end_words(self) -> None:
+        if self._on_words is not None and (rest := self._stream.rest()):
+            self._on_words(rest)
+
+
+def run_folder(runs: Path, run_id: str) -> Path:
+    """The folder of a run; ``latest`` is the newest. NotFound and InvalidInput say what to do."""
+    if run_id == "latest":
+        known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
+        if not known:
+            raise NotFound(f"there are no runs in {runs}")
+        # The id tells the second; within one, what was written last counts.
+        return max(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns))
+    if not RUN_ID.match(run_id):
+        raise InvalidInput(f"{run_id!r} is no run id: they look like 20261122-081500-0a1b2c3d; `latest` is the newest")
+    folder = runs / run_id
+    if not (folder / EVENTS_FILE).is_file():
+        raise NotFound(f"there is no run {run_id} in {runs}")
+    return folder
+
+
+def read_events(folder: Path) -> Iterator[EventRecord]:
+    """The events of a run in order. A last line that a crash cut off is left out; any other is InvalidInput."""
+    path = folder / EVENTS_FILE
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            yield EventRecord.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines):
+                return
+            raise InvalidInput(f"{path}:{number} is no event: {explain(error)}") from error

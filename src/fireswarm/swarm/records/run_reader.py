@@ -1,0 +1,70 @@
+"""Read the events of a run: all of them, or only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.ports import Snapshot, Store
+from fireswarm.storage.documents import queries
+
+Event = Mapping[str, Any]
+"""One thing that happened in a run: ``ts``, ``type`` and ``payload``."""
+
+
+async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
+    """All events of a run in order: the pages first, then those on the run document."""
+    data = run.data or {}
+    events: list[Mapping[str, Any]] = []
+    if data.get("journal_pages"):
+        for page in await store.query(queries.journal(run.path)):
+            events += (page.data or {}).get("events", [])
+    return events + list(data.get("events") or [])
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads what is new of one run, whose events only grow.
+
+    ``page`` is the first that may still grow; ``before`` counts events before it.
+    """
+
+    store: Store
+    page: int = 1
+    before: int = 0
+    told: int = 0
+
+    async def news(self, run: Snapshot) -> list[Event]:
+        """The events that came since the last call, in order."""
+        data = run.data or {}
+        start = self.before
+        events = await self._paged(run.path) if data.get("journal_pages") else []
+        events += data.get("events") or []
+        new = events[max(0, self.told - start) :]
+        self.told = max(self.told, start + len(events))
+        return new
+
+    async def _paged(self, path: str) -> list[Event]:
+        if not self.told:
+            pages = await self.store.query(queries.journal(path))
+            return self._taken([_events(page) for page in pages])
+        found: list[list[Event]] = []
+        while True:
+            names = [f"{path}/journal/{number:06d}" for number in (self.page, self.page + 1)]
+            here, following = await self.store.get_many(names)
+            if here.data is None:
+                return [event for page in found for event in page]
+            found.append(_events(here))
+            if following.data is None:
+                return [event for page in found for event in page]
+            self.page, self.before = self.page + 1, self.before + len(found[-1])
+
+    def _taken(self, pages: Sequence[list[Event]]) -> list[Event]:
+        self.page = max(1, len(pages))
+        self.before = sum(len(page) for page in pages[:-1])
+        return [event for page in pages for event in page]
+
+
+def _events(page: Snapshot) -> list[Event]:
+    return list((page.data or {}).get("events") or [])

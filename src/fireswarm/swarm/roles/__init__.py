@@ -1,0 +1,1 @@
+"""Role cards and what a role adds to a turn."""

@@ -1,0 +1,34 @@
+"""Role cards: ``roles/<name>/ROLE.md``, frontmatter for the engine and a prompt for the mind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from fireswarm.contracts.base import explain
+from fireswarm.contracts.frontmatter import split_frontmatter
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.errors import ConfigError
+
+
+def load_card(path: Path) -> RoleCard:
+    """Read one ROLE.md; ConfigError names the file and the key."""
+    try:
+        fields, body = split_frontmatter(path.read_text(encoding="utf-8"))
+        card = RoleCard.model_validate(fields | {"prompt": body})
+    except (ValueError, yaml.YAMLError) as error:
+        detail = explain(error) if isinstance(error, ValidationError) else str(error)
+        raise ConfigError(f"{path}: {detail}") from error
+    if card.name != path.parent.name:
+        raise ConfigError(f"{path}: name is {card.name!r}, but its folder is {path.parent.name!r}: make them equal")
+    return card
+
+
+def load_roles(folder: Path) -> dict[str, RoleCard]:
+    """Read every role card of a folder, by name."""
+    cards = [load_card(path) for path in sorted(folder.glob("*/ROLE.md"))]
+    if not cards:
+        raise ConfigError(f"{folder} holds no <role>/ROLE.md: `swarm init` lays out the five of the house")
+    return {card.name: card for card in cards}

@@ -1,0 +1,48 @@
+"""Checks of a task or a stored agent before it is accepted."""
+
+from __future__ import annotations
+
+from fireswarm.capabilities import grants
+from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.errors import InvalidInput
+from fireswarm.swarm.swarm import Kit
+
+
+def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
+    """*spec* as work for *agent*: its role, its instructions, its capabilities before those of the task.
+
+    The same objective for another agent, or for a changed one, is other work. InvalidInput for an archived agent.
+    """
+    if agent.status is not AgentLife.ACTIVE:
+        raise InvalidInput(f"agent {agent.agent_id} is archived: set its status to active to give it tasks")
+    uses = {use.id: use for use in agent.capabilities} | {use.id: use for use in spec.capabilities}
+    return spec.model_copy(
+        update={
+            "assigned_to": agent.role,
+            "for_agent": agent.agent_id,
+            "instructions": agent.system_prompt,
+            "capabilities": tuple(uses.values()),
+            "fresh_key": f"{agent.agent_id}.{agent.version}/{spec.fresh_key}",
+        }
+    )
+
+
+def check_task(kit: Kit, spec: TaskSpec) -> None:
+    """Refuse now, by InvalidInput, what the role's turn would refuse later."""
+    card = _card(kit, spec.assigned_to)
+    if spec.skill is not None and spec.skill not in kit.catalog.skills and spec.skill not in kit.inline:
+        raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
+    grants.check(card, spec.capabilities)
+
+
+def check_agent(kit: Kit, spec: AgentSpec) -> None:
+    """Raise InvalidInput if the agent's role does not exist or may not have its capabilities."""
+    grants.check(_card(kit, spec.role), spec.capabilities)
+
+
+def _card(kit: Kit, role: str) -> RoleCard:
+    if role not in kit.roles:
+        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(kit.roles))}")
+    return kit.roles[role]

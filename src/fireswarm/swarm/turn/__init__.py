@@ -1,0 +1,1 @@
+"""One leased task to its outcome: inputs, engine, outputs."""

@@ -1,0 +1,130 @@
+"""A step of the deterministic backbone: its code, its gate, and the advisor where the code asks for advice.
+
+The advisor is the swarm's model, asked once for each question: what it answered is a journaled step. Where there is
+no model, a person is asked instead: the task waits, and `swarm answer` brings the advice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
+from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.task import canonical_json
+from fireswarm.errors import GateFailed
+from fireswarm.llm.client import Asking
+from fireswarm.llm.decode import Undecodable, object_in, repair_request
+from fireswarm.llm.prompt import Component, Conversation, Part
+from fireswarm.pipelines import check_advice, check_step
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.recorder import JournalRecorder
+
+MAX_QUESTIONS = 3
+"""Questions one step may ask its advisor: a step that needs more does not know what it wants."""
+
+ANSWER = "advice"
+"""Name of the question that a person answers in the advisor's place."""
+
+Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
+
+
+async def run_step(
+    skill: Skill, mode: ExecutionMode, request: SkillRequest, kit: Kit, journal: Journal, execute: Execute
+) -> SkillResult:
+    """Run a step to its end, with advice where it asks for some. GateFailed for what its gate does not let through."""
+    request = request.model_copy(update={"limits": kit.settings.backbone})
+    while True:
+        result = await execute(request)
+        check_step(skill.name, mode, request, result)
+        if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
+            return result
+        if len(request.advice) >= MAX_QUESTIONS:
+            raise GateFailed(f"{skill.name} asks for advice again after {MAX_QUESTIONS} answers")
+        advice = await _advice(skill.name, result.asks, len(request.advice), request, kit, journal)
+        if isinstance(advice, SkillResult):
+            return advice
+        request = request.model_copy(update={"advice": (*request.advice, advice)})
+
+
+async def _advice(
+    step: str, asks: AdviceRequest, number: int, request: SkillRequest, kit: Kit, journal: Journal
+) -> Advice | SkillResult:
+    """The advice, or what a person is asked where there is nobody else to ask."""
+    journal.note(
+        "advice_required", step=step, advice=asks.kind.value, scope=list(asks.scope), question=asks.question[:500]
+    )
+    given = request.answers.get(ANSWER)
+    if given is not None and not number:
+        content, fault = _given(asks, given)
+        if not fault:
+            return Advice(kind=asks.kind, content=content, by="operator")
+        return _ask_a_person(step, asks, f"the advice that was given cannot be used: {fault}")
+    if kit.mind is None or kit.mind.client is None:
+        return _ask_a_person(step, asks, kit.mind.no_model if kit.mind is not None else "this swarm has no model")
+    return await _asked(step, asks, kit, journal)
+
+
+def _given(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
+    """What a person answered, and what is wrong with it."""
+    try:
+        content = object_in(given) if isinstance(given, str) else dict(given)
+    except (Undecodable, TypeError, ValueError) as error:
+        return {}, str(error)
+    return content, check_advice(asks, content)
+
+
+def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
+    wanted = {
+        AdviceKind.CODE: '{"files": [{"path": ..., "content": ...}], "notes": ...}',
+        AdviceKind.PATCH: '{"patch": "a unified diff", "explanation": ...}',
+        AdviceKind.SCHEMA: '{"inferred": {...}, "trace": {"fields": {...}}}',
+    }[asks.kind]
+    scope = f", within {', '.join(asks.scope)}" if asks.scope else ""
+    text = (
+        f"{step} needs advice of kind {asks.kind.value}{scope}, and no model can be asked: {why}. Set the "
+        f"model's key and `swarm retry` the task, or answer in the model's place with JSON: {wanted}"
+    )
+    question = Question(name=ANSWER, description=f"{text}\n\n{asks.question}"[:8_000], type="object")
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text[:2_000], questions=(question,))
+
+
+async def _asked(step: str, asks: AdviceRequest, kit: Kit, journal: Journal) -> Advice:
+    """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
+    mind = kit.mind
+    assert mind is not None and mind.client is not None
+    digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
+    recorder = JournalRecorder(journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
+    schema = advice_schema(asks.kind)
+    talk = Conversation(kit.advisor)
+    material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)
+    scope = f"\n\nScope: {', '.join(asks.scope)}" if asks.scope else ""
+    talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))
+    asking = Asking(mind.client, recorder, talk, schema=schema, on_words=recorder.words if recorder.follows else None)
+    if asks.kind is AdviceKind.SCHEMA:
+        asking.native = False  # its maps have keys of their own, to which no provider can be held
+    fault = ""
+    for attempt in (0, 1):
+        await asking.compose(attempt)
+        answer = await asking.ask(0, attempt)
+        content, fault = _checked(asks, answer.text)
+        journal.note(
+            "advice_received", step=step, advice=asks.kind.value, attempt=attempt, ok=not fault, fault=fault[:1_000]
+        )
+        if not fault:
+            return Advice(kind=asks.kind, content=content, by=mind.client.model.name)
+        if not attempt:
+            talk.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
+    raise GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
+
+
+def _checked(asks: AdviceRequest, text: str) -> tuple[dict[str, Any], str]:
+    try:
+        content = object_in(text)
+    except Undecodable as error:
+        return {}, str(error)
+    return json.loads(json.dumps(content)), check_advice(asks, content)

@@ -1,0 +1,251 @@
+"""A role's turn with a model.
+
+The task becomes an assignment, the run is written into the journal, and what came of it becomes a skill's
+result like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from fireswarm.capabilities import CapabilityContext, grants, registry_for
+from fireswarm.capabilities.workspace import described
+from fireswarm.contracts.base import Contract, explain
+from fireswarm.contracts.skills.artifact import Artifact, Confidence, Signal
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput, SkillFailed, ThoughtFailed
+from fireswarm.mind import Assignment, Conclusion, Ending, think
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.execute import run_skill
+from fireswarm.swarm.conversations.inline_call import call_within
+from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.turn.exchange import Exchange
+from fireswarm.swarm.turn.recorder import JournalRecorder
+
+MATERIAL_CHARS = 24_000
+"""Of what dependencies, children and memory brought, in the prompt; skills with code get all of it."""
+
+PLANNED = "planned"
+"""Journal step that marks a plan as handed out: what follows it is another conversation."""
+
+
+HAND_OVER = (
+    "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask_user yourself for "
+    "what is missing."
+)
+"""What a model is told to do with a skill that has to have a task of its own."""
+
+
+class RoleResult(Contract):
+    """The structured result a role may finish with; ROLE.md says which parts it fills."""
+
+    tasks: tuple[PlannedTask, ...] = ()
+    facts: tuple[Fact, ...] = Field(default=(), max_length=100)
+    signals: tuple[Signal, ...] = Field(default=(), max_length=100)
+    insights: tuple[str, ...] = Field(default=(), max_length=40)
+    confidence: Confidence | None = None
+    next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
+
+
+def thinks(task: Task, kit: Kit) -> str:
+    """Why this turn is left to plain code; empty when a model is asked."""
+    if kit.mind is None or kit.mind.client is None:
+        return kit.mind.no_model if kit.mind is not None else "this swarm works without a model"
+    if task.skill is not None and task.created_by == task.assigned_to and kit.catalog.get(task.skill).entry is not None:
+        return "a part of a skill's own work"
+    if task.skill is not None and kit.catalog.get(task.skill).execution_mode is not None:
+        return "a step of a pipeline"
+    return ""
+
+
+async def _nothing() -> dict[str, Any]:
+    return {}
+
+
+async def think_about(
+    task: Task, kit: Kit, card: RoleCard, journal: Journal, request: SkillRequest, exchange: Exchange
+) -> SkillResult:
+    """Let the role's mind carry out the task. Raises what the run failed by."""
+    mind = kit.mind
+    assert mind is not None and mind.client is not None
+    phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
+    recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
+    cwd = _workspace(request, kit)
+    context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store, task.task_id)
+    uses = _uses(task, card)
+    async with registry_for(uses).open(uses, context) as given:
+        texts = (*given.prompts, card.prompt.strip(), task.instructions.strip(), kit.protocol, described(given.tools))
+        assignment = Assignment(
+            task=task.objective,
+            system="\n\n".join(text for text in texts if text),
+            cwd=cwd,
+            context=task.context,
+            constraints=task.constraints,
+            material=_material(request, phase),
+            skills=card.skills,
+            named=task.skill,
+            answers=task.answers,
+            check_result=lambda result: _fault(result, kit, phase),
+            run_skill=_SkillRunner(kit, request, exchange, journal).run,
+            tools=given.tools,
+        )
+        conclusion = await think(mind, assignment, recorder)
+    if conclusion.ending is Ending.FAILED:
+        raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
+    result = _result(conclusion)
+    if conclusion.ending is Ending.FINISHED and result.tasks:
+        await journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
+    return result
+
+
+def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
+    """What the task is given, by who wrote it: a task below another one was planned."""
+    if task.parent_task_id is None:
+        return grants.submitted(card, task.capabilities)
+    return grants.planned(card, [use.id for use in task.capabilities])
+
+
+@dataclass(slots=True)
+class _SkillRunner:
+    """Runs skills that have code for one task; what one leaves is given to the next."""
+
+    kit: Kit
+    request: SkillRequest
+    exchange: Exchange
+    journal: Journal
+    made: list[Artifact] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
+
+    async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+        """Run *skill*: its artifacts are in the blob store before its result counts."""
+        request = self.request
+        workdir = request.workdir / skill.name
+        workdir.mkdir(parents=True, exist_ok=True)
+        asked = request.model_copy(
+            update={
+                "context": {**request.context, **given},
+                "artifacts": (*request.artifacts, *self.made),
+                "signals": (*request.signals, *self.signals),
+                "workdir": workdir,
+            }
+        )
+
+        run = partial(run_skill, limiter=self.kit.processes, hold=self.journal.hold)
+        result = await call_within(skill, asked, HAND_OVER, run)
+        if result.state is SkillState.FAILED:
+            return result
+        result = await self.exchange.publish(result, workdir)
+        self.made += [await self.exchange.local(artifact) for artifact in result.artifacts]
+        self.signals += result.signals
+        return result
+
+
+def _workspace(request: SkillRequest, kit: Kit) -> Path:
+    """Where tools read and commands run: the folder the task is about, else an empty one of its own."""
+    named = request.context.get("path")
+    if isinstance(named, str) and named:
+        path = Path(named.removeprefix("file://")).expanduser()
+        path = path if path.is_absolute() else kit.settings.path(path)
+        if path.is_dir():
+            return path.resolve()
+        if path.is_file():
+            return path.parent.resolve()
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    return request.workdir
+
+
+def _material(request: SkillRequest, phase: int) -> str:
+    """What other agents and memory brought, as JSON within bounds. Children only once their plan is behind us."""
+    brought: dict[str, Any] = {
+        "expected_outcome": request.expected_outcome,
+        "facts": [fact.model_dump(mode="json", exclude_defaults=True) for fact in request.facts[:40]],
+        "artifacts": [_small(artifact) for artifact in request.artifacts],
+        "signals": [signal.model_dump(mode="json", exclude_defaults=True) for signal in request.signals[:60]],
+        "attachments": [attachment.model_dump(mode="json") for attachment in request.attachments],
+    }
+    if phase:
+        brought["tasks_of_your_plan"] = [
+            child.model_dump(mode="json", exclude_defaults=True, exclude={"artifacts"})
+            | {"artifacts": [_small(artifact) for artifact in child.artifacts]}
+            for child in request.children
+        ]
+    else:
+        brought["roles"] = list(request.roles)
+    text = json.dumps({key: value for key, value in brought.items() if value}, ensure_ascii=False, default=str)
+    cut = f" [cut, {len(text):,} characters in all]" if len(text) > MATERIAL_CHARS else ""
+    return f"# What was brought\n{text[:MATERIAL_CHARS]}{cut}"
+
+
+def _small(artifact: Artifact) -> dict[str, Any]:
+    shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
+    if artifact.value is not None:
+        shown["value"] = json.dumps(artifact.value, ensure_ascii=False, default=str)[:2_000]
+    return shown
+
+
+def _fault(result: Mapping[str, Any], kit: Kit, phase: int) -> str:
+    """What is wrong with a structured result, in words that a model can act on; empty when it holds."""
+    try:
+        read = RoleResult.model_validate(result)
+    except ValidationError as error:
+        return f"result does not fit: {explain(error)}"
+    if not read.tasks:
+        return ""
+    if phase:
+        return "your plan has been carried out already: finish with the answer, without tasks"
+    unknown = [
+        f"{task.key}: {task.skill}" for task in read.tasks if task.skill and task.skill not in kit.catalog.skills
+    ]
+    if unknown:
+        return f"there is no such skill: {', '.join(unknown)}; leave skill out, and the role chooses"
+    try:
+        kit.board.check_plan(read.tasks)
+        for task in read.tasks:
+            grants.planned(kit.roles[task.assigned_to], task.capabilities)
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def _result(conclusion: Conclusion) -> SkillResult:
+    """A conclusion as a skill's result: what the skills of the run made, under what the model concluded."""
+    outputs = conclusion.outputs
+    artifacts = [artifact for output in outputs for artifact in output.artifacts]
+    if conclusion.ending is Ending.WAITING:
+        summary = conclusion.answer[:2_000]
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=conclusion.questions)
+    if conclusion.ending is Ending.DELEGATING:
+        last = outputs[-1]
+        return last.model_copy(update={"state": SkillState.DELEGATING, "tasks": conclusion.tasks})
+    result = RoleResult.model_validate(conclusion.result)
+    answer = conclusion.answer.strip()
+    if not (answer or result.tasks):
+        raise SkillFailed("the model finished without an answer")
+    artifacts.append(Artifact(type="answer", name="answer", summary=answer[:200], value=answer, mime="text/plain"))
+    return SkillResult(
+        state=SkillState.DELEGATING if result.tasks else SkillState.COMPLETED,
+        summary=(answer or f"planned {len(result.tasks)} tasks")[:2_000],
+        artifacts=tuple(artifacts),
+        signals=(*_all(outputs, "signals"), *result.signals),
+        insights=(*_all(outputs, "insights"), *result.insights),
+        facts=(*_all(outputs, "facts"), *result.facts),
+        confidence=result.confidence,
+        next_recommended_actions=result.next_recommended_actions,
+        tasks=result.tasks,
+        replies=tuple(_all(outputs, "replies")),
+    )
+
+
+def _all(outputs: Sequence[SkillResult], name: str) -> list[Any]:
+    return [item for output in outputs for item in getattr(output, name)]

@@ -1,0 +1,1 @@
+"""One role process: claim, serve, renew, sweep, heartbeat, drain."""

@@ -1,0 +1,55 @@
+"""The heartbeat: what an agent tells of itself, with real figures of its process."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+import psutil
+
+from fireswarm import __version__
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.swarm.swarm import Kit
+
+HELD_IDS_SHOWN = 20
+
+
+class Heartbeat:
+    """Writes one agent's ``agent_status`` document."""
+
+    def __init__(self, kit: Kit, role: str, agent_id: str, message: str = "") -> None:
+        self._kit = kit
+        self._role = role
+        self._agent_id = agent_id
+        self._message = message
+        self._process = psutil.Process()
+        self._process.cpu_percent()  # the first reading only sets the mark from which the next one counts
+        self._started_at: datetime | None = None
+
+    async def write(self, state: AgentState, holding: Sequence[str]) -> None:
+        """Write one beat: state, cpu percent of a core since the last beat, resident bytes, tasks held."""
+        now = self._kit.clock.now()
+        self._started_at = self._started_at or now
+        with self._process.oneshot():
+            cpu, mem = self._process.cpu_percent(), self._process.memory_info().rss
+        capacity = self._kit.settings.worker.concurrency
+        status = AgentStatus(
+            agent_id=self._agent_id,
+            role=self._role,
+            session_hash=self._kit.settings.session,
+            status=state,
+            message=self._message or f"{len(holding)} of {capacity} places taken",
+            cpu=cpu,
+            mem=mem,
+            queue_hints={"running": len(holding), "capacity": capacity, "holding": list(holding)[:HELD_IDS_SHOWN]},
+            usage=asdict(self._kit.store.usage),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            created_at=now,
+            started_at=self._started_at,
+        )
+        await self._kit.heartbeats.beat(status)

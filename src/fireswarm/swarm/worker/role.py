@@ -1,0 +1,34 @@
+"""`run(cfg)`: work for one role until told to stop. Every role, shipped or added, runs through it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.worker.loop import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class RoleConfig:
+    """What a role process is started with. Set ``stop`` to drain it."""
+
+    kit: Kit
+    role: str
+    agent_id: str
+    stop: anyio.Event = field(default_factory=anyio.Event)
+
+
+async def run(cfg: RoleConfig) -> None:
+    """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
+    worker = Worker(cfg.kit, cfg.role, cfg.agent_id)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_stop_when_told, cfg.stop, worker)
+        await worker.run()
+        group.cancel_scope.cancel()
+
+
+async def _stop_when_told(stop: anyio.Event, worker: Worker) -> None:
+    await stop.wait()
+    worker.stop()

@@ -1,0 +1,48 @@
+"""The composition root: the only place that names adapters.
+
+``swarm`` puts the fleet's kit together, ``minds`` a model and what its calls pass through, ``agent`` runs one task
+without a store. The swarm's half is imported when something of it is used: the agent needs none of it, and
+starts in half the time without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fireswarm.wiring.packaged import packaged
+
+if TYPE_CHECKING:
+    from fireswarm.wiring.swarm import (
+        INDEXES_FILE,
+        LOCAL_PROJECT,
+        data_path,
+        load_swarm,
+        make_kit,
+        new_agent_id,
+        open_client,
+        open_database,
+        open_kit,
+        serving,
+    )
+
+__all__ = [
+    "INDEXES_FILE",
+    "LOCAL_PROJECT",
+    "data_path",
+    "load_swarm",
+    "make_kit",
+    "new_agent_id",
+    "open_client",
+    "open_database",
+    "open_kit",
+    "packaged",
+    "serving",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fireswarm.wiring import swarm
+
+    return getattr(swarm, name)

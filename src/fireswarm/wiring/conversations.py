@@ -1,0 +1,50 @@
+"""Where conversations are kept, and skills called without a swarm: the one place that names these adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.ports import Clock, Contexts, Store
+from fireswarm.errors import ConfigError
+from fireswarm.settings import Settings, load_settings
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.storage.conversations.cleaning import Cleaner
+from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.swarm.conversations.adapter import AgentAdapter
+from fireswarm.wiring.model import redactor_for
+
+
+def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> Contexts:
+    """Conversations as ``state.backend`` (STATE_STORE_BACKEND) says. ConfigError says what it lacks."""
+    clean = Cleaner(redactor_for(settings))
+    state = settings.state
+    if state.backend == "sqlite":
+        from fireswarm.storage.conversations.sqlite import SqliteContexts
+
+        return SqliteContexts(settings.path(state.folder), clock, clean)
+    if state.backend == "postgres":
+        from fireswarm.storage.conversations.postgres import PostgresContexts
+
+        if not state.database_url:
+            raise ConfigError("STATE_STORE_BACKEND is postgres: set DATABASE_URL to postgresql://USER@HOST/DATABASE")
+        return PostgresContexts(state.database_url, clock, clean)
+    if store is None:
+        raise ConfigError("STATE_STORE_BACKEND is firestore: open the swarm's store, or use sqlite or postgres")
+    return StoreContexts(store, clock, clean)
+
+
+def create_agent_adapter(
+    skills: Iterable[Path], *, root: Path | None = None, store: Store | None = None, router: bool = False
+) -> AgentAdapter:
+    """An adapter over the skills below these folders, without a swarm.
+
+    Conversations are kept as the settings of *root* say; without a *store*, ``firestore`` stands for files.
+    """
+    settings = load_settings(root or Path())
+    if store is None and settings.state.backend == "firestore":
+        settings = settings.model_copy(update={"state": settings.state.model_copy(update={"backend": "sqlite"})})
+    clock = ServerClock()
+    contexts = open_contexts(settings, store, clock)
+    return AgentAdapter(load_catalog(skills), contexts, clock, session=settings.session, router=router)

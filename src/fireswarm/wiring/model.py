@@ -1,0 +1,173 @@
+"""Put a mind together: a model's adapter, and what its calls pass through. SDKs are imported when one is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import anyio
+
+from fireswarm.contracts.ports import ChatModel, Clock, Store
+from fireswarm.errors import ConfigError, MissingApiKey
+from fireswarm.llm.budget import Ledger, Meter
+from fireswarm.llm.client import ModelClient
+from fireswarm.llm.limiter import FirestoreLimits, Limiter
+from fireswarm.llm.providers.scripted import ScriptedModel, load_script
+from fireswarm.llm.retry import RetryPolicy
+from fireswarm.mind.mind import Mind
+from fireswarm.processes.shell import Shell
+from fireswarm.processes.startup import without_collector
+from fireswarm.redaction import Redactor, secret_name, secret_values
+from fireswarm.settings import AgentSettings
+from fireswarm.skills.packs.cache import default_cache
+from fireswarm.skills.packs.catalog import Catalog, load_catalog
+from fireswarm.skills.packs.discovery import DiscoveryLimits, places
+from fireswarm.skills.routing.rerank import Reranker
+from fireswarm.skills.routing.router import Router
+from fireswarm.wiring.packaged import packaged
+
+PROTOCOL_FILE = "PROTOCOL.md"
+ADVISOR_FILE = "ADVISOR.md"
+AGENT_FILE = "AGENT.md"
+
+
+def redactor_for(settings: AgentSettings, environment: Mapping[str, str] | None = None) -> Redactor:
+    """Knows the values of every variable that holds a credential."""
+    named = (settings.model.providers.anthropic.api_key_env, settings.model.providers.gemini.api_key_env)
+    return Redactor(secret_values(os.environ if environment is None else environment, named))
+
+
+def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
+    """The chosen provider's key; MissingApiKey says which variable to set."""
+    name = settings.model.chosen.api_key_env
+    if not name:
+        raise ConfigError(f"model.providers.{settings.model.provider}.api_key_env must name a variable")
+    key = environment.get(name, "").strip()
+    if not key:
+        raise MissingApiKey(
+            f"{name} is not set, and {settings.model.provider} needs it: export {name}=your_key, or choose another "
+            "provider with --provider or model.provider"
+        )
+    return key
+
+
+def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str]) -> ChatModel:
+    """The adapter that the settings ask for; MissingApiKey or ConfigError when it cannot be made."""
+    model = settings.model
+    if model.provider == "scripted":
+        if not model.script:
+            raise ConfigError("model.provider is scripted: model.script must name a .json file or FILE.py:FUNCTION")
+        return ScriptedModel(load_script(model.script, root), model.model_name)
+    key = key_for(settings, environment)
+    options = model.chosen.options
+    with without_collector():
+        if model.provider == "anthropic":
+            from fireswarm.llm.providers.anthropic import AnthropicModel as Adapter
+        else:
+            from fireswarm.llm.providers.gemini import GeminiModel as Adapter
+    return Adapter(
+        model.model_name,
+        key,
+        base_url=model.chosen.base_url,
+        timeout_seconds=model.request_timeout_seconds,
+        options=options,
+    )
+
+
+def make_mind(
+    settings: AgentSettings,
+    catalog: Catalog,
+    clock: Clock,
+    root: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    store: Store | None = None,
+    ledger: Ledger | None = None,
+    model: ChatModel | None = None,
+    asks: bool = True,
+) -> Mind:
+    """Put a mind together. Without a key it has no client, and says why; with ``asks`` False no model is made at all.
+
+    With a *store*, the provider's limits hold for all processes on it.
+    """
+    env = os.environ if environment is None else environment
+    redact = redactor_for(settings, env)
+    client, no_model = None, "worker.think is never"
+    if asks:
+        try:
+            model = model or make_model(settings, root, env)
+            client = _client(settings, model, clock, redact, store, ledger)
+        except MissingApiKey as error:
+            no_model = str(error)
+    runtime = settings.runtime
+    shell = Shell.of(
+        runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, without_secrets(settings, env)
+    )
+    reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
+    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
+
+
+def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Reranker:
+    """The re-ranker by meaning; ConfigError when Gemini's key is not set."""
+    gemini = settings.model.providers.gemini
+    key = environment.get(gemini.api_key_env, "").strip()
+    if not key:
+        raise ConfigError(f"skills.reranker is gemini, and {gemini.api_key_env} is not set: set it, or choose none")
+    with without_collector():
+        from fireswarm.llm.providers.embeddings import GeminiReranker
+    return GeminiReranker(key, settings.skills.reranker_model, gemini.base_url)
+
+
+def _client(
+    settings: AgentSettings,
+    model: ChatModel,
+    clock: Clock,
+    redact: Redactor,
+    store: Store | None,
+    ledger: Ledger | None,
+) -> ModelClient:
+    chosen, runtime = settings.model.chosen, settings.runtime
+    limits = (chosen.requests_per_minute, chosen.tokens_per_minute)
+    shared = FirestoreLimits(store, clock, model.provider, *limits) if store is not None else None
+    return ModelClient(
+        model,
+        settings.model,
+        clock,
+        Limiter(clock, *limits, shared),
+        Meter(settings.budget, model.name),
+        RetryPolicy(runtime.max_llm_retries, runtime.retry_base_delay_seconds, runtime.retry_max_delay_seconds),
+        redact,
+        ledger,
+        settings.logging.debug_llm_bodies,
+    )
+
+
+async def close_model(mind: Mind) -> None:
+    """Close the connections of the model that ``make_mind`` made."""
+    close = getattr(mind.client.model, "aclose", None) if mind.client is not None else None
+    if close is not None:
+        with anyio.CancelScope(shield=True):
+            await close()
+
+
+def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of commands: without API keys and whatever else is named like a credential."""
+    providers = settings.model.providers
+    named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
+    return {name: value for name, value in environment.items() if name not in named and not secret_name(name)}
+
+
+def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
+    """The skills of the stand-alone agent: the nearest folder first, the packaged ones last."""
+    skills = settings.skills
+    folders = places([*given] or [*skills.dirs], root, home, packaged("skills"))
+    limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
+    return load_catalog(folders, limits=limits, cache=default_cache(folders))
+
+
+def prompt_file(roles: Path, name: str) -> str:
+    """A prompt of ``roles/`` that is no role: PROTOCOL.md or AGENT.md, one's own or the packaged."""
+    own = roles / name
+    path = own if own.is_file() else packaged("roles") / name
+    return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,254 @@
+"""The composition root of the swarm: with its neighbours here the only place that names adapters.
+
+Opens the store that the settings ask for, and puts the kit together. The embedded store is one file: the
+first process opens it, and every other one finds through the file's lock where that process serves it.
+
+Google's client and the embedded store are imported where they are first used: they cost most of a second,
+and ``swarm --help`` needs neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import uuid
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.ports import Clock, Store
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
+from fireswarm.firelite.errors import DataFileInUse, FireliteError
+from fireswarm.llm.spend import StoreLedger
+from fireswarm.settings import Settings
+from fireswarm.skills.packs.cache import default_cache
+from fireswarm.skills.packs.catalog import Catalog, load_catalog
+from fireswarm.skills.packs.discovery import places
+from fireswarm.storage.memory import Memory
+from fireswarm.swarm.board import Board, BoardRules
+from fireswarm.swarm.records.heartbeats import Heartbeats
+from fireswarm.swarm.records.mailbox import Mailbox
+from fireswarm.swarm.records.policy import HandoffPolicy
+from fireswarm.swarm.roles.card import load_roles
+from fireswarm.swarm.swarm import Kit
+from fireswarm.wiring.conversations import open_contexts
+from fireswarm.wiring.model import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+from fireswarm.wiring.packaged import packaged
+
+if TYPE_CHECKING:
+    from google.cloud.firestore_v1 import AsyncClient
+
+    from fireswarm.firelite.database import Database
+
+LOCAL_PROJECT = "fireswarm-local"
+"""Project id on firelite and on Google's emulator; neither checks it."""
+
+INDEXES_FILE = "firestore.indexes.json"
+
+CONNECT_SECONDS = 3.0
+CONNECT_PAUSE_SECONDS = 0.1
+"""How long a served store may take to listen, for processes that start together with it."""
+
+
+def data_path(settings: Settings, name: str) -> Path:
+    """A data folder or file of the user's own repository, or the packaged one."""
+    own = settings.path(name)
+    return own if own.exists() else packaged(name)
+
+
+def new_agent_id(role: str) -> str:
+    """A random agent id: a restarted process is another agent, and never inherits a lease."""
+    return f"{role}-{socket.gethostname()[:24]}-{uuid.uuid4().hex[:8]}"
+
+
+def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
+    """Read role cards, skills and the handoff policy; ConfigError names file and key."""
+    roles = load_roles(data_path(settings, "roles"))
+    folders = places((), settings.path("."), Path.home(), packaged("skills"))
+    catalog = load_catalog(folders, cache=default_cache(folders))
+    policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
+    return roles, catalog, policy
+
+
+def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False) -> Kit:
+    """Put the kit together over an open store. With *thinks* it has a mind, as role processes need."""
+    from fireswarm.storage.blobs import FsspecBlobs
+
+    roles, catalog, policy = load_swarm(settings)
+    rules = BoardRules(
+        lease_seconds=settings.leases.lease_seconds,
+        backoff_base_seconds=settings.leases.backoff_base_seconds,
+        backoff_max_seconds=settings.leases.backoff_max_seconds,
+        message_ttl_seconds=policy.retention_days * 86_400,
+    )
+    root = settings.store.blobs
+    ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
+    asks = settings.worker.think == "auto"
+    mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, asks=asks) if thinks else None
+    return Kit(
+        settings=settings,
+        store=store,
+        clock=clock,
+        blobs=FsspecBlobs(root if "://" in root else str(settings.path(root))),
+        board=Board(store, clock, frozenset(roles), rules, random.Random(seed)),
+        mailbox=Mailbox(store, clock, policy),
+        memory=Memory(store, clock),
+        heartbeats=Heartbeats(store, clock),
+        roles=roles,
+        catalog=catalog,
+        workdir=settings.path(".fireswarm/work"),
+        processes=anyio.CapacityLimiter(settings.worker.concurrency),
+        mind=mind,
+        protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
+        contexts=open_contexts(settings, store, clock),
+        advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
+        unstored=ledger,
+    )
+
+
+def open_database(settings: Settings, *, memory: bool = False) -> Database:
+    """Open the embedded store's file with index enforcement on; StoreError says who holds it otherwise."""
+    from fireswarm.firelite.database import Database
+    from fireswarm.firelite.query.index_definitions import IndexSet
+
+    indexes = IndexSet.load(data_path(settings, INDEXES_FILE))
+    path = None if memory else settings.path(settings.store.data)
+    try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return Database.open(path, indexes=indexes)
+    except DataFileInUse:
+        raise
+    except (FireliteError, OSError) as error:
+        raise StoreError(str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
+    """Serve the embedded store on loopback for other processes; yields ``firelite://host:port``.
+
+    When another process serves this file already, yields its address instead.
+    """
+    if settings.store.uri not in ("embedded", "memory"):
+        yield settings.store.uri
+        return
+    from fireswarm.firelite.wire.server import Server
+
+    try:
+        database = open_database(settings, memory=settings.store.uri == "memory")
+    except DataFileInUse as held:
+        yield _elsewhere(held)
+        return
+    with database:
+        try:
+            async with Server(database, host="127.0.0.1", port=port) as server:
+                yield f"firelite://127.0.0.1:{server.port}"
+        except FireliteError as error:
+            raise StoreError(str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def open_kit(settings: Settings, *, thinks: bool = False) -> AsyncGenerator[Kit]:
+    """Open the store that the settings ask for and yield the kit over it; with *thinks*, for a role's turns."""
+    from fireswarm.storage.firestore.store import FirestoreStore
+
+    clock = ServerClock()
+    async with open_client(settings) as client:
+        kit = make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+        try:
+            yield kit
+        finally:
+            if kit.contexts is not None:
+                await kit.contexts.close()
+            if kit.mind is not None:
+                await close_model(kit.mind)
+
+
+@contextlib.asynccontextmanager
+async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
+    """Yield the official client, connected to whatever the settings name."""
+    from fireswarm.firelite.wire.inprocess import connect
+    from fireswarm.storage.firestore.channel import close
+
+    uri = settings.store.uri
+    if uri in ("embedded", "memory"):
+        try:
+            database = open_database(settings, memory=uri == "memory")
+        except DataFileInUse as held:
+            uri = _elsewhere(held)
+        else:
+            with database:
+                yield connect(database, project=LOCAL_PROJECT, database=settings.store.database)
+            return
+    if uri.startswith("firelite://"):
+        client = await _emulator_client(uri, settings)
+    else:
+        client = _cloud_client(uri, settings)
+    try:
+        yield client
+    finally:
+        await close(client)
+
+
+def _elsewhere(held: DataFileInUse) -> str:
+    if held.endpoint:
+        return f"firelite://{held.endpoint}"
+    raise StoreUnavailable(
+        f"{held.path} is open in process {held.pid}, which does not serve it to others. "
+        "Wait for it to end, or serve the file with `swarm store serve` and use that."
+    ) from held
+
+
+async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
+    from google.cloud.firestore_v1 import AsyncClient
+
+    host = uri.removeprefix("firelite://")
+    name, _, port = host.rpartition(":")
+    if not name or not port.isdecimal():
+        raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
+    await _reached(name.strip("[]"), int(port))
+    # The official client reads the emulator's address from the environment and nowhere else.
+    os.environ["FIRESTORE_EMULATOR_HOST"] = host
+    return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
+
+
+async def _reached(host: str, port: int) -> None:
+    """Raise StoreUnavailable where nobody listens: the client would try for half a minute, and not say where."""
+    with anyio.move_on_after(CONNECT_SECONDS):
+        while True:
+            try:
+                await (await anyio.connect_tcp(host, port)).aclose()
+            except OSError:
+                await anyio.sleep(CONNECT_PAUSE_SECONDS)
+            else:
+                return
+    raise StoreUnavailable(
+        f"nobody listens on {host}:{port}, which FIRESTORE_EMULATOR_HOST or --store names: start the store there "
+        "(`swarm store serve`, or `swarm up`, which says its address), or leave the address out"
+    )
+
+
+def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
+    if uri != "firestore":
+        raise ConfigError(f"store {uri!r} is not known: use embedded, memory, firelite://HOST:PORT or firestore")
+    if os.environ.get("FIRESTORE_EMULATOR_HOST"):
+        raise ConfigError(
+            "FIRESTORE_EMULATOR_HOST is set, so Google's client would talk to that instead of Google Cloud: "
+            "unset it, or leave out --project and --store firestore"
+        )
+    from google.auth.exceptions import DefaultCredentialsError
+    from google.cloud.firestore_v1 import AsyncClient
+
+    try:
+        return AsyncClient(project=settings.store.project, database=settings.store.database)
+    except (DefaultCredentialsError, OSError) as error:
+        raise ConfigError(
+            f"no access to Google Cloud: {str(error).rstrip('. ')}. Run `gcloud auth application-default login`, "
+            "and name the project with --project or GOOGLE_CLOUD_PROJECT."
+        ) from error
