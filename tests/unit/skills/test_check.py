@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fireswarm.skills.checks.pack import check_file, check_paths
-from tests.unit.skills.support import REPOSITORY, SKILLS
+from tests.support.packs import REPOSITORY, SKILLS
 
 GOOD = "---\nname: good\ndescription: does good\n---\n# T\n"
 

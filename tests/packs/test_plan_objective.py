@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillState
-from tests.unit.skills.support import SKILLS, MakeRequest, run_skill, skill_module
+from tests.support.packs import SKILLS, MakeRequest, run_skill, skill_module
 
 NAME = "plan-objective"
 

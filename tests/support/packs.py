@@ -19,7 +19,7 @@ from typing import Any
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SKILLS = REPOSITORY / "skills"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ import yaml
 
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.roles.card import load_roles
-from tests.unit.skills.support import REPOSITORY, SKILLS, skill_module
+from tests.support.packs import REPOSITORY, SKILLS, skill_module
 
 NAMES = (
     "content-summarizer", "csv-forecast", "fact-recall", "keyword-search-extractor", "markdown-report-drafter",

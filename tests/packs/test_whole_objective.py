@@ -10,7 +10,7 @@ import pytest
 
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest, SkillResult, SkillState
-from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill
+from tests.support.packs import MakeRequest, Repository, kept, run_skill
 
 
 class Session:

@@ -234,7 +234,7 @@ def test_a_contract_that_contradicts_itself_is_refused() -> None:
 
 
 def test_the_documented_states_are_those_of_the_contract() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "conversations.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "conversations.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     for state, row in STATES.items():
         status, reason = status_of(state)

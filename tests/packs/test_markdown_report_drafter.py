@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult, SkillState
-from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
+from tests.support.packs import NOW, MakeRequest, kept, run_skill, skill_module
 
 NAME = "markdown-report-drafter"
 PARSER = MarkdownIt("commonmark").enable("table")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest, SkillState
-from tests.unit.skills.support import NOW, MakeRequest, kept, run_skill, skill_module
+from tests.support.packs import NOW, MakeRequest, kept, run_skill, skill_module
 
 BUCKET = "folder:0123456789abcdef"
 

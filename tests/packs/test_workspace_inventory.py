@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest, SkillResult, SkillState
-from tests.unit.skills.support import MakeRequest, Repository, kept, run_skill, skill_module
+from tests.support.packs import MakeRequest, Repository, kept, run_skill, skill_module
 
 NAME = "workspace-inventory"
 

@@ -18,7 +18,7 @@ from fireswarm.skills.packs import fields
 from fireswarm.skills.packs.cache import LEAST_CACHED
 from fireswarm.skills.packs.discovery import DiscoveryLimits
 from fireswarm.skills.routing.router import MIN_SCORE
-from tests.unit.skills.support import REPOSITORY
+from tests.support.packs import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "skills.md").read_text(encoding="utf-8")
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)

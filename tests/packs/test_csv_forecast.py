@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
-from tests.unit.skills.support import MakeRequest, kept, run_skill, skill_module
+from tests.support.packs import MakeRequest, kept, run_skill, skill_module
 
 NAME = "csv-forecast"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.skills.skill import SkillRequest
-from tests.unit.skills.support import NOW, MakeRequest, Repository
+from tests.support.packs import NOW, MakeRequest, Repository
 
 
 @pytest.fixture

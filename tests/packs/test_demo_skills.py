@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillState
-from tests.unit.skills.support import NOW, SKILLS, run_skill
+from tests.support.packs import NOW, SKILLS, run_skill
 
 SCRIPTS = {
     "keyword-search-extractor": "search_keywords.py",
