@@ -40,7 +40,7 @@ from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import open_journal
 from fireswarm.wiring.model import make_mind
@@ -120,18 +120,18 @@ async def with_log(mind: Mind, folder: Path) -> int:
     return conclusion.turns
 
 
-async def leased(kit: Kit, number: int) -> HeldLease:
+async def leased(swarm: Swarm, number: int) -> HeldLease:
     """A task of its own, claimed: this is not part of a turn."""
     spec = TaskSpec(objective=f"add up {number}", assigned_to="scout", session_hash="bench", fresh_key=str(number))
-    await kit.board.submit(spec)
-    [held] = await kit.board.claimer("scout", "bench-agent").claim(1)
+    await swarm.board.submit(spec)
+    [held] = await swarm.board.claimer("scout", "bench-agent").claim(1)
     return held
 
 
-async def with_journal(mind: Mind, kit: Kit, held: HeldLease) -> int:
-    journal = await open_journal(held, kit)
-    conclusion = await think(mind, assignment(kit.workdir), JournalRecorder(journal, mind.redact))
-    await kit.board.settle(held, Done(), journal.closing(RunStatus.COMPLETED, conclusion.answer, None, None))
+async def with_journal(mind: Mind, swarm: Swarm, held: HeldLease) -> int:
+    journal = await open_journal(held, swarm)
+    conclusion = await think(mind, assignment(swarm.workdir), JournalRecorder(journal, mind.redact))
+    await swarm.board.settle(held, Done(), journal.closing(RunStatus.COMPLETED, conclusion.answer, None, None))
     assert conclusion.answer == "done", conclusion
     return conclusion.turns
 
@@ -149,13 +149,13 @@ async def overhead(turns: int, rounds: int) -> dict[str, float]:
     with fake_server(turns) as url, tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         client = anthropic.AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0)
-        async with mind_for(url, folder) as mind, benchmark_kit() as kit:
-            kit = replace(kit, workdir=folder)
+        async with mind_for(url, folder) as mind, benchmark_kit() as swarm:
+            swarm = replace(swarm, workdir=folder)
             for number in range(rounds):
                 times["sdk"].append(await per_turn(lambda: sdk_loop(client)))
                 times["mind"].append(await per_turn(lambda: with_log(mind, folder)))
-                held = await leased(kit, number)
-                times["mind_with_journal"].append(await per_turn(lambda held=held: with_journal(mind, kit, held)))
+                held = await leased(swarm, number)
+                times["mind_with_journal"].append(await per_turn(lambda held=held: with_journal(mind, swarm, held)))
             await client.close()
     return {name: round(statistics.median(found), 3) for name, found in times.items()}
 
@@ -166,10 +166,10 @@ async def store_growth(turns: int) -> float:
     with fake_server(turns) as url:
         for runs in (1, 5):
             with tempfile.TemporaryDirectory() as place:
-                async with mind_for(url, Path(place)) as mind, benchmark_kit() as kit:
+                async with mind_for(url, Path(place)) as mind, benchmark_kit() as swarm:
                     for number in range(runs):
-                        await with_journal(mind, replace(kit, workdir=Path(place)), await leased(kit, number))
-                    path = kit.settings.path(kit.settings.store.data)
+                        await with_journal(mind, replace(swarm, workdir=Path(place)), await leased(swarm, number))
+                    path = swarm.settings.path(swarm.settings.store.data)
                     copy = Path(place) / "copy.db"
                     kept = [path, path.with_name(path.name + "-wal")]
                     shutil.copy(kept[0], copy)

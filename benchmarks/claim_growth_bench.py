@@ -16,11 +16,11 @@ CLAIMS = 60
 async def main() -> None:
     """Grow one queue, claiming at each size; what is claimed stays claimed."""
     figures: dict[str, dict[str, float]] = {}
-    async with benchmark_kit() as kit:
-        claimer = kit.board.claimer("scout", "bench")
+    async with benchmark_kit() as swarm:
+        claimer = swarm.board.claimer("scout", "bench")
         size = 0
         for target in SIZES:
-            await submit_noops(kit, target - size, tag=f"{target}-")
+            await submit_noops(swarm, target - size, tag=f"{target}-")
             size = target
             samples: list[float] = []
             for _ in range(CLAIMS):

@@ -19,15 +19,15 @@ from fireswarm import wiring
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import Settings
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 
 SUBMITTERS = 50
 
 
 @contextlib.asynccontextmanager
-async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[Kit]:
-    """A kit on a fresh store file: in this process, or over gRPC from another one."""
+async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[Swarm]:
+    """A swarm on a fresh store file: in this process, or over gRPC from another one."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings.model_validate({"root": folder, "worker": {"concurrency": 20, **worker}})
         async with contextlib.AsyncExitStack() as stack:
@@ -35,9 +35,9 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
                 address = await stack.enter_async_context(served(Path(folder)))
                 store = settings.store.model_copy(update={"uri": f"firelite://{address}"})
                 settings = settings.model_copy(update={"store": store})
-            kit = await stack.enter_async_context(wiring.open_kit(settings))
-            cards = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in kit.roles}
-            yield replace(kit, roles=cards)
+            swarm = await stack.enter_async_context(wiring.open_swarm(settings))
+            cards = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in swarm.roles}
+            yield replace(swarm, roles=cards)
 
 
 @contextlib.asynccontextmanager
@@ -59,7 +59,7 @@ async def served(folder: Path) -> AsyncGenerator[str]:
             await process.wait()
 
 
-async def submit_noops(kit: Kit, count: int, *, role: str = "scout", tag: str = "") -> float:
+async def submit_noops(swarm: Swarm, count: int, *, role: str = "scout", tag: str = "") -> float:
     """Submit *count* no-op tasks, fifty at a time; returns the seconds it took."""
     started = time.perf_counter()
     numbers = iter(range(count))
@@ -67,7 +67,9 @@ async def submit_noops(kit: Kit, count: int, *, role: str = "scout", tag: str = 
     async def submitter() -> None:
         for number in numbers:
             objective = f"no-op {tag}{number}"
-            await kit.board.submit(TaskSpec(objective=objective, assigned_to=role, session_hash="bench", skill="noop"))
+            await swarm.board.submit(
+                TaskSpec(objective=objective, assigned_to=role, session_hash="bench", skill="noop")
+            )
 
     async with anyio.create_task_group() as group:
         for _ in range(SUBMITTERS):
@@ -76,9 +78,9 @@ async def submit_noops(kit: Kit, count: int, *, role: str = "scout", tag: str = 
 
 
 @contextlib.asynccontextmanager
-async def workers(kit: Kit, count: int = 1, role: str = "scout") -> AsyncGenerator[list[Worker]]:
+async def workers(swarm: Swarm, count: int = 1, role: str = "scout") -> AsyncGenerator[list[Worker]]:
     """Run workers inside the block."""
-    running = [Worker(kit, role, f"{role}-{number}") for number in range(count)]
+    running = [Worker(swarm, role, f"{role}-{number}") for number in range(count)]
     async with anyio.create_task_group() as group:
         for worker in running:
             group.start_soon(worker.run)

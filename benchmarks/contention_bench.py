@@ -21,16 +21,16 @@ TRICKLE = 200
 async def main() -> None:
     """Drain a queue, then trickle."""
     figures: dict[str, Any] = {}
-    async with benchmark_kit(concurrency=2) as kit:
-        await submit_noops(kit, TASKS)
-        before = kit.store.usage.copy()
-        async with workers(kit, WORKERS) as running:
+    async with benchmark_kit(concurrency=2) as swarm:
+        await submit_noops(swarm, TASKS)
+        before = swarm.store.usage.copy()
+        async with workers(swarm, WORKERS) as running:
             await drained(running, TASKS)
             won, lost = (sum(worker.contention[part] for worker in running) for part in (0, 1))
-            reads = kit.store.usage.minus(before).reads
+            reads = swarm.store.usage.minus(before).reads
             figures["queue"] = {"wasted_per_success": round(lost / won, 3), "reads_per_task": round(reads / TASKS, 2)}
             for number in range(TRICKLE):
-                await submit_noops(kit, 1, tag=f"trickle-{number}-")
+                await submit_noops(swarm, 1, tag=f"trickle-{number}-")
                 await drained(running, TASKS + number + 1)
             won2, lost2 = (sum(worker.contention[part] for worker in running) for part in (0, 1))
             figures["trickle"] = {"wasted_per_success": round((lost2 - lost) / (won2 - won), 3)}

@@ -28,11 +28,11 @@ FREE_READS, FREE_WRITES = 50_000, 20_000
 
 async def per_task() -> dict[str, float]:
     """Submit and drain; count everything, heartbeats included."""
-    async with benchmark_kit() as kit:
-        await submit_noops(kit, TASKS)
-        async with workers(kit) as running:
+    async with benchmark_kit() as swarm:
+        await submit_noops(swarm, TASKS)
+        async with workers(swarm) as running:
             await drained(running, TASKS)
-        used = kit.store.usage
+        used = swarm.store.usage
     return {"reads": round(used.reads / TASKS, 3), "writes": round(used.writes / TASKS, 3)}
 
 
@@ -42,10 +42,10 @@ async def idle_day() -> dict[str, int]:
     indexes = IndexSet.load(wiring.packaged(wiring.INDEXES_FILE))
     with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
         store = FirestoreStore(connect(database), clock)
-        kit = wiring.make_kit(Settings(), store, clock)
+        swarm = wiring.make_swarm(Settings(), store, clock)
         async with contextlib.AsyncExitStack() as stack:
-            for role in sorted(kit.roles):
-                await stack.enter_async_context(workers(kit, 1, role))
+            for role in sorted(swarm.roles):
+                await stack.enter_async_context(workers(swarm, 1, role))
             for _ in range(round(DAY_SECONDS / STEP_SECONDS)):
                 await clock.advance(STEP_SECONDS)
             return asdict(store.usage)

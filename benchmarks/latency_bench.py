@@ -29,16 +29,16 @@ async def measure(*, grpc: bool) -> dict[str, float]:
         return SkillResult(summary="marked")
 
     samples: list[float] = []
-    async with benchmark_kit(grpc=grpc) as kit:
-        kit = replace(kit, inline={**kit.inline, "mark": mark})
-        async with workers(kit) as running:
+    async with benchmark_kit(grpc=grpc) as swarm:
+        swarm = replace(swarm, inline={**swarm.inline, "mark": mark})
+        async with workers(swarm) as running:
             for number in range(SAMPLES + WARMUP):
                 begun = anyio.Event()
                 objective = f"task {number}"
                 spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="bench", skill="mark")
                 await anyio.sleep(0.01)  # the worker is idle again, its listener open
                 before = time.perf_counter()
-                await kit.board.submit(spec)
+                await swarm.board.submit(spec)
                 await begun.wait()
                 if number >= WARMUP:
                     samples.append(1_000 * (started[objective] - before))

@@ -24,7 +24,7 @@ from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from tests.support.fleet import lay_out, swarm_up
 
 LEASE_SECONDS = 5.0
@@ -49,40 +49,40 @@ SETTINGS = {
 }
 
 
-async def recover(kit: Kit, number: int, kind: signal.Signals) -> float:
+async def recover(swarm: Swarm, number: int, kind: signal.Signals) -> float:
     """Signal the holder of a fresh task; seconds until its next epoch was claimed."""
-    while await idle_agents(kit) < SCOUTS:
+    while await idle_agents(swarm) < SCOUTS:
         await anyio.sleep(0.1)
     spec = TaskSpec(objective=f"{kind.name} {number}", assigned_to="scout", session_hash="bench", max_attempts=20)
-    task_id = (await kit.board.submit(spec)).task.task_id
-    holder = await holder_pid(kit, task_id, epoch=1)
+    task_id = (await swarm.board.submit(spec)).task.task_id
+    holder = await holder_pid(swarm, task_id, epoch=1)
     sent = datetime.now(UTC)
     os.kill(holder, kind)
-    await holder_pid(kit, task_id, epoch=2)
-    lease = (await kit.board.get(task_id)).lease
+    await holder_pid(swarm, task_id, epoch=2)
+    lease = (await swarm.board.get(task_id)).lease
     assert lease is not None
     assert lease.claimed_at is not None
-    await kit.board.cancel(task_id)
+    await swarm.board.cancel(task_id)
     return (lease.claimed_at - sent).total_seconds()
 
 
-async def idle_agents(kit: Kit) -> int:
+async def idle_agents(swarm: Swarm) -> int:
     """Scouts that run and wait for work: the one killed in the last round is back."""
-    found = await kit.heartbeats.latest()
+    found = await swarm.heartbeats.latest()
     return sum(status.status is AgentState.IDLE and psutil.pid_exists(status.pid) for status in found)
 
 
-async def holder_pid(kit: Kit, task_id: str, *, epoch: int) -> int:
+async def holder_pid(swarm: Swarm, task_id: str, *, epoch: int) -> int:
     """Wait until *epoch* of the task is held; the pid of the process that holds it."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        task = await kit.board.get(task_id)
+        task = await swarm.board.get(task_id)
         if task.status is TaskStatus.IN_PROGRESS and task.epoch == epoch and task.lease is not None:
-            agents = {status.agent_id: status.pid for status in await kit.heartbeats.latest()}
+            agents = {status.agent_id: status.pid for status in await swarm.heartbeats.latest()}
             if task.lease.owner_agent_id in agents:
                 return agents[task.lease.owner_agent_id]
         await anyio.sleep(0.02)
-    task = await kit.board.get(task_id)
+    task = await swarm.board.get(task_id)
     raise AssertionError(f"nobody took epoch {epoch} of {task_id}: {task.status}, epoch {task.epoch}, {task.lease}")
 
 
@@ -95,9 +95,9 @@ async def main() -> None:
         with swarm_up(root, "--roles=scout", f"--replicas=scout={SCOUTS}"):
             while "FIRESTORE_EMULATOR_HOST" not in (root / "up.log").read_text():
                 await anyio.sleep(0.05)
-            async with wiring.open_kit(load_settings(root, environment={})) as kit:
+            async with wiring.open_swarm(load_settings(root, environment={})) as swarm:
                 for kind in (signal.SIGKILL, signal.SIGTERM):
-                    took = [await recover(kit, number, kind) for number in range(ROUNDS)]
+                    took = [await recover(swarm, number, kind) for number in range(ROUNDS)]
                     figures[f"{kind.name.lower()}_seconds"] = {
                         "median": round(statistics.median(took), 2),
                         "max": round(max(took), 2),

@@ -30,8 +30,8 @@ async def measured(store: Store, work: Callable[[], Awaitable[Any]]) -> tuple[di
 
 async def main() -> None:
     """Write the files one after the other, as an agent does, and look for every hundredth."""
-    async with benchmark_kit() as kit:
-        context = CapabilityContext("bench", Path(), kit.clock, kit.store)
+    async with benchmark_kit() as swarm:
+        context = CapabilityContext("bench", Path(), swarm.clock, swarm.store)
         tools = registry().resolve([CapabilityUse(id="session_file_system")], context).tools
 
         async def write() -> None:
@@ -41,10 +41,10 @@ async def main() -> None:
                 path = f"/folder-{number % FOLDERS}/file-{number}.txt"
                 await tools["write_file"].run({"path": path, "content": content})
 
-        written, _ = await measured(kit.store, write)
-        grepped, found = await measured(kit.store, lambda: tools["grep_files"].run({"pattern": r"^ne+dle\b"}))
-        again, _ = await measured(kit.store, lambda: tools["grep_files"].run({"pattern": r"^ne+dle\b"}))
-        listed, entries = await measured(kit.store, lambda: tools["list_directory"].run({}))
+        written, _ = await measured(swarm.store, write)
+        grepped, found = await measured(swarm.store, lambda: tools["grep_files"].run({"pattern": r"^ne+dle\b"}))
+        again, _ = await measured(swarm.store, lambda: tools["grep_files"].run({"pattern": r"^ne+dle\b"}))
+        listed, entries = await measured(swarm.store, lambda: tools["list_directory"].run({}))
     assert found["match_count"] == 10 * FILES // MARKED_EVERY
     assert entries["count"] == FOLDERS
     emit("session_files", files=FILES, write=written, grep=grepped, grep_again=again, list_root=listed)

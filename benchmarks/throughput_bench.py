@@ -29,21 +29,21 @@ PARTS = ("firelite", "stores", "board", "worker", "turn", "journal", "contracts"
 
 async def drain(*, grpc: bool, tasks: int, profile: cProfile.Profile | None = None) -> dict[str, float]:
     """Submit, then drain; returns rates and the CPU share."""
-    async with benchmark_kit(grpc=grpc) as kit:
-        await submit_noops(kit, WARMUP, tag="warm-")
-        async with workers(kit) as running:
+    async with benchmark_kit(grpc=grpc) as swarm:
+        await submit_noops(swarm, WARMUP, tag="warm-")
+        async with workers(swarm) as running:
             await drained(running, WARMUP)
-        submitting = await submit_noops(kit, tasks)
-        before = kit.store.usage.copy()
+        submitting = await submit_noops(swarm, tasks)
+        before = swarm.store.usage.copy()
         cpu, wall = time.process_time(), time.perf_counter()
         if profile is not None:
             profile.enable()
-        async with workers(kit) as running:
+        async with workers(swarm) as running:
             await drained(running, tasks)
             if profile is not None:
                 profile.disable()
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        used = kit.store.usage.minus(before)
+        used = swarm.store.usage.minus(before)
     return {
         "tasks_per_second": tasks / wall,
         "submits_per_second": tasks / submitting,

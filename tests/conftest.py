@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 
 _connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
 
@@ -58,8 +58,8 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def swarm() -> Any:
     """A swarm on an embedded store in memory, under a virtual clock."""
-    async with open_swarm() as opened:
+    async with open_test_swarm() as opened:
         yield opened
 
 
-__all__ = ["Swarm"]
+__all__ = ["SwarmRig"]

@@ -20,7 +20,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.agent import DEFAULT_MODELS
 from fireswarm.settings.sample import Key, keys
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -96,7 +96,7 @@ def _events() -> str:
 
 def openapi() -> dict[str, Any]:
     """What the HTTP API says of itself; no swarm is needed for that."""
-    return make_application(Service(cast("Kit", None), Redactor())).openapi()
+    return make_application(Service(cast("Swarm", None), Redactor())).openapi()
 
 
 def _endpoints() -> str:

@@ -21,7 +21,7 @@ from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.swarm.records.run_reader import read_events
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from tests.support.fleet import lay_out, role_processes, swarm_up, until, with_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
@@ -75,7 +75,7 @@ async def test_two_hundred_tasks_survive_a_kill_every_two_seconds(tmp_path: Path
     replicas = [f"--replicas={role}=2" for role in ("architect", "executor", "memory", "predictor", "scout")]
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")
-        async with wiring.open_kit(load_settings(tmp_path, environment={})) as kit:
+        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
             context = {"evidence": str(evidence), "count": TASKS}
             spec = TaskSpec(
                 objective="diamond",
@@ -85,10 +85,10 @@ async def test_two_hundred_tasks_survive_a_kill_every_two_seconds(tmp_path: Path
                 context=context,
                 max_attempts=50,
             )
-            root = (await kit.board.submit(spec)).task
-            kills = await _wreak_havoc(kit, up, root.task_id, rng)
-            tasks = [parse_task(item.data, item.path) for item in await kit.store.query(queries.chain(root.task_id))]
-            await _check_documents(kit, tasks, evidence)
+            root = (await core.board.submit(spec)).task
+            kills = await _wreak_havoc(core, up, root.task_id, rng)
+            tasks = [parse_task(item.data, item.path) for item in await core.store.query(queries.chain(root.task_id))]
+            await _check_documents(core, tasks, evidence)
     print(f"killed {kills} processes; epochs {Counter(task.epoch for task in tasks)}")
     assert kills > 0
 
@@ -97,7 +97,7 @@ async def _served(root: Path) -> bool:
     return "FIRESTORE_EMULATOR_HOST" in (root / "up.log").read_text()
 
 
-async def _wreak_havoc(kit: Kit, up: psutil.Process, root_id: str, rng: random.Random) -> int:
+async def _wreak_havoc(core: Swarm, up: psutil.Process, root_id: str, rng: random.Random) -> int:
     """Kill a role process every two seconds and stop another past its lease, until the objective is done."""
     kills = 0
     finished = anyio.Event()
@@ -123,7 +123,7 @@ async def _wreak_havoc(kit: Kit, up: psutil.Process, root_id: str, rng: random.R
             with_signal(stopped, signal.SIGCONT)
 
     async def done() -> bool:
-        return (await kit.board.get(root_id)).status.terminal
+        return (await core.board.get(root_id)).status.terminal
 
     async with anyio.create_task_group() as group:
         group.start_soon(havoc)
@@ -132,16 +132,16 @@ async def _wreak_havoc(kit: Kit, up: psutil.Process, root_id: str, rng: random.R
     return kills
 
 
-async def _check_documents(kit: Kit, tasks: list[Task], evidence: Path) -> None:
+async def _check_documents(core: Swarm, tasks: list[Task], evidence: Path) -> None:
     assert len(tasks) == TASKS + 1
     assert {task.status for task in tasks} == {TaskStatus.DONE}
     executions = _executions(evidence)
     for task in tasks:
-        runs = await kit.store.query(Query("agent_runs", where=(("task_id", "==", task.task_id),)))
+        runs = await core.store.query(Query("agent_runs", where=(("task_id", "==", task.task_id),)))
         by_epoch = {int((run.data or {})["epoch"]): run for run in runs}
         assert sorted(by_epoch) == list(range(1, task.epoch + 1)), "an epoch without a run, or a run without an epoch"
         _check_settled_once(task, by_epoch)
-        await _check_steps(kit, task, runs, executions.get(task.task_id, []))
+        await _check_steps(core, task, runs, executions.get(task.task_id, []))
     _check_order({task.plan_key: task for task in tasks})
 
 
@@ -154,10 +154,10 @@ def _check_settled_once(task: Task, by_epoch: dict[int, Snapshot]) -> None:
     assert rest <= {"timeout", "error"}, f"{task.plan_key}: a lost epoch ended as {rest}"
 
 
-async def _check_steps(kit: Kit, task: Task, runs: list[Snapshot], executed: list[float]) -> None:
+async def _check_steps(core: Swarm, task: Task, runs: list[Snapshot], executed: list[float]) -> None:
     finished: dict[str, datetime] = {}
     for run in runs:
-        for event in await read_events(kit.store, run):
+        for event in await read_events(core.store, run):
             if event["type"] == "step_finished":
                 step = str(event["payload"]["step"])
                 assert step not in finished, f"step {step} of {task.plan_key} was journaled as finished twice"

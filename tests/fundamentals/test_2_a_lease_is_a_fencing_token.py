@@ -9,12 +9,12 @@ from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import LeaseLost
 from fireswarm.swarm.board import HeldLease
-from tests.support.swarm import Swarm, done
+from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
 
 
-async def lose_to_b(swarm: Swarm) -> tuple[str, HeldLease]:
+async def lose_to_b(swarm: SwarmRig) -> tuple[str, HeldLease]:
     task = await swarm.submit()
     stale = await swarm.claim_one("agent-a")
     await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
@@ -23,13 +23,13 @@ async def lose_to_b(swarm: Swarm) -> tuple[str, HeldLease]:
     return task.task_id, stale
 
 
-async def test_an_expired_lease_is_taken_over_by_a_peer_with_a_higher_epoch(swarm: Swarm) -> None:
+async def test_an_expired_lease_is_taken_over_by_a_peer_with_a_higher_epoch(swarm: SwarmRig) -> None:
     task_id, _ = await lose_to_b(swarm)
     held = await swarm.claim_one("agent-b")
     assert (held.task.task_id, held.epoch) == (task_id, 2)
 
 
-async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: Swarm) -> None:
+async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: SwarmRig) -> None:
     task_id, stale = await lose_to_b(swarm)
     held = await swarm.claim_one("agent-b")
     before = await swarm.raw(task_id)
@@ -42,7 +42,7 @@ async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: Swarm) -> N
     assert (await swarm.task(task_id)).summary == "by b"
 
 
-async def test_a_stale_handoff_creates_no_task(swarm: Swarm) -> None:
+async def test_a_stale_handoff_creates_no_task(swarm: SwarmRig) -> None:
     task_id, stale = await lose_to_b(swarm)
     planned = PlannedTask(key="x", assigned_to="executor", objective="should never exist")
     with pytest.raises(LeaseLost):
@@ -50,7 +50,7 @@ async def test_a_stale_handoff_creates_no_task(swarm: Swarm) -> None:
     assert [task.task_id for task in await swarm.board.list()] == [task_id]
 
 
-async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: Swarm) -> None:
+async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: SwarmRig) -> None:
     task_id, _ = await lose_to_b(swarm)
     run = (await swarm.store.get(f"agent_runs/{task_id}.1")).data
     assert run is not None
@@ -59,7 +59,7 @@ async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: Swarm) -> No
     assert (stored.status, stored.attempt) == (TaskStatus.QUEUED, 1)
 
 
-async def test_a_renewed_lease_is_left_alone(swarm: Swarm) -> None:
+async def test_a_renewed_lease_is_left_alone(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     held = await swarm.claim_one()
     for _ in range(5):

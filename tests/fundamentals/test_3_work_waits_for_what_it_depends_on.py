@@ -8,7 +8,7 @@ from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed, Handoff
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import GraphInvalid, InvalidInput
-from tests.support.swarm import Swarm, done
+from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ def plan(key: str, *needs: str, role: str = "scout") -> PlannedTask:
     return PlannedTask(key=key, assigned_to=role, objective=f"do {key}", depends_on=needs)
 
 
-async def diamond(swarm: Swarm) -> Task:
+async def diamond(swarm: SwarmRig) -> Task:
     root = await swarm.submit("the whole", role="architect")
     held = await swarm.claim_one(role="architect")
     tasks = (plan("a"), plan("b", "a"), plan("c", "a"), plan("d", "b", "c"))
@@ -25,7 +25,7 @@ async def diamond(swarm: Swarm) -> Task:
     return await swarm.task(root.task_id)
 
 
-async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: Swarm) -> None:
+async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: SwarmRig) -> None:
     first, second = await swarm.submit("first"), await swarm.submit("second")
     last = await swarm.submit("last", depends_on=(first.task_id, second.task_id))
     assert (last.status, last.status_reason, last.waiting_on) == (TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, 2)
@@ -35,13 +35,13 @@ async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: S
     assert (stored.status, stored.status_reason, stored.waiting_on) == (TaskStatus.QUEUED, None, 0)
 
 
-async def test_depending_on_a_finished_task_is_no_wait(swarm: Swarm) -> None:
+async def test_depending_on_a_finished_task_is_no_wait(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     await swarm.settle(await swarm.claim_one())
     assert (await swarm.submit("last", depends_on=(first.task_id,))).status is TaskStatus.QUEUED
 
 
-async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swarm: Swarm) -> None:
+async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swarm: SwarmRig) -> None:
     root = await diamond(swarm)
     assert (root.status_reason, root.waiting_on, len(root.children)) == (StatusReason.DELEGATING, 4, 4)
     order: list[str] = []
@@ -57,7 +57,7 @@ async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swa
     assert (await swarm.task(root.task_id)).status is TaskStatus.DONE
 
 
-async def test_a_plan_is_refused_whole(swarm: Swarm) -> None:
+async def test_a_plan_is_refused_whole(swarm: SwarmRig) -> None:
     await swarm.submit("the whole", role="architect")
     held = await swarm.claim_one(role="architect")
     for tasks, fault in [
@@ -73,7 +73,7 @@ async def test_a_plan_is_refused_whole(swarm: Swarm) -> None:
     assert len(await swarm.board.list()) == 1
 
 
-async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(swarm: Swarm) -> None:
+async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     last = await swarm.submit("last", depends_on=(first.task_id,))
     await swarm.board.cancel(first.task_id)
@@ -83,7 +83,7 @@ async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(
     assert (await swarm.board.retry(last.task_id)).status is TaskStatus.QUEUED
 
 
-async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: Swarm) -> None:
+async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: SwarmRig) -> None:
     root = await diamond(swarm)
     held = await swarm.claim_one()
     await swarm.settle(held, Failed("no such folder"))
@@ -96,7 +96,7 @@ async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: Swarm)
     assert (await swarm.task(root.task_id)).status is TaskStatus.QUEUED
 
 
-async def test_a_dependency_that_does_not_exist_is_refused(swarm: Swarm) -> None:
+async def test_a_dependency_that_does_not_exist_is_refused(swarm: SwarmRig) -> None:
     with pytest.raises(InvalidInput, match="ghost, which does not exist"):
         await swarm.submit("last", depends_on=("ghost",))
     assert await swarm.board.list() == []

@@ -15,7 +15,7 @@ from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.errors import ConfigError, LeaseLost, PolicyRefused
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.policy import HandoffPolicy
-from tests.support.swarm import Swarm, done
+from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
 ALL_MAIL = queries.newest("agent_mailbox", "created_at", 10)
@@ -31,7 +31,7 @@ def envelope(number: int = 1, **fields: object) -> Envelope:
     return Envelope.model_validate(given | fields)
 
 
-async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: Swarm) -> None:
+async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: SwarmRig) -> None:
     await swarm.submit("plan", role="architect")
     held = await swarm.claim_one(role="architect")
     result = TaskResult(
@@ -41,23 +41,23 @@ async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: S
         (PlannedTask(key="look", assigned_to="scout", objective="look"),), result=result, notes="mind the gap"
     )
     births = swarm.board.births(held, handoff)
-    also = swarm.kit.mailbox.handoffs(held.task, births, result, handoff.notes)
+    also = swarm.core.mailbox.handoffs(held.task, births, result, handoff.notes)
     await swarm.board.settle(held, handoff, also)
     child = await swarm.claim_one(role="scout")
-    opened = await swarm.kit.mailbox.open(child.task, child.owner, child.epoch)
+    opened = await swarm.core.mailbox.open(child.task, child.owner, child.epoch)
     assert opened is not None
     assert (opened.artifacts, opened.signals, opened.notes) == (result.artifacts, result.signals, "mind the gap")
     assert (opened.trace.chain_id, opened.trace.step) == (held.task.task_id, 1)
     await swarm.board.settle(
         child,
         Handoff((PlannedTask(key="n", assigned_to="memory", objective="n"),)),
-        swarm.kit.mailbox.opened(child.task),
+        swarm.core.mailbox.opened(child.task),
     )
     assert (await swarm.store.get(f"agent_mailbox/{child.task.task_id}")).data["status"] == "read"
 
 
-async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swarm: Swarm) -> None:
-    mailbox = swarm.kit.mailbox
+async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swarm: SwarmRig) -> None:
+    mailbox = swarm.core.mailbox
     await mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
     [first] = await mailbox.claim("predictor", "predictor-1")
     assert await mailbox.claim("predictor", "predictor-2") == []
@@ -73,25 +73,25 @@ async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swar
     assert message.status is MailStatus.READ
 
 
-async def test_sending_twice_delivers_once(swarm: Swarm) -> None:
+async def test_sending_twice_delivers_once(swarm: SwarmRig) -> None:
     for _ in range(2):
-        await swarm.kit.mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
-    assert len(await swarm.kit.mailbox.claim("predictor", "p")) == 1
+        await swarm.core.mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
+    assert len(await swarm.core.mailbox.claim("predictor", "p")) == 1
 
 
-async def test_the_policy_says_who_may_hand_what_to_whom(swarm: Swarm) -> None:
+async def test_the_policy_says_who_may_hand_what_to_whom(swarm: SwarmRig) -> None:
     for bad, fault in [
         (envelope(task=TaskRef(task_id="t1", assigned_to="executor")), "scout may not hand work to executor"),
         (envelope(trace=Trace(chain_id="c1", step=17)), "exceeds max_hops = 16"),
         (envelope(notes="x" * 70_000), "more than max_envelope_bytes"),
     ]:
         with pytest.raises(PolicyRefused, match=fault):
-            await swarm.kit.mailbox.send(bad, "scout-1", bad.task.assigned_to, sender_role="scout")
-    assert await swarm.kit.mailbox.read(ALL_MAIL) == []
+            await swarm.core.mailbox.send(bad, "scout-1", bad.task.assigned_to, sender_role="scout")
+    assert await swarm.core.mailbox.read(ALL_MAIL) == []
 
 
-async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: Swarm) -> None:
-    mailbox = swarm.kit.mailbox
+async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: SwarmRig) -> None:
+    mailbox = swarm.core.mailbox
     await swarm.submit("plan", role="architect")
     held = await swarm.claim_one(role="architect")
     handoff = Handoff((PlannedTask(key="look", assigned_to="scout", objective="look"),))
@@ -105,10 +105,10 @@ async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: Swarm
 
 
 async def test_bad_messages_and_policies_are_named(
-    swarm: Swarm, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    swarm: SwarmRig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await swarm.store.commit([Create("agent_mailbox/bad", {"to_agent_id": "a", "status": "new", "created_at": 1})])
-    assert await swarm.kit.mailbox.read(ALL_MAIL) == []
+    assert await swarm.core.mailbox.read(ALL_MAIL) == []
     assert "agent_mailbox/bad is not a message: " in caplog.text and "payload" in caplog.text
     for content, words in [("max_hops: [", "is not YAML"), ("max_hops: 0", "max_hops"), ("rutes: {}", "rutes")]:
         path = tmp_path / "policy.yaml"

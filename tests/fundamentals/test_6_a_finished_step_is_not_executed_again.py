@@ -12,7 +12,7 @@ from fireswarm.errors import LeaseLost, StepUncertain
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.records.run_reader import read_events
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ class Work:
         return made
 
 
-async def die_and_reclaim(swarm: Swarm, crash_at: str, *, idempotent: bool) -> tuple[Work, HeldLease]:
+async def die_and_reclaim(swarm: SwarmRig, crash_at: str, *, idempotent: bool) -> tuple[Work, HeldLease]:
     await swarm.submit()
     held = await swarm.claim_one("agent-a")
     work = Work(crash_at)
@@ -58,14 +58,14 @@ async def die_and_reclaim(swarm: Swarm, crash_at: str, *, idempotent: bool) -> t
     return work, await swarm.claim_one("agent-b")
 
 
-async def reopened(swarm: Swarm, held: HeldLease) -> Journal:
+async def reopened(swarm: SwarmRig, held: HeldLease) -> Journal:
     """The journal of the next epoch, after this one gave the task back."""
     await swarm.settle(held, Released())
     return await swarm.journal(await swarm.claim_one("agent-b"))
 
 
 @pytest.mark.parametrize("name", ["one", "two", "three"])
-async def test_finished_steps_are_taken_from_the_journal(swarm: Swarm, name: str) -> None:
+async def test_finished_steps_are_taken_from_the_journal(swarm: SwarmRig, name: str) -> None:
     dead, held = await die_and_reclaim(swarm, f"after {name}", idempotent=False)
     work = Work()
     assert await work.run(await swarm.journal(held), idempotent=False) == [
@@ -75,7 +75,7 @@ async def test_finished_steps_are_taken_from_the_journal(swarm: Swarm, name: str
 
 
 @pytest.mark.parametrize("where", ["before two", "in two"])
-async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm: Swarm, where: str) -> None:
+async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm: SwarmRig, where: str) -> None:
     _, held = await die_and_reclaim(swarm, where, idempotent=True)
     work = Work()
     await work.run(await swarm.journal(held), idempotent=True)
@@ -83,7 +83,7 @@ async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm:
 
 
 @pytest.mark.parametrize("where", ["before two", "in two"])
-async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: Swarm, where: str) -> None:
+async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: SwarmRig, where: str) -> None:
     _, held = await die_and_reclaim(swarm, where, idempotent=False)
     work = Work()
     with pytest.raises(StepUncertain, match="step 'two' .* may have taken effect"):
@@ -91,7 +91,7 @@ async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: Sw
     assert work.executed == []
 
 
-async def test_changed_input_is_another_step(swarm: Swarm) -> None:
+async def test_changed_input_is_another_step(swarm: SwarmRig) -> None:
     await swarm.submit()
     journal = await swarm.journal(await swarm.claim_one())
     work = Work()
@@ -100,7 +100,7 @@ async def test_changed_input_is_another_step(swarm: Swarm) -> None:
     assert work.executed == ["x", "x"]
 
 
-async def test_a_failed_step_is_tried_again(swarm: Swarm) -> None:
+async def test_a_failed_step_is_tried_again(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -117,7 +117,7 @@ async def test_a_failed_step_is_tried_again(swarm: Swarm) -> None:
     assert work.executed == ["one"]
 
 
-async def test_large_results_go_to_the_blob_store_and_come_back(swarm: Swarm) -> None:
+async def test_large_results_go_to_the_blob_store_and_come_back(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     large = {"text": "x" * 50_000}
@@ -132,7 +132,7 @@ async def test_large_results_go_to_the_blob_store_and_come_back(swarm: Swarm) ->
     assert again.events[0]["type"] == "step_replayed"
 
 
-async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swarm) -> None:
+async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -150,7 +150,7 @@ async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swar
 
 @pytest.mark.parametrize("flushes", [1, 2, 3])
 async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
-    swarm: Swarm, monkeypatch: pytest.MonkeyPatch, flushes: int
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, flushes: int
 ) -> None:
     """A model's call notes a retry just while its words are stored: neither the first nor a later page loses it."""
     await swarm.submit()
@@ -173,7 +173,7 @@ async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
 
 
 @pytest.mark.parametrize("flushes", [0, 1, 2])
-async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: Swarm, flushes: int) -> None:
+async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: SwarmRig, flushes: int) -> None:
     """A worker sleeps past its lease after so many flushes, its run is ended by a peer, and then it wakes up."""
     await swarm.submit()
     held = await swarm.claim_one()
@@ -192,7 +192,7 @@ async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: Sw
     assert [event["type"] for event in events] == ["before"] * flushes
 
 
-async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(swarm: Swarm) -> None:
+async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(swarm: SwarmRig) -> None:
     """The worker is stopped between the look at its lease and the commit."""
     await swarm.submit()
     held = await swarm.claim_one()
@@ -211,7 +211,7 @@ async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_en
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: Swarm, idempotent: bool) -> None:
+async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: SwarmRig, idempotent: bool) -> None:
     """Its process was stopped in the middle of a turn; meanwhile somebody else took the task and finished it."""
     await swarm.submit()
     journal = await swarm.journal(await swarm.claim_one("agent-a"))
@@ -224,7 +224,7 @@ async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: Swar
     assert work.executed == []
 
 
-async def test_a_lease_that_ran_out_and_that_nobody_took_is_renewed_before_a_step(swarm: Swarm) -> None:
+async def test_a_lease_that_ran_out_and_that_nobody_took_is_renewed_before_a_step(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one("agent-a")
     journal = await swarm.journal(held)

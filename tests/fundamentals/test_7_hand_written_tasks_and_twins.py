@@ -8,16 +8,16 @@ import pytest
 
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from tests.support.swarm import Swarm, done
+from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
 
 
-async def write(swarm: Swarm, task_id: str, **fields: Any) -> None:
+async def write(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
     await swarm.store.commit([Create(f"agent_tasks/{task_id}", {"assigned_to": "scout", "status": "queued", **fields})])
 
 
-async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: Swarm) -> None:
+async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="count the files", context={"path": "/a"})
     assert await swarm.claim() == []  # it has no priority, so the claim query cannot see it
     assert await swarm.board.admit_hand_written("scout") == 1
@@ -28,7 +28,7 @@ async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: Swarm
     assert (twin.task.task_id, twin.task.duplicate_of) == ("by-hand", held.task.task_id)
 
 
-async def test_what_a_task_written_by_hand_brings_reaches_the_one_that_does_its_work(swarm: Swarm) -> None:
+async def test_what_a_task_written_by_hand_brings_reaches_the_one_that_does_its_work(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="add", capabilities=[{"id": "test_math"}], instructions="Be brief.")
     await swarm.board.admit_hand_written("scout")
     await swarm.claim()
@@ -36,7 +36,7 @@ async def test_what_a_task_written_by_hand_brings_reaches_the_one_that_does_its_
     assert [use.id for use in held.task.capabilities] == ["test_math"] and held.task.instructions == "Be brief."
 
 
-async def test_two_documents_of_one_key_do_their_work_once(swarm: Swarm) -> None:
+async def test_two_documents_of_one_key_do_their_work_once(swarm: SwarmRig) -> None:
     for task_id in ("twin-1", "twin-2"):
         await write(swarm, task_id, objective="count the files", session_hash="s1")
     await swarm.board.admit_hand_written("scout")
@@ -49,7 +49,7 @@ async def test_two_documents_of_one_key_do_their_work_once(swarm: Swarm) -> None
     assert {tasks[name].status_reason for name in ("twin-1", "twin-2")} == {StatusReason.DEPENDENCIES}
 
 
-async def test_a_twin_of_a_submitted_task_waits_for_it(swarm: Swarm) -> None:
+async def test_a_twin_of_a_submitted_task_waits_for_it(swarm: SwarmRig) -> None:
     original = await swarm.submit("count the files")
     await write(swarm, "twin", objective="count the files", session_hash="s1", priority=9)
     await swarm.board.admit_hand_written("scout")
@@ -59,7 +59,7 @@ async def test_a_twin_of_a_submitted_task_waits_for_it(swarm: Swarm) -> None:
     assert (await swarm.task("twin")).duplicate_of == original.task_id
 
 
-async def test_a_malformed_task_is_blocked_and_says_what_is_wrong(swarm: Swarm) -> None:
+async def test_a_malformed_task_is_blocked_and_says_what_is_wrong(swarm: SwarmRig) -> None:
     await write(swarm, "broken", objective="x", priority="urgent", deadline="soon")
     await swarm.claim()
     await swarm.board.admit_hand_written("scout")

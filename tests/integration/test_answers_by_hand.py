@@ -12,39 +12,39 @@ import pytest
 from fireswarm.contracts.ports import Update
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.swarm.swarm import Kit
-from tests.support.swarm import Swarm
+from fireswarm.swarm.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.talking import one_turn, open_talking
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def talking(tmp_path: Path) -> AsyncIterator[tuple[Swarm, Kit]]:
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
     async with open_talking(tmp_path) as opened:
         yield opened
 
 
-async def edit(swarm: Swarm, task: Task, **fields: Any) -> None:
+async def edit(swarm: SwarmRig, task: Task, **fields: Any) -> None:
     """What the console does: it writes the fields and nothing else, on whatever version is there."""
     await swarm.store.commit([Update(task_path(task.task_id), fields)])
 
 
-async def asked(swarm: Swarm, kit: Kit, **fields: Any) -> Task:
+async def asked(swarm: SwarmRig, core: Swarm, **fields: Any) -> Task:
     await swarm.submit(skill="survey", **fields)
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.INPUT_REQUIRED
     return task
 
 
-async def test_answers_beside_queued_are_an_answer(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit)
+async def test_answers_beside_queued_are_an_answer(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
+    task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "north"}, status="queued")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert [question.name for question in task.questions] == ["depth"], "the first one was taken"
     await edit(swarm, task, answers={"where": "north", "depth": 7}, status="queued")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]"
     assert (task.questions, task.turn) == ((), 2)
 
@@ -60,10 +60,10 @@ async def test_answers_beside_queued_are_an_answer(talking: tuple[Swarm, Kit]) -
     ],
 )
 async def test_what_does_not_fit_costs_no_turn_and_is_told(
-    written: dict[str, Any], told: str, talking: tuple[Swarm, Kit]
+    written: dict[str, Any], told: str, talking: tuple[SwarmRig, Swarm]
 ) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit)
+    swarm, core = talking
+    task = await asked(swarm, core)
     await edit(swarm, task, **written, status="queued")
     assert await swarm.claim() == []
     task = await swarm.task(task.task_id)
@@ -72,22 +72,24 @@ async def test_what_does_not_fit_costs_no_turn_and_is_told(
     assert (task.answers, task.epoch, task.turn) == (written.get("answers", {}), 1, 1), "what was written stays"
     assert [question.name for question in task.questions] == ["where"]
     await edit(swarm, task, answers={"where": "south"}, status="queued")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert [question.name for question in task.questions] == ["depth"]
 
 
-async def test_a_wrong_answer_is_mended_by_the_command_too(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit)
+async def test_a_wrong_answer_is_mended_by_the_command_too(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
+    task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "east"}, status="queued")
     assert await swarm.claim() == []
     await swarm.board.answer(task.task_id, {"where": "south"})
-    assert (await one_turn(swarm, kit)).answers == {"where": "south"}
+    assert (await one_turn(swarm, core)).answers == {"where": "south"}
 
 
-async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_one(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit)
+async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_one(
+    talking: tuple[SwarmRig, Swarm],
+) -> None:
+    swarm, core = talking
+    task = await asked(swarm, core)
     await edit(swarm, task, answers="north", status="queued")
     assert await swarm.claim() == []
     raw = await swarm.raw(task.task_id)
@@ -95,12 +97,14 @@ async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_o
     await edit(swarm, task, answers={"where": "east"}, status="queued")
     assert await swarm.claim() == [], "a document that was malformed is still held to its questions"
     await edit(swarm, task, answers={"where": "north"}, status="queued")
-    assert [question.name for question in (await one_turn(swarm, kit)).questions] == ["depth"]
+    assert [question.name for question in (await one_turn(swarm, core)).questions] == ["depth"]
 
 
-async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit)
+async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(
+    talking: tuple[SwarmRig, Swarm],
+) -> None:
+    swarm, core = talking
+    task = await asked(swarm, core)
     await edit(swarm, task, answer_schema={"type": "nonsense"}, answers={"where": "north"}, status="queued")
     other = await swarm.submit("another", skill="resting", context={"depth": 1})
     [held] = await swarm.claim(wanted=2)
@@ -108,13 +112,13 @@ async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(talk
     assert "is no JSON Schema" in (await swarm.task(task.task_id)).summary
 
 
-async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
-    task = await asked(swarm, kit, deadline=swarm.clock.now() + timedelta(seconds=60))
+async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
+    task = await asked(swarm, core, deadline=swarm.clock.now() + timedelta(seconds=60))
     await swarm.clock.advance(61)
     await swarm.board.sweep("scout")
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
     await swarm.board.retry(task.task_id)
     assert await swarm.claim() == []
     await swarm.board.answer(task.task_id, {"where": "north"})
-    assert [question.name for question in (await one_turn(swarm, kit)).questions] == ["depth"]
+    assert [question.name for question in (await one_turn(swarm, core)).questions] == ["depth"]

@@ -17,10 +17,10 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import PolicyRefused
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import message_path
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.swarm.worker import answers_by_mail
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.working import eventually, with_skills, working
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ SIDE = Question(name="where", description="Which side?", allowed={"enum": ["nort
 SCHEMA = {"properties": {"depth": {"type": "integer", "maximum": 100}}}
 
 
-async def asked(swarm: Swarm, *questions: Question, **fields: Any) -> Task:
+async def asked(swarm: SwarmRig, *questions: Question, **fields: Any) -> Task:
     """A task of the scout that waits for answers."""
     await swarm.submit(**fields)
     held = await swarm.claim_one()
@@ -38,16 +38,16 @@ async def asked(swarm: Swarm, *questions: Question, **fields: Any) -> Task:
     return await swarm.task(held.task.task_id)
 
 
-async def new(swarm: Swarm, role: str = "scout") -> list[Snapshot]:
+async def new(swarm: SwarmRig, role: str = "scout") -> list[Snapshot]:
     return await swarm.store.query(queries.answers(role))
 
 
-async def take_all(swarm: Swarm, role: str = "scout") -> None:
+async def take_all(swarm: SwarmRig, role: str = "scout") -> None:
     for snapshot in await new(swarm, role):
-        await answers_by_mail.take(swarm.kit, role, snapshot)
+        await answers_by_mail.take(swarm.core, role, snapshot)
 
 
-async def outcome(swarm: Swarm, message_id: str) -> str:
+async def outcome(swarm: SwarmRig, message_id: str) -> str:
     data = (await swarm.store.get(message_path(message_id))).data
     assert data["status"] == "read"
     return str(data["outcome"])
@@ -59,13 +59,13 @@ async def ask(request: SkillRequest) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary="which side?", questions=(SIDE,))
 
 
-async def test_a_message_gets_the_task_going_again(swarm: Swarm) -> None:
-    kit = with_skills(swarm, ask=ask)
+async def test_a_message_gets_the_task_going_again(swarm: SwarmRig) -> None:
+    core = with_skills(swarm, ask=ask)
     task = await swarm.submit(skill="ask")
-    async with working(kit) as worker:
+    async with working(core) as worker:
         await eventually(swarm, lambda: worker.settled == 1, "asking")
-        wrong = await kit.mailbox.answer(task, {"where": "east"}, "operator", "1-wrong")
-        right = await kit.mailbox.answer(task, {"where": "north"}, "architect", "2-right")
+        wrong = await core.mailbox.answer(task, {"where": "east"}, "operator", "1-wrong")
+        right = await core.mailbox.answer(task, {"where": "north"}, "architect", "2-right")
         await eventually(swarm, lambda: worker.settled == 2, "going on")
     ended = await swarm.task(task.task_id)
     assert ended.result is not None and ended.result.summary == "went north"
@@ -83,28 +83,28 @@ async def test_a_message_gets_the_task_going_again(swarm: Swarm) -> None:
     ],
 )
 async def test_what_does_not_fit_is_refused_on_the_message_and_nothing_is_lost(
-    given: dict[str, Any], told: str, swarm: Swarm
+    given: dict[str, Any], told: str, swarm: SwarmRig
 ) -> None:
     task = await asked(swarm)
-    message_id = await swarm.kit.mailbox.answer(task, given, "operator")
+    message_id = await swarm.core.mailbox.answer(task, given, "operator")
     await take_all(swarm)
     assert told in await outcome(swarm, message_id)
-    [message] = await swarm.kit.mailbox.read(queries.newest("agent_mailbox", "created_at", 5))
+    [message] = await swarm.core.mailbox.read(queries.newest("agent_mailbox", "created_at", 5))
     assert (message.payload.answers, message.outcome[:9]) == (given, "refused: "), "what was sent stays readable"
     assert await swarm.task(task.task_id) == task, "the task still asks"
     assert await new(swarm) == []
 
 
-async def test_the_schema_of_the_skill_holds_for_messages_too(swarm: Swarm) -> None:
+async def test_the_schema_of_the_skill_holds_for_messages_too(swarm: SwarmRig) -> None:
     task = await asked(swarm, Question(name="depth", description="How deep?", type="integer"))
-    message_id = await swarm.kit.mailbox.answer(task, {"depth": 500}, "operator")
+    message_id = await swarm.core.mailbox.answer(task, {"depth": 500}, "operator")
     await take_all(swarm)
     assert "500 is greater than the maximum of 100" in await outcome(swarm, message_id)
 
 
-async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: Swarm) -> None:
+async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: SwarmRig) -> None:
     task = await asked(swarm)
-    mailbox = swarm.kit.mailbox
+    mailbox = swarm.core.mailbox
     for _ in range(2):
         assert await mailbox.answer(task, {"where": "north"}, "operator", "reply-1") == "reply-1"
     await take_all(swarm)
@@ -118,13 +118,13 @@ async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: Swarm) 
     assert await swarm.raw(task.task_id) == queued
 
 
-async def test_two_workers_that_see_one_message_take_it_once(swarm: Swarm) -> None:
+async def test_two_workers_that_see_one_message_take_it_once(swarm: SwarmRig) -> None:
     task = await asked(swarm)
-    message_id = await swarm.kit.mailbox.answer(task, {"where": "north"}, "operator")
+    message_id = await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
     [seen] = await new(swarm)
     async with anyio.create_task_group() as group:
         for _ in range(3):
-            group.start_soon(answers_by_mail.take, swarm.kit, "scout", seen)
+            group.start_soon(answers_by_mail.take, swarm.core, "scout", seen)
     assert await outcome(swarm, message_id) == answers_by_mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "north"}
 
@@ -136,10 +136,10 @@ class Killed(BaseException):
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("given", ["north", "east"])
 async def test_a_worker_killed_at_the_write_leaves_all_or_nothing(
-    given: str, when: str, swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+    given: str, when: str, swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = await asked(swarm)
-    message_id = await swarm.kit.mailbox.answer(task, {"where": given}, "operator")
+    message_id = await swarm.core.mailbox.answer(task, {"where": given}, "operator")
     commit, writes = swarm.store.commit, list[Any]()
 
     async def dying(made: Any) -> Any:
@@ -173,9 +173,9 @@ async def helps(request: SkillRequest) -> SkillResult:
     return SkillResult(summary="answered for you", replies=(reply,))
 
 
-async def test_an_agent_of_another_role_answers_with_its_result(swarm: Swarm) -> None:
-    kit = with_skills(swarm, ask=ask, helps=helps)
-    async with working(kit) as scout, working(kit, "architect", "architect-1"):
+async def test_an_agent_of_another_role_answers_with_its_result(swarm: SwarmRig) -> None:
+    core = with_skills(swarm, ask=ask, helps=helps)
+    async with working(core) as scout, working(core, "architect", "architect-1"):
         task = await swarm.submit(skill="ask")
         await eventually(swarm, lambda: scout.settled == 1, "asking")
         helper = await swarm.submit("help", "architect", skill="helps", context={"asking": task.task_id})
@@ -185,8 +185,8 @@ async def test_an_agent_of_another_role_answers_with_its_result(swarm: Swarm) ->
     assert await outcome(swarm, f"{helper.task_id}.0.1") == answers_by_mail.TAKEN
 
 
-async def test_a_helper_that_dies_at_any_write_answers_once(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
-    kit = with_skills(swarm, helps=helps)
+async def test_a_helper_that_dies_at_any_write_answers_once(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = with_skills(swarm, helps=helps)
     commit, made, sent = swarm.store.commit, 0, list[str]()
 
     async def dying(writes: Any) -> Any:
@@ -213,7 +213,7 @@ async def test_a_helper_that_dies_at_any_write_answers_once(swarm: Swarm, monkey
                     with contextlib.suppress(Killed):
                         await swarm.board.sweep("architect")
                         for held in await swarm.claim("a", "architect"):
-                            ending = await run_turn(held, kit)
+                            ending = await run_turn(held, core)
                             await swarm.board.settle(held, ending.outcome, ending.also)
                     await swarm.clock.advance(61)
             assert len(sent) == 1, (number, when, sent)
@@ -230,7 +230,7 @@ async def test_a_helper_that_dies_at_any_write_answers_once(swarm: Swarm, monkey
         ("architect", "s2", "there is no task .* in this session"),
     ],
 )
-async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, told: str, swarm: Swarm) -> None:
+async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, told: str, swarm: SwarmRig) -> None:
     asking = await asked(swarm)
     await swarm.submit("help", role, skill="helps", context={"asking": asking.task_id}, session=session)
     held = await swarm.claim_one("a", role)
@@ -243,17 +243,17 @@ async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, 
 # ── who may ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def under(swarm: Swarm, **answers: tuple[str, ...]) -> Kit:
-    policy = swarm.kit.mailbox.policy.model_copy(update={"answers": answers})
-    return replace(swarm.kit, mailbox=replace(swarm.kit.mailbox, policy=policy))
+def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> Swarm:
+    policy = swarm.core.mailbox.policy.model_copy(update={"answers": answers})
+    return replace(swarm.core, mailbox=replace(swarm.core.mailbox, policy=policy))
 
 
-async def test_the_policy_says_who_may_answer_whom(swarm: Swarm) -> None:
+async def test_the_policy_says_who_may_answer_whom(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     with pytest.raises(
         PolicyRefused, match=r"memory may not answer tasks of scout: .* Add scout under answers\.memory"
     ):
-        await swarm.kit.mailbox.answer(task, {"where": "north"}, "memory")
+        await swarm.core.mailbox.answer(task, {"where": "north"}, "memory")
     assert await new(swarm) == []
     await under(swarm, memory=("scout",)).mailbox.answer(task, {"where": "north"}, "memory", "sent-anyway")
     await take_all(swarm)
@@ -261,9 +261,9 @@ async def test_the_policy_says_who_may_answer_whom(swarm: Swarm) -> None:
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.INPUT_REQUIRED
 
 
-async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: Swarm) -> None:
+async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: SwarmRig) -> None:
     with pytest.raises(PolicyRefused, match="max_envelope_bytes"):
-        await swarm.kit.mailbox.answer(await asked(swarm), {"where": "x" * 70_000}, "operator")
+        await swarm.core.mailbox.answer(await asked(swarm), {"where": "x" * 70_000}, "operator")
 
 
 @pytest.mark.parametrize(
@@ -275,27 +275,27 @@ async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: Swarm) -> No
     ],
 )
 async def test_a_forged_message_is_refused_and_the_next_one_taken(
-    wrong: dict[str, Any], told: str, swarm: Swarm
+    wrong: dict[str, Any], told: str, swarm: SwarmRig
 ) -> None:
     task = await asked(swarm)
-    sent = swarm.kit.mailbox.answering(task, {"where": "north"}, "operator", "forged")
+    sent = swarm.core.mailbox.answering(task, {"where": "north"}, "operator", "forged")
     await swarm.store.commit([Create(sent.path, {**sent.data, **wrong})])
-    good = await swarm.kit.mailbox.answer(task, {"where": "south"}, "operator")
+    good = await swarm.core.mailbox.answer(task, {"where": "south"}, "operator")
     await take_all(swarm)
     assert told in await outcome(swarm, "forged")
     assert await outcome(swarm, good) == answers_by_mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "south"}
 
 
-async def test_a_message_to_another_role_is_sent_on_its_way(swarm: Swarm) -> None:
+async def test_a_message_to_another_role_is_sent_on_its_way(swarm: SwarmRig) -> None:
     task = await asked(swarm)
-    sent = swarm.kit.mailbox.answering(task, {"where": "north"}, "operator", "astray")
+    sent = swarm.core.mailbox.answering(task, {"where": "north"}, "operator", "astray")
     await swarm.store.commit([Create(sent.path, {**sent.data, "to_agent_id": "memory"})])
     await take_all(swarm, "memory")
     assert "is for scout: address the message to that role" in await outcome(swarm, "astray")
 
 
-async def test_messages_of_answers_are_nobodys_handoffs(swarm: Swarm) -> None:
+async def test_messages_of_answers_are_nobodys_handoffs(swarm: SwarmRig) -> None:
     task = await asked(swarm)
-    await swarm.kit.mailbox.answer(task, {"where": "north"}, "operator")
-    assert await swarm.kit.mailbox.claim("scout", "scout-1") == []
+    await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
+    assert await swarm.core.mailbox.claim("scout", "scout-1") == []

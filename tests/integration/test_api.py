@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import Api, open_api
-from tests.support.swarm import done, open_swarm
+from tests.support.swarm import done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ SECRET = "hunter2-hunter2-hunter2"
 
 @pytest.fixture
 async def api() -> AsyncGenerator[Api]:
-    async with open_swarm(session="s1") as swarm, open_api(swarm, secrets=(SECRET,)) as opened:
+    async with open_test_swarm(session="s1") as swarm, open_api(swarm, secrets=(SECRET,)) as opened:
         yield opened
 
 
@@ -244,7 +244,7 @@ async def test_mail_is_listed_and_shown(api: Api) -> None:
         notes="for you",
         trace=Trace(chain_id="t1"),
     )
-    await api.swarm.kit.mailbox.send(envelope, "architect", "scout", sender_role="architect")
+    await api.swarm.core.mailbox.send(envelope, "architect", "scout", sender_role="architect")
     [listed] = (await api.get("/v1/mail?to=scout&status=new"))["items"]
     assert listed == await api.get("/v1/mail/m1")
     assert listed["payload"]["notes"] == "for you" and listed["payload"]["artifacts"][0]["name"] == "r.md"
@@ -252,7 +252,7 @@ async def test_mail_is_listed_and_shown(api: Api) -> None:
 
 async def test_facts_are_listed_and_recalled(api: Api) -> None:
     facts = (Fact(bucket="inventory", key="files", value=12), Fact(bucket="other", key="weather", value="fine"))
-    await api.swarm.store.commit(api.swarm.kit.memory.learn("s1", "t1", facts))
+    await api.swarm.store.commit(api.swarm.core.memory.learn("s1", "t1", facts))
     listed = await api.get("/v1/memory/facts?bucket=inventory")
     assert [(fact["key"], fact["value"]) for fact in listed["items"]] == [("files", 12)]
     recalled = await api.get("/v1/memory/recall?query=how many files are there?")
@@ -268,7 +268,7 @@ async def test_heartbeats_and_status_say_how_the_fleet_is(api: Api) -> None:
         queue_hints={"running": 1, "capacity": 4, "holding": ["a-task-of-another-session"]},
         created_at=api.swarm.clock.now(),
     )
-    await api.swarm.kit.heartbeats.beat(beat)
+    await api.swarm.core.heartbeats.beat(beat)
     listed = await api.call("GET", "/v1/memory/agents")
     assert "a-task-of-another-session" not in listed.text
     assert listed.json()["items"][0]["state"] == "working"

@@ -21,7 +21,7 @@ from fireswarm.cli.swarm.api import _access  # pyright: ignore[reportPrivateUsag
 from fireswarm.errors import ConfigError, StoreUnavailable
 from tests.support.api import TOKEN, Api, open_api
 from tests.support.http import HttpServer, Response
-from tests.support.swarm import open_swarm
+from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ ADA = "ada@example.com"
 
 @pytest.fixture
 async def api() -> AsyncGenerator[Api]:
-    async with open_swarm(session="s1") as swarm, open_api(swarm, max_body_bytes=2_000) as opened:
+    async with open_test_swarm(session="s1") as swarm, open_api(swarm, max_body_bytes=2_000) as opened:
         yield opened
 
 
@@ -172,7 +172,7 @@ async def test_without_googles_keys_the_answer_says_to_come_again() -> None:
     async def away() -> dict[str, str]:
         raise StoreUnavailable("Google's keys could not be fetched")
 
-    async with open_swarm() as swarm, open_api(swarm) as api:
+    async with open_test_swarm() as swarm, open_api(swarm) as api:
         access = Access(google=GoogleTokens(AUDIENCE, frozenset({ADA}), away))
         object.__setattr__(api.app, "access", access)
         assert await api.problem("GET", "/v1/status", authorization=f"Bearer {token()}") == (503, "store_unavailable")

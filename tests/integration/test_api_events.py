@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.swarm.records.journal import PAGE_EVENTS
 from tests.support.api import Api, Stream, open_api, streaming
-from tests.support.swarm import Swarm, done, open_swarm
+from tests.support.swarm import SwarmRig, done, open_test_swarm
 from tests.support.working import eventually
 
 pytestmark = pytest.mark.anyio
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def api() -> AsyncGenerator[Api]:
-    async with open_swarm(session="s1") as swarm, open_api(swarm) as opened:
+    async with open_test_swarm(session="s1") as swarm, open_api(swarm) as opened:
         yield opened
 
 
-async def work(swarm: Swarm, *notes: str) -> None:
+async def work(swarm: SwarmRig, *notes: str) -> None:
     """Claim a task, note what happens, and settle it."""
     held = await swarm.claim_one()
     journal = await swarm.journal(held)

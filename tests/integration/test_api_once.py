@@ -14,7 +14,7 @@ from fireswarm.contracts.ports import Create
 from fireswarm.errors import StoreUnavailable
 from fireswarm.storage.documents.paths import REQUESTS
 from tests.support.api import Api, open_api
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ AGENT = {"name": "x", "role": "scout"}
 
 @pytest.fixture
 async def api() -> AsyncGenerator[Api]:
-    async with open_swarm(session="s1") as swarm, open_api(swarm) as opened:
+    async with open_test_swarm(session="s1") as swarm, open_api(swarm) as opened:
         yield opened
 
 
@@ -71,8 +71,8 @@ async def test_a_refusal_is_an_answer_too(api: Api) -> None:
 
 async def test_a_key_is_forgotten_after_a_day_and_is_of_one_session(api: Api) -> None:
     await api.post("/v1/agents", AGENT, **KEY)
-    settings = api.swarm.kit.settings.model_copy(update={"session": "s2"})
-    other = Swarm(replace(api.swarm.kit, settings=settings), api.swarm.clock, api.swarm.database)
+    settings = api.swarm.core.settings.model_copy(update={"session": "s2"})
+    other = SwarmRig(replace(api.swarm.core, settings=settings), api.swarm.clock, api.swarm.database)
     async with open_api(other) as second:
         await second.post("/v1/agents", AGENT | {"name": "y"}, **KEY)
     await api.swarm.clock.advance(KEEP_SECONDS + 1)

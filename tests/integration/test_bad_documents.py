@@ -15,7 +15,7 @@ from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from tests.integration.test_cli import swarm as command
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 
 async def spoil(store: Any, now: Any) -> None:
@@ -44,10 +44,10 @@ def test_every_list_shows_the_others(
     tmp_path: Path, words: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def prepare() -> str:
-        async with wiring.open_kit(load_settings(tmp_path, environment={})) as kit:
+        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
             spec = TaskSpec(objective="look around", assigned_to="scout", session_hash="s1")
-            task = (await kit.board.submit(spec)).task
-            await spoil(kit.store, kit.clock.now())
+            task = (await core.board.submit(spec)).task
+            await spoil(core.store, core.clock.now())
             return task.task_id
 
     task_id = anyio.run(prepare)
@@ -59,17 +59,17 @@ def test_every_list_shows_the_others(
 
 
 @pytest.mark.anyio
-async def test_memory_gives_what_can_be_read(swarm: Swarm, caplog: pytest.LogCaptureFixture) -> None:
+async def test_memory_gives_what_can_be_read(swarm: SwarmRig, caplog: pytest.LogCaptureFixture) -> None:
     fact = Fact(bucket="b", key="count", value=12, keywords=("files",))
-    await swarm.store.commit(swarm.kit.memory.remember(await swarm.submit(), (fact,)))
+    await swarm.store.commit(swarm.core.memory.remember(await swarm.submit(), (fact,)))
     await spoil(swarm.store, swarm.clock.now())
-    assert [found.value for found in await swarm.kit.memory.recall("s1", ["files"])] == [12]
-    assert [found.value for found in await swarm.kit.memory.bucket("s1", "b")] == [12]
+    assert [found.value for found in await swarm.core.memory.recall("s1", ["files"])] == [12]
+    assert [found.value for found in await swarm.core.memory.bucket("s1", "b")] == [12]
     assert caplog.text.count("mcp_memory/fact-bad is not a fact") == 2
 
 
 @pytest.mark.anyio
-async def test_a_message_is_put_aside_and_the_next_one_is_delivered(swarm: Swarm) -> None:
+async def test_a_message_is_put_aside_and_the_next_one_is_delivered(swarm: SwarmRig) -> None:
     bad = {"to_agent_id": "predictor", "status": "new", "created_at": 1, "sweep_at": swarm.clock.now()}
     await swarm.store.commit([Create("agent_mailbox/bad", bad)])
     good = Envelope(
@@ -79,15 +79,15 @@ async def test_a_message_is_put_aside_and_the_next_one_is_delivered(swarm: Swarm
         trace=Trace(chain_id="c1", step=1),
     )
     await swarm.clock.advance(1)
-    await swarm.kit.mailbox.send(good, "scout-1", "predictor", sender_role="scout")
-    [held] = await swarm.kit.mailbox.claim("predictor", "predictor-1")
+    await swarm.core.mailbox.send(good, "scout-1", "predictor", sender_role="scout")
+    [held] = await swarm.core.mailbox.claim("predictor", "predictor-1")
     assert held.message.payload.envelope_id == "good"
     aside = (await swarm.store.get("agent_mailbox/bad")).data
     assert aside["status"] == "read" and "is not a message: " in aside["outcome"]
 
 
 @pytest.mark.anyio
-async def test_what_waits_for_a_task_keeps_it_from_nothing(swarm: Swarm) -> None:
+async def test_what_waits_for_a_task_keeps_it_from_nothing(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     broken = await swarm.submit("broken", depends_on=(first.task_id,))
     whole = await swarm.submit("whole", depends_on=(first.task_id,))

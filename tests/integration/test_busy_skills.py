@@ -13,7 +13,7 @@ from fireswarm import wiring
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.fleet import lay_out
 
@@ -34,45 +34,45 @@ def run(request):
 
 
 @asynccontextmanager
-async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Kit, Worker]]:
+async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Swarm, Worker]]:
     settings = {"leases": {"lease_seconds": LEASE_SECONDS}, "worker": {"heartbeat_working_seconds": 0.2}}
     lay_out(root, {"busy": BUSY}, settings={**settings, "store": {"uri": "memory"}})
-    async with wiring.open_kit(load_settings(root, environment={})) as kit:
-        worker = Worker(kit, "scout", "scout-1")
+    async with wiring.open_swarm(load_settings(root, environment={})) as core:
+        worker = Worker(core, "scout", "scout-1")
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
-            yield kit, worker
+            yield core, worker
             worker.stop()
 
 
-async def submit(kit: Kit, seconds: float) -> str:
+async def submit(core: Swarm, seconds: float) -> str:
     spec = TaskSpec(objective="be busy", assigned_to="scout", session_hash="s", context={"seconds": seconds})
-    return (await kit.board.submit(spec)).task.task_id
+    return (await core.board.submit(spec)).task.task_id
 
 
-async def until(kit: Kit, task_id: str, status: TaskStatus) -> Task:
-    async with kit.store.listen(queries.chain(task_id)) as snapshots:
+async def until(core: Swarm, task_id: str, status: TaskStatus) -> Task:
+    async with core.store.listen(queries.chain(task_id)) as snapshots:
         async for _ in snapshots:
-            task = await kit.board.get(task_id)
+            task = await core.board.get(task_id)
             if task.status is status:
                 return task
     raise AssertionError("the listener ended")
 
 
 async def test_a_turn_longer_than_its_lease_keeps_it(tmp_path: Path) -> None:
-    async with busy_swarm(tmp_path) as (kit, _):
-        task_id = await submit(kit, 3 * LEASE_SECONDS)
+    async with busy_swarm(tmp_path) as (core, _):
+        task_id = await submit(core, 3 * LEASE_SECONDS)
         with anyio.fail_after(30):
-            task = await until(kit, task_id, TaskStatus.DONE)
+            task = await until(core, task_id, TaskStatus.DONE)
         assert (task.epoch, task.attempt, task.summary) == (1, 0, "busy no more")
 
 
 async def test_a_cancelled_turn_stops_within_two_seconds(tmp_path: Path) -> None:
-    async with busy_swarm(tmp_path) as (kit, worker):
-        task_id = await submit(kit, 60)
+    async with busy_swarm(tmp_path) as (core, worker):
+        task_id = await submit(core, 60)
         with anyio.fail_after(20):
-            await until(kit, task_id, TaskStatus.IN_PROGRESS)
-        await kit.board.cancel(task_id)
+            await until(core, task_id, TaskStatus.IN_PROGRESS)
+        await core.board.cancel(task_id)
         with anyio.fail_after(STOP_SECONDS):
             while worker.running:
                 await anyio.lowlevel.checkpoint()

@@ -25,12 +25,12 @@ from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring import packaged
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.talking import SKILLS, SURVEY, lay_out_skills, one_turn, open_talking
 
 pytestmark = pytest.mark.anyio
@@ -39,30 +39,30 @@ DAY_SECONDS = 86_400.0
 
 
 @pytest.fixture
-async def talking(tmp_path: Path) -> AsyncIterator[tuple[Swarm, Kit]]:
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
     async with open_talking(tmp_path) as opened:
         yield opened
 
 
-async def context_of(swarm: Swarm, task: Task) -> Any:
+async def context_of(swarm: SwarmRig, task: Task) -> Any:
     return await StoreContexts(swarm.store, swarm.clock).load(task.task_id)
 
 
-async def test_a_skill_asks_twice_and_ends(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_a_skill_asks_twice_and_ends(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     await swarm.submit(skill="survey")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert (task.status_reason, task.questions[0].name, task.turn) == (StatusReason.INPUT_REQUIRED, "where", 1)
     with pytest.raises(InvalidInput, match="'east' is not one of"):
         await swarm.board.answer(task.task_id, {"where": "east"})
     await swarm.board.answer(task.task_id, {"where": "north"})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.questions[0].name == "depth"
     for wrong, told in (("deep", "of type integer"), (500, "greater than the maximum")):
         with pytest.raises(InvalidInput, match=told):
             await swarm.board.answer(task.task_id, {"depth": wrong})
     await swarm.board.answer(task.task_id, {"depth": 7})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status is TaskStatus.DONE
     assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]"
     context = await context_of(swarm, task)
@@ -73,62 +73,62 @@ async def test_a_skill_asks_twice_and_ends(talking: tuple[Swarm, Kit]) -> None:
     assert raw["session_hash"] == "s1"
 
 
-async def test_a_state_that_the_contract_does_not_allow_is_a_gate(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_a_state_that_the_contract_does_not_allow_is_a_gate(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     await swarm.submit(skill="forbidden", context={"depth": 1})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.GATE_FAILED)
     assert "does not allow" in task.summary
     assert await context_of(swarm, task) is None
 
 
-async def test_after_its_last_turn_a_person_has_to_look(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_after_its_last_turn_a_person_has_to_look(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     await swarm.submit(skill="endless")
     for turn in (1, 2, 3):
-        task = await one_turn(swarm, kit)
+        task = await one_turn(swarm, core)
         assert task.status_reason is StatusReason.INPUT_REQUIRED
         await swarm.board.answer(task.task_id, {f"q{turn}": "more"})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.ESCALATED and "3 turns" in task.summary
 
 
-async def test_a_pause_ends_by_itself(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_a_pause_ends_by_itself(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     await swarm.submit(skill="resting", context={"depth": 1})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.PAUSED
     await swarm.clock.advance(601)
     await swarm.board.sweep("scout")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.result is not None and task.result.summary == "rested, paused"
 
 
-async def test_work_is_handed_over_and_its_result_taken_up(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_work_is_handed_over_and_its_result_taken_up(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     await swarm.submit(skill="delegates", context={"depth": 1})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DELEGATING
-    await one_turn(swarm, kit, "b")
-    task = await one_turn(swarm, kit, "c")
+    await one_turn(swarm, core, "b")
+    task = await one_turn(swarm, core, "c")
     assert task.result is not None and task.result.summary == "nothing to do, done, turn 2"
 
 
-async def test_inputs_that_do_not_fit_never_reach_the_skill(talking: tuple[Swarm, Kit], tmp_path: Path) -> None:
-    swarm, kit = talking
+async def test_inputs_that_do_not_fit_never_reach_the_skill(talking: tuple[SwarmRig, Swarm], tmp_path: Path) -> None:
+    swarm, core = talking
     await swarm.submit(skill="survey", context={"depth": "deep", "log": str(tmp_path / "log")})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DEAD_LETTER and "'deep' is not of type 'integer'" in task.summary
     assert not (tmp_path / "log").exists()
 
 
-async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: tuple[SwarmRig, Swarm]) -> None:
+    swarm, core = talking
     shared = {"context_id": "garden", "where": "south", "depth": 3}
     await swarm.submit("first", skill="survey", context=shared)
     await swarm.submit("second", skill="survey", context=shared)
     await swarm.submit("third", skill="survey", context=shared, session="s2")
-    found = [await one_turn(swarm, kit) for _ in range(3)]
+    found = [await one_turn(swarm, core) for _ in range(3)]
     told = {task.objective: task.result and task.result.summary for task in found}
     assert told == {
         "first": "south 3, turns [1]",
@@ -137,21 +137,23 @@ async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: t
     }, "nothing crosses a session"
 
 
-async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(talking: tuple[Swarm, Kit]) -> None:
-    swarm, kit = talking
+async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(
+    talking: tuple[SwarmRig, Swarm],
+) -> None:
+    swarm, core = talking
     for name in ("zero", "one", "two"):
         await swarm.submit(name, skill="survey", context={"context_id": "garden", "where": "south", "depth": 3})
-    await one_turn(swarm, kit)
+    await one_turn(swarm, core)
     first, second = await swarm.claim("a", wanted=2)
-    ending = await run_turn(first, kit)
-    late = await run_turn(second, kit)
+    ending = await run_turn(first, core)
+    late = await run_turn(second, core)
     await swarm.board.settle(second, late.outcome, late.also)
     task = await swarm.task(second.task.task_id)
     assert (task.status_reason, task.turn) == (StatusReason.PAUSED, 0)
     await swarm.board.settle(first, ending.outcome, ending.also)
     await swarm.clock.advance(3)
     await swarm.board.sweep("scout")
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.result is not None and task.result.summary == "south 3, turns [1, 1, 1]"
 
 
@@ -159,7 +161,7 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-Keeps = Callable[[Swarm, Path], StoreContexts | SqliteContexts | PostgresContexts]
+Keeps = Callable[[SwarmRig, Path], StoreContexts | SqliteContexts | PostgresContexts]
 
 
 async def test_a_crash_at_any_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +171,7 @@ async def test_a_crash_at_any_write_applies_no_turn_twice(tmp_path: Path, monkey
 async def test_a_crash_at_any_write_of_a_file_applies_no_turn_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def keeps(swarm: Swarm, folder: Path) -> SqliteContexts:
+    def keeps(swarm: SwarmRig, folder: Path) -> SqliteContexts:
         return SqliteContexts(folder, swarm.clock)
 
     await _dying_everywhere(tmp_path, keeps, monkeypatch, (SqliteContexts, "apply"))
@@ -180,7 +182,7 @@ async def test_a_crash_at_any_statement_of_a_database_applies_no_turn_twice(
 ) -> None:
     with postgres() as url:
 
-        def keeps(swarm: Swarm, _: Path) -> PostgresContexts:
+        def keeps(swarm: SwarmRig, _: Path) -> PostgresContexts:
             return PostgresContexts(url, swarm.clock)
 
         first = PostgresContexts(url, VirtualClock())
@@ -211,11 +213,11 @@ async def _dying(
 ) -> bool:
     """Live through the conversation, dying once at a write; True when there was no such write any more."""
     log = root / f"log-{kill_at}-{when}"
-    async with open_swarm() as swarm:
-        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
-        kit = replace(swarm.kit, catalog=load_catalog([root / "skills"]), roles=roles)
+    async with open_test_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
+        core = replace(swarm.core, catalog=load_catalog([root / "skills"]), roles=roles)
         contexts = keeps(swarm, root / f"artifacts-{kill_at}-{when}")
-        kit = kit if isinstance(contexts, StoreContexts) else replace(kit, contexts=contexts)
+        core = core if isinstance(contexts, StoreContexts) else replace(core, contexts=contexts)
         made = 0
 
         def counted(real: Any) -> Any:
@@ -236,7 +238,7 @@ async def _dying(
             patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
             if writes is not None:
                 patch.setattr(*writes, counted(getattr(*writes)))
-            task = await _to_the_end(swarm, kit, task.task_id)
+            task = await _to_the_end(swarm, core, task.task_id)
         assert task.status is TaskStatus.DONE, (when, kill_at, task.error)
         context = await contexts.load(task.task_id)
         await contexts.close()
@@ -246,19 +248,19 @@ async def _dying(
         return made < kill_at
 
 
-async def _to_the_end(swarm: Swarm, kit: Kit, task_id: str) -> Task:
+async def _to_the_end(swarm: SwarmRig, core: Swarm, task_id: str) -> Task:
     for _ in range(12):
         task = await swarm.task(task_id)
         if task.status.terminal:
             return task
         try:
-            await _go_on(swarm, kit, task)
+            await _go_on(swarm, core, task)
         except Killed:
             await swarm.clock.advance(300)
     return await swarm.task(task_id)
 
 
-async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
+async def _go_on(swarm: SwarmRig, core: Swarm, task: Task) -> None:
     match task.status_reason:
         case StatusReason.INPUT_REQUIRED:
             given = {"where": "north", "depth": 7}
@@ -267,7 +269,7 @@ async def _go_on(swarm: Swarm, kit: Kit, task: Task) -> None:
         case _:
             await swarm.board.sweep("scout")
             for held in await swarm.claim("a"):
-                ending = await run_turn(held, kit)
+                ending = await run_turn(held, core)
                 await swarm.board.settle(held, ending.outcome, ending.also)
 
 
@@ -289,7 +291,7 @@ def role_process(root: Path, endpoint: str) -> Generator[subprocess.Popen[bytes]
 async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path) -> None:
     """Every process is killed as soon as it has asked; the answers come a virtual day later."""
     lay_out_skills(tmp_path)
-    async with open_swarm() as swarm, Server(swarm.database) as server:
+    async with open_test_swarm() as swarm, Server(swarm.database) as server:
         task = await swarm.submit(skill="survey")
         for answers in ({"where": "south"}, {"depth": 12}, None):
             with role_process(tmp_path, server.endpoint):
@@ -310,18 +312,18 @@ async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path)
 
 
 async def test_the_shipped_skill_asks_for_what_a_request_lacks() -> None:
-    async with open_swarm() as swarm:
-        kit = replace(swarm.kit, catalog=load_catalog([packaged("skills")]))
+    async with open_test_swarm() as swarm:
+        core = replace(swarm.core, catalog=load_catalog([packaged("skills")]))
         await swarm.submit("write up the migration", skill="request-clarifier", context={"audience": "the board"})
-        task = await one_turn(swarm, kit)
+        task = await one_turn(swarm, core)
         assert [question.name for question in task.questions] == ["form"]
         with pytest.raises(InvalidInput, match="is not one of"):
             await swarm.board.answer(task.task_id, {"form": "song"})
         await swarm.board.answer(task.task_id, {"form": "report"})
-        task = await one_turn(swarm, kit)
+        task = await one_turn(swarm, core)
         assert [question.name for question in task.questions] == ["limits"]
         await swarm.board.answer(task.task_id, {"limits": "two pages"})
-        task = await one_turn(swarm, kit)
+        task = await one_turn(swarm, core)
         assert task.result is not None
         brief = task.result.artifacts[0].value
         assert (brief["form"], brief["limits"], brief["rounds"]) == ("report", "two pages", 2)
@@ -332,13 +334,13 @@ async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> 
     lay_out_skills(tmp_path)
     chatty = SURVEY.replace("events=(note,)", "events=(note,) * 40").replace("log=(note,)", "log=(note,) * 40")
     (tmp_path / "skills" / "survey" / "scripts" / "skill.py").write_text(chatty)
-    async with open_swarm() as swarm:
-        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
-        kit = replace(swarm.kit, catalog=load_catalog([tmp_path / "skills", packaged("skills")]), roles=roles)
+    async with open_test_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
+        core = replace(swarm.core, catalog=load_catalog([tmp_path / "skills", packaged("skills")]), roles=roles)
         context = {"context_id": "long"}
         for number in range(4):
             await swarm.submit(f"talk {number}", skill="survey", context=context)
-            await one_turn(swarm, kit)
+            await one_turn(swarm, core)
         [summarising] = await swarm.board.list(assigned_to="memory")
         assert summarising.skill == "session-compactor"
         contexts = StoreContexts(swarm.store, swarm.clock)
@@ -346,12 +348,12 @@ async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> 
         before = await contexts.load(name)
         assert before is not None and before.state.summary_task == summarising.task_id and before.state.summary
         held = await swarm.claim_one("m", "memory")
-        ending = await run_turn(held, kit)
+        ending = await run_turn(held, core)
         await swarm.board.settle(held, ending.outcome, ending.also)
         made = (await swarm.task(summarising.task_id)).result
         assert made is not None, "Memory did its work"
         await swarm.submit("talk on", skill="survey", context=context)
-        await one_turn(swarm, kit)
+        await one_turn(swarm, core)
         after = await contexts.load(name)
         assert after is not None
         [text] = [item.value for item in made.artifacts if item.type == "session_summary"]

@@ -176,14 +176,14 @@ def folder(tmp_path: Path) -> Path:
 async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
     """A task that one agent worked on, and how it ended; returns its id."""
     settings = load_settings(folder, environment={})
-    async with wiring.open_kit(settings) as kit:
+    async with wiring.open_swarm(settings) as core:
         spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="default", skill="noop")
-        task = (await kit.board.submit(spec)).task
-        [held] = await kit.board.claimer("scout", "scout-1").claim(1)
-        journal = await open_journal(held, kit)
+        task = (await core.board.submit(spec)).task
+        [held] = await core.board.claimer("scout", "scout-1").claim(1)
+        journal = await open_journal(held, core)
         journal.note("turn_failed", error="as the test says")
         await journal.flush()
-        await kit.board.settle(held, outcome)
+        await core.board.settle(held, outcome)
     return task.task_id
 
 

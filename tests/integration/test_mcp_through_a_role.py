@@ -71,23 +71,23 @@ async def test_a_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with wiring.open_kit(settings, thinks=True) as kit:
-        worker = Worker(kit, "scout", "scout-1")
+    async with wiring.open_swarm(settings, thinks=True) as core:
+        worker = Worker(core, "scout", "scout-1")
         spec = TaskSpec(
             objective="When is it noon in Tokyo, in the list of time zones?", assigned_to="scout", session_hash="s"
         )
-        task = (await kit.board.submit(spec)).task
+        task = (await core.board.submit(spec)).task
         ended: list[Task] = []
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             with anyio.fail_after(60):
-                ended.append(await _ended(kit.store, task.task_id))
+                ended.append(await _ended(core.store, task.task_id))
             worker.stop()
         [done] = ended
         assert done.status is TaskStatus.DONE, (done.status_reason, done.error)
         assert done.result is not None and "T03:00:00+00:00" in done.result.summary
-        run = await kit.store.get(f"agent_runs/{done.run_id(done.epoch)}")
-        assert any("mcp_time__convert_time" in str(event) for event in await read_events(kit.store, run))
+        run = await core.store.get(f"agent_runs/{done.run_id(done.epoch)}")
+        assert any("mcp_time__convert_time" in str(event) for event in await read_events(core.store, run))
     servers = [
         process for process in psutil.Process().children(recursive=True) if "mcp_server_time" in process.cmdline()
     ]

@@ -12,7 +12,7 @@ import pytest
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.pipelines.gates import LEAVES
 from tests.support.pipeline import DEMO, advised, family, files, one_turn, shipped_advisor, submit, work
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ def implementing(request: Any) -> dict[str, Any]:
     return {"files": [{"path": target, "content": "\n".join(lines)}], "notes": ""}
 
 
-async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_trail(swarm: Swarm) -> None:
+async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_trail(swarm: SwarmRig) -> None:
     root = await submit(swarm, DEMO / "Linkshelf.node.ts")
     await work(swarm, advised(swarm, shipped_advisor()))
     tasks = await family(swarm, root)
@@ -62,7 +62,7 @@ async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_tra
 
 
 @pytest.mark.parametrize("name", list(SHIPPED))
-async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: Swarm, name: str) -> None:
+async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: SwarmRig, name: str) -> None:
     code_step, source_type, node = SHIPPED[name]
     root = await submit(swarm, DEMO / name)
     await work(swarm, advised(swarm, implementing))
@@ -77,7 +77,7 @@ async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: Swa
     }
 
 
-async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm: Swarm, tmp_path: Path) -> None:
+async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm: SwarmRig, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
@@ -100,7 +100,7 @@ async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm:
 
 
 async def test_a_base_that_nobody_has_checked_out_is_merged_where_the_operator_enabled_it(
-    swarm: Swarm, tmp_path: Path
+    swarm: SwarmRig, tmp_path: Path
 ) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
@@ -110,15 +110,15 @@ async def test_a_base_that_nobody_has_checked_out_is_merged_where_the_operator_e
     git("-C", "seed", "commit", "--quiet", "--allow-empty", "--message", "begin")
     git("clone", "--quiet", "--bare", "seed", "bare.git")
     root = await submit(swarm, DEMO / "Linkshelf.node.ts", repository=str(tmp_path / "bare.git"))
-    kit = advised(swarm, shipped_advisor(), backbone={"auto_merge_enabled": True})
-    await work(swarm, kit)
+    core = advised(swarm, shipped_advisor(), backbone={"auto_merge_enabled": True})
+    await work(swarm, core)
     made = json.loads((await files(swarm, (await family(swarm, root))["root"]))["pull_request.json"])
     after = git("-C", "bare.git", "rev-parse", "main").strip()
     assert (made["merge_executed"], made["human_review_required"]) == (True, False)
     assert after == made["commit"]
 
 
-async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: Swarm) -> None:
+async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: SwarmRig) -> None:
     asked: list[str] = []
 
     def useless(request: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: 
     assert not any("pr-prepare" in name for name in tasks)
 
 
-async def test_advice_out_of_bounds_is_refused_before_anything_is_written(swarm: Swarm) -> None:
+async def test_advice_out_of_bounds_is_refused_before_anything_is_written(swarm: SwarmRig) -> None:
     calls = 0
 
     def stubborn(request: Any) -> dict[str, Any]:
@@ -162,23 +162,23 @@ async def test_advice_out_of_bounds_is_refused_before_anything_is_written(swarm:
     assert "outside the scope" in str(refused.error) and refused.result is None
 
 
-async def test_without_a_model_the_step_waits_and_a_person_may_answer_in_its_place(swarm: Swarm) -> None:
+async def test_without_a_model_the_step_waits_and_a_person_may_answer_in_its_place(swarm: SwarmRig) -> None:
     root = await submit(swarm, DEMO / "Linkshelf.node.ts")
-    kit = advised(swarm, None)
-    await work(swarm, kit)
+    core = advised(swarm, None)
+    await work(swarm, core)
     waiting = (await family(swarm, root))["code-convert"]
     assert (waiting.status, waiting.status_reason) == (TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED)
     [question] = waiting.questions
     assert question.name == "advice" and "no model can be asked" in question.description
     await swarm.board.answer(waiting.task_id, {"advice": {"files": [{"path": "elsewhere.py", "content": ""}]}})
-    await work(swarm, kit)
+    await work(swarm, core)
     again = (await family(swarm, root))["code-convert"]
     assert again.status_reason is StatusReason.INPUT_REQUIRED and "outside the scope" in again.summary
     request = type("Request", (), {"messages": [type("Message", (), {"text": "Scope: nodes/linkshelf/operations.py"})]})
     good = shipped_advisor()(request)
     good["files"][0]["content"] = good["files"][0]["content"].replace("REMOVE", "DELETE")
     await swarm.board.answer(waiting.task_id, {"advice": good})
-    await work(swarm, kit)
+    await work(swarm, core)
     assert (await family(swarm, root))["root"].status is TaskStatus.DONE
 
 
@@ -188,7 +188,7 @@ class Died(BaseException):
 
 @pytest.mark.parametrize("number", (13, 33))
 async def test_a_run_killed_at_any_commit_goes_on_and_pays_for_no_advice_twice(
-    swarm: Swarm, number: int, monkeypatch: pytest.MonkeyPatch
+    swarm: SwarmRig, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
 

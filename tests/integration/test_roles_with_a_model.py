@@ -13,7 +13,7 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.swarm.records.run_reader import read_events
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 
 pytestmark = pytest.mark.anyio
@@ -52,9 +52,9 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-async def ended(kit: Kit, task_id: str) -> list[Task]:
+async def ended(core: Swarm, task_id: str) -> list[Task]:
     """All tasks of an objective, once its first has ended."""
-    async with kit.store.listen(queries.chain(task_id)) as snapshots:
+    async with core.store.listen(queries.chain(task_id)) as snapshots:
         async for found in snapshots:
             tasks = [parse_task(snapshot.data, snapshot.path) for snapshot in found]
             root = next(task for task in tasks if task.task_id == task_id)
@@ -78,8 +78,8 @@ async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with wiring.open_kit(settings, thinks=True) as kit:
-        workers = [Worker(kit, role, f"{role}-1") for role in kit.roles]
+    async with wiring.open_swarm(settings, thinks=True) as core:
+        workers = [Worker(core, role, f"{role}-1") for role in core.roles]
         spec = TaskSpec(
             objective="Report on this codebase: what is in it, and which files are most likely to cause trouble next",
             assigned_to="architect",
@@ -90,9 +90,9 @@ async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
         async with anyio.create_task_group() as group:
             for worker in workers:
                 group.start_soon(worker.run)
-            task = (await kit.board.submit(spec)).task
+            task = (await core.board.submit(spec)).task
             with anyio.fail_after(120):
-                tasks = await ended(kit, task.task_id)
+                tasks = await ended(core, task.task_id)
             for worker in workers:
                 worker.stop()
         by_role = {task.assigned_to: task for task in tasks}
@@ -100,8 +100,8 @@ async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
         for role, done in by_role.items():
             assert done.status is TaskStatus.DONE, (role, done.status_reason, done.error)
             assert done.result is not None and done.result.summary.startswith(f"{role.capitalize()} concludes")
-            run = await kit.store.get(f"agent_runs/{done.run_id(done.epoch)}")
-            kinds = [event["type"] for event in await read_events(kit.store, run)]
+            run = await core.store.get(f"agent_runs/{done.run_id(done.epoch)}")
+            kinds = [event["type"] for event in await read_events(core.store, run)]
             assert "llm_decision_decoded" in kinds and "run_finished" in kinds, role
         scored = by_role["predictor"].result
         assert scored is not None and "Predictor thought" in scored.insights

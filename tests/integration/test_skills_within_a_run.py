@@ -12,9 +12,9 @@ import pytest
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.talking import SKILLS, lay_out_skills
 
 pytestmark = pytest.mark.anyio
@@ -32,16 +32,16 @@ def run(request):
 """
 
 
-def with_conversing_skills(swarm: Swarm, script: Any, folder: Path) -> Kit:
+def with_conversing_skills(swarm: SwarmRig, script: Any, folder: Path) -> Swarm:
     lay_out_skills(folder)
     card = folder / "skills" / "resting" / "SKILL.md"
     head, _, rest = card.read_text().partition("\ninteraction_outcomes:")
     card.write_text(f"{head}{KEEPS_NOTHING}{rest.partition(chr(10) + '# ')[2]}")
     (folder / "skills" / "resting" / "scripts" / "skill.py").write_text(ONE_TURN)
-    kit = thinking(swarm, script, folder)
+    core = thinking(swarm, script, folder)
     names = (*SKILLS, "counting")
-    roles = {name: role.model_copy(update={"skills": names}) for name, role in kit.roles.items()}
-    return replace(kit, roles=roles, catalog=load_catalog([folder / "skills"]))
+    roles = {name: role.model_copy(update={"skills": names}) for name, role in core.roles.items()}
+    return replace(core, roles=roles, catalog=load_catalog([folder / "skills"]))
 
 
 class Calls:
@@ -60,12 +60,12 @@ class Calls:
 
 
 async def test_a_skill_that_keeps_something_is_for_a_task_and_the_model_is_told_so(
-    swarm: Swarm, tmp_path: Path
+    swarm: SwarmRig, tmp_path: Path
 ) -> None:
     model = Calls("survey", {"where": "north"})
-    kit = with_conversing_skills(swarm, model, tmp_path)
+    core = with_conversing_skills(swarm, model, tmp_path)
     await submit(swarm, tmp_path, context={"log": str(tmp_path / "ran")})
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status is TaskStatus.DONE, task.error
     told = model.shown[-1]
     assert '"status": "refused"' in told and "skill 'survey' keeps a conversation over the turns of a task" in told
@@ -73,7 +73,7 @@ async def test_a_skill_that_keeps_something_is_for_a_task_and_the_model_is_told_
     assert not (tmp_path / "ran").exists(), "it was not run"
 
 
-async def test_what_the_model_is_told_to_do_works(swarm: Swarm, tmp_path: Path) -> None:
+async def test_what_the_model_is_told_to_do_works(swarm: SwarmRig, tmp_path: Path) -> None:
     plan = {"tasks": [{"key": "survey", "assigned_to": "scout", "objective": "survey it", "skill": "survey"}]}
 
     def model(request: ChatRequest) -> dict[str, Any]:
@@ -81,29 +81,31 @@ async def test_what_the_model_is_told_to_do_works(swarm: Swarm, tmp_path: Path) 
             return decide(act("call_skill", skill="survey", input="{}"))
         return decide(act("finish", answer="handed over", result=json.dumps(plan)))
 
-    kit = with_conversing_skills(swarm, model, tmp_path)
+    core = with_conversing_skills(swarm, model, tmp_path)
     await submit(swarm, tmp_path)
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DELEGATING, task.error
     [child] = task.children
-    asking = await one_turn(swarm, kit)
+    asking = await one_turn(swarm, core)
     assert (asking.task_id, [question.name for question in asking.questions]) == (child, ["where"])
 
 
-async def test_a_skill_that_keeps_nothing_has_its_conversation_and_its_contract(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_skill_that_keeps_nothing_has_its_conversation_and_its_contract(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
     model = Calls("resting", {"depth": 7}, {"depth": 500})
-    kit = with_conversing_skills(swarm, model, tmp_path)
+    core = with_conversing_skills(swarm, model, tmp_path)
     task = await submit(swarm, tmp_path)
-    ended = await one_turn(swarm, kit)
+    ended = await one_turn(swarm, core)
     assert ended.status is TaskStatus.DONE, ended.error
     shown = "\n".join(model.shown)
     assert f"turn 1 of {task.task_id}, depth 7" in shown
     assert "500 is greater than the maximum of 100" in shown
 
 
-async def test_one_that_asks_although_it_may_not_has_failed(swarm: Swarm, tmp_path: Path) -> None:
-    kit = with_conversing_skills(swarm, Calls("resting", {"depth": 0}), tmp_path)
+async def test_one_that_asks_although_it_may_not_has_failed(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = with_conversing_skills(swarm, Calls("resting", {"depth": 0}), tmp_path)
     await submit(swarm, tmp_path)
-    ended = await one_turn(swarm, kit)
+    ended = await one_turn(swarm, core)
     assert ended.status_reason is StatusReason.ESCALATED
     assert "ended its turn with input_required, which its contract does not allow" in (ended.error or "")

@@ -18,7 +18,7 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.firestore.errors import translate
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.unreliable import time_flows, unreliable
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +66,7 @@ EVERY_QUERY: dict[str, Query] = {
 
 
 @pytest.mark.parametrize("name", EVERY_QUERY)
-async def test_every_query_is_covered_by_the_deployed_indexes(swarm: Swarm, name: str) -> None:
+async def test_every_query_is_covered_by_the_deployed_indexes(swarm: SwarmRig, name: str) -> None:
     assert await swarm.store.query(EVERY_QUERY[name]) == []
 
 
@@ -75,13 +75,13 @@ async def test_every_query_function_is_in_the_list_above() -> None:
     assert {name.split()[0] for name in EVERY_QUERY} == made
 
 
-async def test_a_query_without_its_index_is_refused(swarm: Swarm) -> None:
+async def test_a_query_without_its_index_is_refused(swarm: SwarmRig) -> None:
     query = Query("agent_tasks", where=(("skill", "==", "x"),), order_by=(("priority", "desc"),))
     with pytest.raises(IndexMissing, match="agent_tasks"):
         await swarm.store.query(query)
 
 
-async def test_conflicts_are_told_apart(swarm: Swarm) -> None:
+async def test_conflicts_are_told_apart(swarm: SwarmRig) -> None:
     store = swarm.store
     first = await store.commit([Create("c/a", {"n": 1})])
     with pytest.raises(Conflict) as twice:
@@ -96,7 +96,7 @@ async def test_conflicts_are_told_apart(swarm: Swarm) -> None:
         await store.commit([Update("c/none", {"n": 1})])
 
 
-async def test_fields_are_replaced_whole_and_others_left_alone(swarm: Swarm) -> None:
+async def test_fields_are_replaced_whole_and_others_left_alone(swarm: SwarmRig) -> None:
     await swarm.store.commit([Create("c/a", {"keep": 1, "map": {"old": 1}, "gone": 1})])
     await swarm.store.commit([Merge("c/a", {"map": {"new": 1}, "gone": DELETE_FIELD, "at": SERVER_TIME})])
     data = (await swarm.store.get("c/a")).data
@@ -105,7 +105,7 @@ async def test_fields_are_replaced_whole_and_others_left_alone(swarm: Swarm) -> 
     assert set(data) == {"keep", "map", "at"}
 
 
-async def test_operations_are_counted_as_firestore_bills_them(swarm: Swarm) -> None:
+async def test_operations_are_counted_as_firestore_bills_them(swarm: SwarmRig) -> None:
     store, usage = swarm.store, swarm.store.usage
     await store.commit([Create("c/a", {"n": 1}), Create("c/b", {"n": 2}), Delete("c/none")])
     await store.get_many(["c/a", "c/a", "c/none"])
@@ -115,7 +115,7 @@ async def test_operations_are_counted_as_firestore_bills_them(swarm: Swarm) -> N
     assert usage == Usage(reads=2 + 2 + 1 + 1, writes=2, deletes=1)
 
 
-async def test_a_listener_follows_its_query(swarm: Swarm) -> None:
+async def test_a_listener_follows_its_query(swarm: SwarmRig) -> None:
     store = swarm.store
     async with store.listen(Query("c", where=(("n", ">", 0),))) as snapshots:
         with anyio.fail_after(5):
@@ -130,7 +130,7 @@ async def test_a_listener_follows_its_query(swarm: Swarm) -> None:
             assert await anext(snapshots) == []
 
 
-async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm: Swarm) -> None:
+async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm: SwarmRig) -> None:
     cut = ("after", google.ServiceUnavailable("cut"))
     async with time_flows(swarm):
         api = unreliable(swarm, cut, cut)
@@ -143,7 +143,7 @@ async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm
         await swarm.settle(held[0])
 
 
-async def test_a_store_that_is_away_is_said_to_be_away(swarm: Swarm) -> None:
+async def test_a_store_that_is_away_is_said_to_be_away(swarm: SwarmRig) -> None:
     api = unreliable(swarm, *[("before", google.ServiceUnavailable("down"))] * 10)
     async with time_flows(swarm):
         with pytest.raises(StoreUnavailable, match="swarm doctor"):
@@ -171,12 +171,12 @@ async def test_every_vendor_error_becomes_one_of_ours(error: google.GoogleAPICal
 
 
 async def test_the_composition_root_opens_and_closes_a_store_in_memory() -> None:
-    async with wiring.open_kit(Settings.model_validate({"store": {"uri": "memory"}})) as kit:
-        await kit.store.commit([Create("c/a", {"n": 1})])
-        assert (await kit.store.get("c/a")).data == {"n": 1}
+    async with wiring.open_swarm(Settings.model_validate({"store": {"uri": "memory"}})) as core:
+        await core.store.commit([Create("c/a", {"n": 1})])
+        assert (await core.store.get("c/a")).data == {"n": 1}
 
 
-async def test_no_secret_gets_into_a_document(swarm: Swarm) -> None:
+async def test_no_secret_gets_into_a_document(swarm: SwarmRig) -> None:
     """Whoever forgot to clean it: the store is the one way in."""
     store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
     shaped = "sk-ant-api03-abcdefghijklmnop0123456789"

@@ -12,9 +12,9 @@ import pytest
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
@@ -34,42 +34,42 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def offering(kit: Kit, *uses: Any) -> Kit:
-    """The kit, with roles that offer *uses* to plans."""
+def offering(core: Swarm, *uses: Any) -> Swarm:
+    """The core, with roles that offer *uses* to plans."""
     offers = tuple(CapabilityUse.model_validate(use) for use in uses)
-    return replace(kit, roles={name: card.model_copy(update={"offers": offers}) for name, card in kit.roles.items()})
+    return replace(core, roles={name: card.model_copy(update={"offers": offers}) for name, card in core.roles.items()})
 
 
-async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm: Swarm, tmp_path: Path) -> None:
-    kit = thinking(swarm, noting, tmp_path)
+async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, noting, tmp_path)
     await submit(swarm, tmp_path, capabilities=(CapabilityUse(id="research"),))
-    done = await one_turn(swarm, kit)
+    done = await one_turn(swarm, core)
     assert done.status is TaskStatus.DONE and done.result is not None, done.error
     assert "'read_file'" in done.result.summary and "'add_note'" in done.result.summary
-    [fact] = await kit.memory.bucket("s1", "research")
+    [fact] = await core.memory.bucket("s1", "research")
     assert (fact.value, fact.source) == ("five apples", "basket")
 
 
-async def test_instructions_of_a_stored_agent_are_said_after_the_roles_prompt(swarm: Swarm, tmp_path: Path) -> None:
+async def test_instructions_of_a_stored_agent_are_said_after_the_roles_prompt(swarm: SwarmRig, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def answer(request: ChatRequest) -> dict[str, Any]:
         seen.append(request.system)
         return decide(act("finish", answer="done"))
 
-    kit = thinking(swarm, answer, tmp_path)
+    core = thinking(swarm, answer, tmp_path)
     prompt = "You are a scout."
-    kit = replace(kit, roles={name: card.model_copy(update={"prompt": prompt}) for name, card in kit.roles.items()})
+    core = replace(core, roles={name: card.model_copy(update={"prompt": prompt}) for name, card in core.roles.items()})
     await submit(swarm, tmp_path, instructions="Keep every source.")
-    assert (await one_turn(swarm, kit)).status is TaskStatus.DONE
+    assert (await one_turn(swarm, core)).status is TaskStatus.DONE
     assert f"{prompt}\n\nKeep every source." in seen[0]
 
 
-async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: Swarm, tmp_path: Path) -> None:
-    kit = thinking(swarm, noting, tmp_path)
+async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, noting, tmp_path)
     server = CapabilityUse(id="mcp", config={"servers": {"x": {"command": "/bin/touch", "args": [f"{tmp_path}/ran"]}}})
     await submit(swarm, tmp_path, capabilities=(server,))
-    ended = await one_turn(swarm, kit)
+    ended = await one_turn(swarm, core)
     assert ended.status is TaskStatus.BLOCKED and "may not set servers" in (ended.error or "")
     assert not names_in(tmp_path) & {"ran"}
 
@@ -88,31 +88,31 @@ def planning(*names: str) -> Any:
     return answer
 
 
-async def part_of(swarm: Swarm, kit: Kit, folder: Path) -> Any:
+async def part_of(swarm: SwarmRig, core: Swarm, folder: Path) -> Any:
     """Have a role plan, and its part worked on: the part, and what the planner said."""
     await submit(swarm, folder, role="architect")
-    planned = await one_turn(swarm, kit, role="architect")
+    planned = await one_turn(swarm, core, role="architect")
     assert planned.status_reason is StatusReason.DELEGATING, planned.error
-    part = await one_turn(swarm, kit)
+    part = await one_turn(swarm, core)
     assert part.status is TaskStatus.DONE and part.result is not None, part.error
     return part
 
 
-async def test_a_plan_may_switch_on_what_the_role_offers(swarm: Swarm, tmp_path: Path) -> None:
-    kit = offering(thinking(swarm, planning("research"), tmp_path), {"id": "research", "config": {"max_notes": 3}})
-    part = await part_of(swarm, kit, tmp_path)
+async def test_a_plan_may_switch_on_what_the_role_offers(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = offering(thinking(swarm, planning("research"), tmp_path), {"id": "research", "config": {"max_notes": 3}})
+    part = await part_of(swarm, core, tmp_path)
     assert "'add_note'" in part.result.summary
 
 
-async def test_a_plan_that_reaches_for_more_is_sent_back(swarm: Swarm, tmp_path: Path) -> None:
-    kit = thinking(swarm, planning("research"), tmp_path)
-    part = await part_of(swarm, kit, tmp_path)
+async def test_a_plan_that_reaches_for_more_is_sent_back(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, planning("research"), tmp_path)
+    part = await part_of(swarm, core, tmp_path)
     assert part.capabilities == () and "'add_note'" not in part.result.summary
 
 
-async def test_a_planned_task_that_was_let_through_is_stopped_at_its_turn(swarm: Swarm, tmp_path: Path) -> None:
-    kit = offering(thinking(swarm, planning("research"), tmp_path), "research")
+async def test_a_planned_task_that_was_let_through_is_stopped_at_its_turn(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = offering(thinking(swarm, planning("research"), tmp_path), "research")
     await submit(swarm, tmp_path, role="architect")
-    await one_turn(swarm, kit, role="architect")
-    stopped = await one_turn(swarm, offering(kit))  # the operator took the offer back meanwhile
+    await one_turn(swarm, core, role="architect")
+    stopped = await one_turn(swarm, offering(core))  # the operator took the offer back meanwhile
     assert stopped.status is TaskStatus.BLOCKED and "neither has nor offers research" in (stopped.error or "")

@@ -20,11 +20,11 @@ from fireswarm.llm.spend import StoreLedger
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.swarm.records.run_reader import read_events
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring.model import make_mind, prompt_file
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -73,13 +73,13 @@ class Model:
         )
 
 
-def thinking(swarm: Swarm, script: Any, folder: Path, **settings: Any) -> Kit:
-    """The swarm's kit with a mind that asks *script*, as a process of its own would have it."""
+def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> Swarm:
+    """The swarm's core with a mind that asks *script*, as a process of its own would have it."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
     (folder / "space").mkdir(exist_ok=True)
     catalog = load_catalog([folder / "skills"])
-    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | {"root": folder} | settings)
+    given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | {"root": folder} | settings)
     ledger = StoreLedger(swarm.store, swarm.clock, "s1", uuid.uuid4().hex)
     mind = make_mind(
         given,
@@ -91,21 +91,21 @@ def thinking(swarm: Swarm, script: Any, folder: Path, **settings: Any) -> Kit:
         ledger=ledger,
         model=ScriptedModel(script),
     )
-    roles = {name: card.model_copy(update={"skills": ("counting",)}) for name, card in swarm.kit.roles.items()}
+    roles = {name: card.model_copy(update={"skills": ("counting",)}) for name, card in swarm.core.roles.items()}
     protocol = prompt_file(folder / "roles", "PROTOCOL.md")
     return replace(
-        swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, unstored=ledger
+        swarm.core, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, unstored=ledger
     )
 
 
-async def submit(swarm: Swarm, folder: Path, **fields: Any) -> Task:
+async def submit(swarm: SwarmRig, folder: Path, **fields: Any) -> Task:
     context = {"path": str(folder / "space"), **fields.pop("context", {})}
     return await swarm.submit("count the things", context=context, **fields)
 
 
-async def one_turn(swarm: Swarm, kit: Kit, agent: str = "agent-a", role: str = "scout") -> Task:
+async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "agent-a", role: str = "scout") -> Task:
     held = await swarm.claim_one(agent, role)
-    ending = await run_turn(held, kit)
+    ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.also)
     return await swarm.task(held.task.task_id)
 
@@ -116,14 +116,14 @@ def logged(folder: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-async def reclaimed(swarm: Swarm) -> None:
+async def reclaimed(swarm: SwarmRig) -> None:
     """Let the dead process's lease and the back-off pass."""
     for _ in range(3):
         await swarm.clock.advance(120)
         await swarm.board.sweep("scout")
 
 
-async def events_of(swarm: Swarm, task: Task) -> list[str]:
+async def events_of(swarm: SwarmRig, task: Task) -> list[str]:
     found: list[str] = []
     for epoch in range(1, task.epoch + 1):
         run = await swarm.store.get(run_path(task.run_id(epoch)))
@@ -131,11 +131,11 @@ async def events_of(swarm: Swarm, task: Task) -> list[str]:
     return found
 
 
-async def test_a_turn_with_a_model_is_written_down_event_by_event(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_turn_with_a_model_is_written_down_event_by_event(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
-    kit = thinking(swarm, model, tmp_path)
+    core = thinking(swarm, model, tmp_path)
     await submit(swarm, tmp_path)
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert (task.status, task.result and task.result.summary) == (TaskStatus.DONE, "counted to five")
     kinds = await events_of(swarm, task)
     assert kinds[0] == EventType.RUN_STARTED
@@ -174,7 +174,7 @@ async def lives(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> 
 
     monkeypatch.setattr(JournalRecorder, "event", counted)
     model = Model()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         asked = await submit(swarm, folder)
         try:
             task = await one_turn(swarm, thinking(swarm, model, folder), "first")
@@ -207,7 +207,7 @@ async def test_a_run_killed_at_any_commit_repeats_no_step_that_may_not_be_repeat
 
 async def dying_at_commit(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> tuple[str, bool]:
     model = Model()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         await submit(swarm, folder)
         made = 0
         real: Callable[..., Any] = swarm.store.commit
@@ -246,16 +246,16 @@ async def dying_at_commit(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at
     return "uncertain", not died
 
 
-async def queued(swarm: Swarm) -> bool:
+async def queued(swarm: SwarmRig) -> bool:
     return (await only(swarm)).status is TaskStatus.QUEUED
 
 
-async def only(swarm: Swarm) -> Task:
+async def only(swarm: SwarmRig) -> Task:
     [task] = await swarm.board.list()
     return task
 
 
-async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: SwarmRig, tmp_path: Path) -> None:
     plan = {"tasks": [{"key": "look", "assigned_to": "scout", "objective": "look at it"}]}
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -263,18 +263,18 @@ async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: 
             return decide(act("finish", answer="the scout looked"))
         return decide(act("finish", answer="a plan", result=json.dumps(plan)))
 
-    kit = thinking(swarm, script, tmp_path)
+    core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path, role="architect")
-    waiting = await one_turn(swarm, kit, role="architect")
+    waiting = await one_turn(swarm, core, role="architect")
     assert (waiting.status, waiting.status_reason) == (TaskStatus.BLOCKED, StatusReason.DELEGATING)
     [child] = [task for task in await swarm.board.list() if task.parent_task_id]
     assert (child.assigned_to, child.objective) == ("scout", "look at it")
     await swarm.settle(await swarm.claim_one())
-    done = await one_turn(swarm, kit, role="architect")
+    done = await one_turn(swarm, core, role="architect")
     assert (done.status, done.result and done.result.summary) == (TaskStatus.DONE, "the scout looked")
 
 
-async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:
     told: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -289,7 +289,7 @@ async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: Swa
     assert "'pilot', which is no role of this swarm" in told[1]
 
 
-async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swarm: SwarmRig, tmp_path: Path) -> None:
     asked: list[int] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -299,21 +299,21 @@ async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swar
         answered = json.loads(request.messages[-1].text.splitlines()[-1])
         return decide(act("finish", answer=f"it is {answered['stdout_summary']}"))
 
-    kit = thinking(swarm, script, tmp_path)
+    core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path)
-    waiting = await one_turn(swarm, kit)
+    waiting = await one_turn(swarm, core)
     assert (waiting.status_reason, waiting.questions[0].name) == (StatusReason.INPUT_REQUIRED, "colour")
     await swarm.board.answer(waiting.task_id, {"colour": "green"})
-    done = await one_turn(swarm, kit, "another")
+    done = await one_turn(swarm, core, "another")
     assert done.result is not None and done.result.summary == "it is green"
     assert asked == [0, 1]
 
 
-async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
-    kit = thinking(swarm, model, tmp_path, budget={"task_tokens": 3_000})
+    core = thinking(swarm, model, tmp_path, budget={"task_tokens": 3_000})
     await submit(swarm, tmp_path)
-    task = await one_turn(swarm, kit)
+    task = await one_turn(swarm, core)
     assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.BUDGET_EXCEEDED)
     asked = len(model.asked)
     assert 0 < asked < TURNS
@@ -323,7 +323,7 @@ async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: Swarm, t
     assert model.asked == list(range(TURNS + 1)), "what was paid for was not asked again"
 
 
-async def test_a_session_budget_counts_what_other_processes_spent(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_session_budget_counts_what_other_processes_spent(swarm: SwarmRig, tmp_path: Path) -> None:
     await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, Model(), tmp_path))
     spent = await StoreLedger(swarm.store, swarm.clock, "s1", "another").session()
@@ -333,7 +333,7 @@ async def test_a_session_budget_counts_what_other_processes_spent(swarm: Swarm, 
     assert "the session" in str(task.summary) + str(task.error)
 
 
-async def test_read_only_is_enforced_where_the_command_would_run(swarm: Swarm, tmp_path: Path) -> None:
+async def test_read_only_is_enforced_where_the_command_would_run(swarm: SwarmRig, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -348,10 +348,10 @@ async def test_read_only_is_enforced_where_the_command_would_run(swarm: Swarm, t
     assert '"status": "refused"' in seen[1] and "read_only" in seen[1]
 
 
-async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: Swarm, tmp_path: Path) -> None:
-    kit = thinking(swarm, Model(), tmp_path)
-    assert kit.mind is not None
-    keyless = replace(kit, mind=replace(kit.mind, client=None, no_model="ANTHROPIC_API_KEY is not set"))
+async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, Model(), tmp_path)
+    assert core.mind is not None
+    keyless = replace(core, mind=replace(core.mind, client=None, no_model="ANTHROPIC_API_KEY is not set"))
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, keyless)
     run = await swarm.store.get(run_path(task.run_id(1)))
@@ -359,7 +359,7 @@ async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: Swarm
     assert chosen["payload"]["without_model"] == "ANTHROPIC_API_KEY is not set"
 
 
-async def test_what_a_run_spent_stands_on_its_document_once(swarm: Swarm, tmp_path: Path) -> None:
+async def test_what_a_run_spent_stands_on_its_document_once(swarm: SwarmRig, tmp_path: Path) -> None:
     await submit(swarm, tmp_path)
     task = await one_turn(swarm, thinking(swarm, Model(), tmp_path))
     run = dict((await swarm.store.get(run_path(task.run_id(1)))).data or {})

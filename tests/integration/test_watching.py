@@ -28,11 +28,11 @@ from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.records.run_reader import read_events
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring.model import make_mind
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.unreliable import unreliable
 
 pytestmark = pytest.mark.anyio
@@ -63,26 +63,26 @@ def counting(request: ChatRequest) -> ChatResponse:
     return ChatResponse(text=json.dumps(decide(action)), usage=USAGE, model="tiny-1")
 
 
-def thinking(swarm: Swarm, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Kit:
-    """The swarm's kit with a mind that asks *script*; the model has the price of the settings, if any."""
+def thinking(swarm: SwarmRig, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Swarm:
+    """The swarm's core with a mind that asks *script*; the model has the price of the settings, if any."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
     (folder / "space").mkdir(exist_ok=True)
     catalog = load_catalog([folder / "skills"])
-    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | {"root": folder} | settings)
+    given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | {"root": folder} | settings)
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script, name)
     mind = make_mind(given, catalog, swarm.clock, folder, environment={}, store=swarm.store, model=model)
-    roles = {role: card.model_copy(update={"skills": ("counting",)}) for role, card in swarm.kit.roles.items()}
-    return replace(swarm.kit, settings=given, catalog=catalog, mind=mind, roles=roles, protocol="Answer.")
+    roles = {role: card.model_copy(update={"skills": ("counting",)}) for role, card in swarm.core.roles.items()}
+    return replace(swarm.core, settings=given, catalog=catalog, mind=mind, roles=roles, protocol="Answer.")
 
 
-async def submit(swarm: Swarm, folder: Path, objective: str = "count the things", **fields: Any) -> Task:
+async def submit(swarm: SwarmRig, folder: Path, objective: str = "count the things", **fields: Any) -> Task:
     return await swarm.submit(objective, context={"path": str(folder / "space")}, **fields)
 
 
-async def one_turn(swarm: Swarm, kit: Kit, role: str = "scout") -> HeldLease:
+async def one_turn(swarm: SwarmRig, core: Swarm, role: str = "scout") -> HeldLease:
     held = await swarm.claim_one("agent-a", role)
-    ending = await run_turn(held, kit)
+    ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.also)
     return held
 
@@ -93,14 +93,14 @@ PRICED: dict[str, Any] = {"budget": {"prices": {"tiny-1": {"input": 10.0, "cache
 USD = (100 * 10 + 900 * 1 + 50 * 100) / 1_000_000
 
 
-async def test_spending_is_summed_by_objective_role_and_model(swarm: Swarm, tmp_path: Path) -> None:
+async def test_spending_is_summed_by_objective_role_and_model(swarm: SwarmRig, tmp_path: Path) -> None:
     scouted = await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, tmp_path, **PRICED))
     await submit(swarm, tmp_path, "count them again", role="executor")
     await one_turn(swarm, thinking(swarm, tmp_path, name="unknown-2"), "executor")
     await swarm.submit("without a model", skill="noop")
-    await one_turn(swarm, swarm.kit)
-    spent = await cost.read_spending(swarm.kit, 10)
+    await one_turn(swarm, swarm.core)
+    spent = await cost.read_spending(swarm.core, 10)
     calls = TURNS + 1
     assert (spent.runs, spent.more) == (3, False)
     told = spent.fields()
@@ -123,30 +123,30 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: Swarm, tmp_
     assert (second["objective"], second["usd"]) == ("count them again", 0)
 
 
-async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: Swarm, tmp_path: Path) -> None:
-    kit = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
+async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
     task = await submit(swarm, tmp_path)
-    await one_turn(swarm, kit)
-    before = await cost.read_spending(swarm.kit, 10)
+    await one_turn(swarm, core)
+    before = await cost.read_spending(swarm.core, 10)
     assert 0 < before.total.counts["calls"] < TURNS
     await swarm.board.retry(task.task_id)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    after = await cost.read_spending(swarm.kit, 10)
+    after = await cost.read_spending(swarm.core, 10)
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
     assert (after.runs, after.total.counts["calls"]) == (2, TURNS + 1)
 
 
 async def test_only_the_newest_runs_are_read_and_that_is_said(
-    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kit = thinking(swarm, tmp_path)
+    core = thinking(swarm, tmp_path)
     for number in range(3):
         await submit(swarm, tmp_path, f"count {number}", session="s1" if number else "other")
-        await one_turn(swarm, kit)
+        await one_turn(swarm, core)
         await swarm.clock.advance(1)
-    spent = await cost.read_spending(swarm.kit, 2)
+    spent = await cost.read_spending(swarm.core, 2)
     assert (spent.runs, spent.more, spent.total.counts["calls"]) == (2, True, 2 * (TURNS + 1))
-    assert (await cost.read_spending(swarm.kit, 10, "other")).total.counts["calls"] == TURNS + 1
+    assert (await cost.read_spending(swarm.core, 10, "other")).total.counts["calls"] == TURNS + 1
     screen = Console(width=160, record=True, file=io.StringIO())
     monkeypatch.setattr(cost, "console", screen)
     cost.draw(spent)
@@ -165,10 +165,10 @@ def recording(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> Console:
     return screen
 
 
-async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tmp_path: Path) -> None:
+async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig, tmp_path: Path) -> None:
     """Look after every commit of a run, and a second reader only at the end: both have read the same."""
     await submit(swarm, tmp_path)
-    kit = thinking(swarm, tmp_path)
+    core = thinking(swarm, tmp_path)
     held = await swarm.claim_one()
     path = run_path(held.run_id)
     reader, told = Reader(swarm.store), list[Any]()
@@ -181,7 +181,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tm
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swarm.store, "commit", commit)
-        ending = await run_turn(held, kit)
+        ending = await run_turn(held, core)
         await swarm.board.settle(held, ending.outcome, ending.also)
     run = await swarm.store.get(path)
     assert (run.data or {})["journal_pages"] > 2
@@ -192,7 +192,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: Swarm, tm
 
 
 async def test_watching_prints_the_events_while_they_happen_and_what_is_being_said(
-    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = recording(monkeypatch, progress)
     speaks, go_on, heard = anyio.Event(), anyio.Event(), list[str]()
@@ -206,11 +206,11 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
             return await super().complete(request, None)
 
     task = await submit(swarm, tmp_path)
-    kit = thinking(swarm, tmp_path, Speaking(counting))
-    follower = Follower(swarm.kit, task.task_id, screen)
+    core = thinking(swarm, tmp_path, Speaking(counting))
+    follower = Follower(swarm.core, task.task_id, screen)
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(progress.follow, swarm.kit, task.task_id, runs=follower))
-        group.start_soon(one_turn, swarm, kit)
+        group.start_soon(partial(progress.follow, swarm.core, task.task_id, runs=follower))
+        group.start_soon(one_turn, swarm, core)
         await speaks.wait()
         while not heard:
             await swarm.clock.advance(LIVE_SECONDS)
@@ -226,7 +226,7 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
 
 
 async def test_a_store_that_is_away_while_a_model_speaks_costs_the_show_and_not_the_answer(
-    swarm: Swarm, tmp_path: Path
+    swarm: SwarmRig, tmp_path: Path
 ) -> None:
     calls = 0
 
@@ -247,7 +247,7 @@ async def test_a_store_that_is_away_while_a_model_speaks_costs_the_show_and_not_
     assert ((await swarm.task(task.task_id)).status, calls) == (TaskStatus.DONE, TURNS + 1)
 
 
-async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swarm) -> None:
+async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: SwarmRig) -> None:
     screen = Console(width=200, record=True, file=io.StringIO())
     task = await swarm.submit("x", skill="noop", max_attempts=20)
     for number in range(EARLIER_RUNS + 3):
@@ -258,7 +258,7 @@ async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swar
         await swarm.board.settle(held, Retry("no"), also)
         await swarm.clock.advance(400)
         await swarm.board.sweep("scout")
-    follower = Follower(swarm.kit, task.task_id, screen)
+    follower = Follower(swarm.core, task.task_id, screen)
     for _ in range(2):
         await follower.finish()
     told = [line.rpartition(" ")[2] for line in screen.export_text().splitlines()]
@@ -283,14 +283,14 @@ async def test_of_an_unfinished_decision_the_sentence_is_shown(words: str, shown
 
 
 async def test_show_tells_the_last_events_of_a_long_run(
-    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fireswarm.cli.shared.options as common
 
     screen = recording(monkeypatch, show, common)
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    seen = await show.look(swarm.kit, await swarm.task(task.task_id))
+    seen = await show.look(swarm.core, await swarm.task(task.task_id))
     show.draw(seen, events=3, level="debug")
     shown = screen.export_text().split("events of the last run")[1].strip().splitlines()
     assert f"{len(seen.events) - 3} earlier events" in shown[0]
@@ -299,11 +299,11 @@ async def test_show_tells_the_last_events_of_a_long_run(
 
 
 async def test_a_run_without_a_model_is_told_as_well(
-    swarm: Swarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = recording(monkeypatch, show)
     await swarm.submit("x", skill="noop")
-    held = await one_turn(swarm, swarm.kit)
-    seen = await show.look(swarm.kit, await swarm.task(held.task.task_id))
+    held = await one_turn(swarm, swarm.core)
+    seen = await show.look(swarm.core, await swarm.task(held.task.task_id))
     show.draw(seen, events=20, level="info")
     assert "step_finished               skill:noop" in screen.export_text()

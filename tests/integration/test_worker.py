@@ -12,14 +12,14 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_idle_worker_is_woken_by_the_listener(swarm: Swarm) -> None:
-    async with working(swarm.kit) as worker:
+async def test_an_idle_worker_is_woken_by_the_listener(swarm: SwarmRig) -> None:
+    async with working(swarm.core) as worker:
         await swarm.clock.settle()
         before = swarm.clock.now()
         task = await swarm.submit(skill="noop")
@@ -28,8 +28,8 @@ async def test_an_idle_worker_is_woken_by_the_listener(swarm: Swarm) -> None:
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
 
 
-async def test_an_idle_worker_costs_next_to_nothing(swarm: Swarm) -> None:
-    async with working(swarm.kit):
+async def test_an_idle_worker_costs_next_to_nothing(swarm: SwarmRig) -> None:
+    async with working(swarm.core):
         await swarm.clock.settle()
         before = swarm.store.usage.copy()
         await swarm.clock.advance(3600)
@@ -38,7 +38,7 @@ async def test_an_idle_worker_costs_next_to_nothing(swarm: Swarm) -> None:
     assert used.writes <= 20_000 / 24 / 5
 
 
-async def test_cancel_stops_the_running_turn_at_once(swarm: Swarm) -> None:
+async def test_cancel_stops_the_running_turn_at_once(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -53,7 +53,7 @@ async def test_cancel_stops_the_running_turn_at_once(swarm: Swarm) -> None:
     assert (run["status"], run["error"]) == ("error", "canceled: changed my mind")
 
 
-async def test_a_long_turn_keeps_its_lease(swarm: Swarm) -> None:
+async def test_a_long_turn_keeps_its_lease(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -66,7 +66,7 @@ async def test_a_long_turn_keeps_its_lease(swarm: Swarm) -> None:
     assert ((await swarm.task(task.task_id)).status, gate.began) == (TaskStatus.DONE, 1)
 
 
-async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: Swarm) -> None:
+async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)):
         task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 0.05})
@@ -76,21 +76,21 @@ async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: Swarm) -
     assert "longer than 0.05 s" in stored.summary
 
 
-async def test_draining_releases_what_cannot_be_finished(swarm: Swarm) -> None:
+async def test_draining_releases_what_cannot_be_finished(swarm: SwarmRig) -> None:
     gate = Gate()
-    kit = with_skills(swarm, gate=gate)
-    worker_settings = kit.settings.worker.model_copy(update={"drain_seconds": 0.05})
-    kit = replace(kit, settings=kit.settings.model_copy(update={"worker": worker_settings}))
-    async with working(kit):
+    core = with_skills(swarm, gate=gate)
+    worker_settings = core.settings.worker.model_copy(update={"drain_seconds": 0.05})
+    core = replace(core, settings=core.settings.model_copy(update={"worker": worker_settings}))
+    async with working(core):
         task = await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
     stored = await swarm.task(task.task_id)
     assert (stored.status, stored.attempt, stored.lease) == (TaskStatus.QUEUED, 0, None)
-    [status] = await swarm.kit.heartbeats.latest()
+    [status] = await swarm.core.heartbeats.latest()
     assert status.status == "stopped"
 
 
-async def test_a_skill_plans_asks_remembers_and_fails(swarm: Swarm) -> None:
+async def test_a_skill_plans_asks_remembers_and_fails(swarm: SwarmRig) -> None:
     async def many_faced(request: SkillRequest) -> SkillResult:
         match request.context["face"]:
             case "ask" if "path" not in request.answers:
@@ -120,8 +120,8 @@ async def test_a_skill_plans_asks_remembers_and_fails(swarm: Swarm) -> None:
         assert ends["ask"].status_reason is StatusReason.INPUT_REQUIRED
         assert ends["learn"].result is not None
         assert ends["learn"].result.artifacts[0].value == [[1, 2], [3]]
-        assert [fact.value for fact in await swarm.kit.memory.recall("s1", ["files"])] == [12]
-        assert await swarm.kit.memory.recall("s2", ["files"]) == [], "a fact crossed sessions"
+        assert [fact.value for fact in await swarm.core.memory.recall("s1", ["files"])] == [12]
+        assert await swarm.core.memory.recall("s2", ["files"]) == [], "a fact crossed sessions"
         assert (ends["refuse"].status_reason, ends["refuse"].error) == (StatusReason.DEAD_LETTER, "cannot, ever")
         assert ends["crash"].status_reason is StatusReason.RETRY_BACKOFF
         assert "ZeroDivisionError: by zero" in ends["crash"].summary
@@ -131,7 +131,7 @@ async def test_a_skill_plans_asks_remembers_and_fails(swarm: Swarm) -> None:
     assert (await swarm.task(tasks["ask"].task_id)).summary == "looked at /a"
 
 
-async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: Swarm) -> None:
+async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: SwarmRig) -> None:
     async def overreach(request: SkillRequest) -> SkillResult:
         planned = PlannedTask(key="x", assigned_to="executor", objective="x")
         return SkillResult(state=SkillState.DELEGATING, summary="go", tasks=(planned,))
@@ -145,7 +145,7 @@ async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: Sw
     assert len(await swarm.board.list()) == 1
 
 
-async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swarm: Swarm) -> None:
+async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swarm: SwarmRig) -> None:
     async def huge(request: SkillRequest) -> SkillResult:
         return SkillResult(summary="huge", insights=("x" * 1_100_000,))
 
@@ -157,7 +157,7 @@ async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swar
     assert task.task_id in stored.summary
 
 
-async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: Swarm) -> None:
+async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: SwarmRig) -> None:
     seen: list[object] = []
 
     async def make(request: SkillRequest) -> SkillResult:
@@ -175,7 +175,7 @@ async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: Swarm) 
     assert len(str(await swarm.raw(first.task_id))) < 5_000
 
 
-async def test_twins_end_done_with_the_same_artifacts(swarm: Swarm) -> None:
+async def test_twins_end_done_with_the_same_artifacts(swarm: SwarmRig) -> None:
     made = 0
 
     async def make(request: SkillRequest) -> SkillResult:
@@ -193,14 +193,14 @@ async def test_twins_end_done_with_the_same_artifacts(swarm: Swarm) -> None:
     assert [end.result.artifacts[0].value for end in ends if end.result] == [1, 1]
 
 
-async def test_a_lost_lease_ends_the_turn_of_the_one_that_lost_it(swarm: Swarm) -> None:
+async def test_a_lost_lease_ends_the_turn_of_the_one_that_lost_it(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
         await swarm.board.cancel(task.task_id)
-        for message in await swarm.kit.mailbox.claim("scout-1", "thief"):
-            await swarm.kit.mailbox.acknowledge(message)  # the message is lost; the renewal still notices
+        for message in await swarm.core.mailbox.claim("scout-1", "thief"):
+            await swarm.core.mailbox.acknowledge(message)  # the message is lost; the renewal still notices
         await swarm.clock.advance(60)
         await eventually(swarm, lambda: not worker.running, "noticing")
     assert gate.ended == 0

@@ -19,7 +19,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StoreUnavailable
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.worker.loop import Worker
-from tests.support.swarm import Swarm, done
+from tests.support.swarm import SwarmRig, done
 from tests.support.unreliable import time_flows, unreliable
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -29,7 +29,7 @@ AWAY = [("before", google.ServiceUnavailable("down"))]
 FULL = [("before", google.ResourceExhausted("no space left on the disk"))]
 
 
-async def with_time_passing(swarm: Swarm, worker: Worker, settled: int) -> None:
+async def with_time_passing(swarm: SwarmRig, worker: Worker, settled: int) -> None:
     """Let virtual time pass in small steps until the worker has settled so many tasks."""
     with anyio.fail_after(20):
         while worker.settled < settled:
@@ -38,7 +38,7 @@ async def with_time_passing(swarm: Swarm, worker: Worker, settled: int) -> None:
 
 @pytest.mark.parametrize("faults", [AWAY, FULL])
 async def test_a_result_waits_for_a_store_that_is_away_or_full(
-    swarm: Swarm, faults: list[tuple[str, Exception]]
+    swarm: SwarmRig, faults: list[tuple[str, Exception]]
 ) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
@@ -53,15 +53,15 @@ async def test_a_result_waits_for_a_store_that_is_away_or_full(
 
 
 @pytest.mark.parametrize("faults", [AWAY, FULL])
-async def test_claiming_goes_on_when_the_store_is_back(swarm: Swarm, faults: list[tuple[str, Exception]]) -> None:
+async def test_claiming_goes_on_when_the_store_is_back(swarm: SwarmRig, faults: list[tuple[str, Exception]]) -> None:
     task = await swarm.submit(skill="noop")
     unreliable(swarm, *(faults * 12))
-    async with working(swarm.kit) as worker:
+    async with working(swarm.core) as worker:
         await with_time_passing(swarm, worker, 1)
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
 
 
-async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: Swarm) -> None:
+async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -76,7 +76,7 @@ async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: S
     assert await swarm.raw(task.task_id) == before
 
 
-async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: Swarm) -> None:
+async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         await swarm.submit(skill="gate")
@@ -90,7 +90,7 @@ async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: Swarm
         unreliable(swarm)
 
 
-async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: Swarm) -> None:
+async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate", deadline=swarm.clock.now() + timedelta(seconds=0.1))
@@ -100,16 +100,16 @@ async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: Swa
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
 
 
-async def test_many_rivals_execute_every_task_once(swarm: Swarm) -> None:
+async def test_many_rivals_execute_every_task_once(swarm: SwarmRig) -> None:
     executed: Counter[str] = Counter()
 
     async def count(request: SkillRequest) -> SkillResult:
         executed[request.task_id] += 1
         return SkillResult(summary="counted")
 
-    kit = with_skills(swarm, count=count)
+    core = with_skills(swarm, count=count)
     tasks = [await swarm.submit(f"task {number}", skill="count") for number in range(60)]
-    rivals = [Worker(kit, "scout", f"scout-{number}") for number in range(8)]
+    rivals = [Worker(core, "scout", f"scout-{number}") for number in range(8)]
     async with anyio.create_task_group() as group:
         for rival in rivals:
             group.start_soon(rival.run)
@@ -124,7 +124,7 @@ async def test_many_rivals_execute_every_task_once(swarm: Swarm) -> None:
     assert sum(rival.contention[0] for rival in rivals) == len(tasks)
 
 
-async def test_a_worker_that_stops_lets_short_turns_finish(swarm: Swarm) -> None:
+async def test_a_worker_that_stops_lets_short_turns_finish(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -136,8 +136,8 @@ async def test_a_worker_that_stops_lets_short_turns_finish(swarm: Swarm) -> None
     assert (stored.status, stored.epoch) == (TaskStatus.DONE, 1)
 
 
-async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: Swarm) -> None:
-    async with working(swarm.kit) as worker:
+async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: SwarmRig) -> None:
+    async with working(swarm.core) as worker:
         await swarm.clock.settle()
         before = swarm.clock.now()
         fields = {"assigned_to": "scout", "status": "queued", "objective": "by hand", "skill": "noop"}
@@ -147,11 +147,11 @@ async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: Sw
     assert (await swarm.task("by-hand")).status is TaskStatus.DONE
 
 
-async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stops(swarm: Swarm) -> None:
+async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stops(swarm: SwarmRig) -> None:
     gate = Gate()
-    kit = with_skills(swarm, gate=gate)
-    capacity = kit.settings.worker.concurrency
-    async with working(kit) as worker:
+    core = with_skills(swarm, gate=gate)
+    capacity = core.settings.worker.concurrency
+    async with working(core) as worker:
         for number in range(3 * capacity):
             await swarm.submit(f"quick {number}", skill="noop")
         await eventually(swarm, lambda: worker.settled == 3 * capacity, "getting into pace")
@@ -169,7 +169,7 @@ async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stop
 
 
 @pytest.mark.parametrize("lost_answers", [1, COMMIT_ATTEMPTS])
-async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: Swarm, lost_answers: int) -> None:
+async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: SwarmRig, lost_answers: int) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -184,11 +184,11 @@ async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: Swarm,
     assert [event["type"] for event in run["events"]] == ["began"]
 
 
-async def test_a_worker_stops_in_time_while_its_claim_hangs_in_a_store_that_is_gone(swarm: Swarm) -> None:
+async def test_a_worker_stops_in_time_while_its_claim_hangs_in_a_store_that_is_gone(swarm: SwarmRig) -> None:
     """A call to a store that does not answer lasts as long as its RPC's timeout, forty seconds and more."""
-    settings = swarm.kit.settings
+    settings = swarm.core.settings
     brief = settings.worker.model_copy(update={"drain_seconds": 0.05})
-    kit = replace(swarm.kit, settings=settings.model_copy(update={"worker": brief}))
+    core = replace(swarm.core, settings=settings.model_copy(update={"worker": brief}))
     asked = anyio.Event()
 
     async def hang(*arguments: object, **options: object) -> object:
@@ -198,7 +198,7 @@ async def test_a_worker_stops_in_time_while_its_claim_hangs_in_a_store_that_is_g
     api = unreliable(swarm)
     for name in ("run_query", "commit", "batch_get_documents"):
         setattr(api, name, hang)
-    worker = Worker(kit, "scout", "scout-1")
+    worker = Worker(core, "scout", "scout-1")
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)

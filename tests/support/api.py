@@ -16,7 +16,7 @@ from fireswarm.api.application import guarded
 from fireswarm.api.auth import Access
 from fireswarm.api.session import Service
 from fireswarm.redaction import Redactor
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 TOKEN = "a-token-for-tests-of-43-characters-in-length"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -26,7 +26,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 class Api:
     """One session behind HTTP, and a client that may call it."""
 
-    swarm: Swarm
+    swarm: SwarmRig
     service: Service
     app: ASGIApp
     client: httpx2.AsyncClient
@@ -61,9 +61,9 @@ class Api:
 
 
 @contextlib.asynccontextmanager
-async def open_api(swarm: Swarm, *, secrets: tuple[str, ...] = (), **gate: Any) -> AsyncGenerator[Api]:
+async def open_api(swarm: SwarmRig, *, secrets: tuple[str, ...] = (), **gate: Any) -> AsyncGenerator[Api]:
     """The API over a swarm, whose session is the one of its settings."""
-    service = Service(swarm.kit, Redactor((TOKEN, *secrets)))
+    service = Service(swarm.core, Redactor((TOKEN, *secrets)))
     app = guarded(service, Access(TOKEN), **gate)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=HEADERS) as client:

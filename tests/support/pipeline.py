@@ -13,11 +13,11 @@ from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.storage.documents.queries import chain
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring import packaged
 from fireswarm.wiring.model import ADVISOR_FILE, make_mind, prompt_file
-from tests.support.swarm import ROLES, Swarm
+from tests.support.swarm import ROLES, SwarmRig
 
 DEMO = packaged("skills") / "node-pipeline" / "references" / "demo"
 
@@ -31,56 +31,56 @@ def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
     return module.answer
 
 
-def advised(swarm: Swarm, script: Any | None, **settings: Any) -> Kit:
-    """The swarm's kit with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
-    given = swarm.kit.settings.model_validate(swarm.kit.settings.model_dump() | settings)
+def advised(swarm: SwarmRig, script: Any | None, **settings: Any) -> Swarm:
+    """The swarm's core with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
+    given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | settings)
     catalog = load_catalog([packaged("skills")])
     mind = None
     if script is not None:
         model = ScriptedModel(script)
         mind = make_mind(given, catalog, swarm.clock, given.root, environment={}, store=swarm.store, model=model)
     advisor = prompt_file(packaged("roles"), ADVISOR_FILE)
-    return replace(swarm.kit, settings=given, catalog=catalog, mind=mind, advisor=advisor)
+    return replace(swarm.core, settings=given, catalog=catalog, mind=mind, advisor=advisor)
 
 
-async def submit(swarm: Swarm, source: Path, **context: Any) -> Task:
+async def submit(swarm: SwarmRig, source: Path, **context: Any) -> Task:
     """Ask for a node made from *source*."""
     return await swarm.submit(
         "make a node", role="architect", skill="node-pipeline", context={"source": str(source), **context}
     )
 
 
-async def one_turn(swarm: Swarm, kit: Kit) -> Task | None:
+async def one_turn(swarm: SwarmRig, core: Swarm) -> Task | None:
     """Let whoever has something to do work for one turn; None when nobody has."""
     for role in ROLES:
         held = await swarm.claim(f"{role}-1", role)
         for lease in held:
-            ending = await run_turn(lease, kit)
+            ending = await run_turn(lease, core)
             await swarm.board.settle(lease, ending.outcome, ending.also)
             return await swarm.task(lease.task.task_id)
     return None
 
 
-async def work(swarm: Swarm, kit: Kit, turns: int = 60) -> list[Task]:
+async def work(swarm: SwarmRig, core: Swarm, turns: int = 60) -> list[Task]:
     """Work until nobody has anything to do; the tasks of all turns, in order."""
     done: list[Task] = []
-    while len(done) < turns and (task := await one_turn(swarm, kit)) is not None:
+    while len(done) < turns and (task := await one_turn(swarm, core)) is not None:
         done.append(task)
     return done
 
 
-async def family(swarm: Swarm, root: Task) -> dict[str, Task]:
+async def family(swarm: SwarmRig, root: Task) -> dict[str, Task]:
     """All tasks of a run by their step's name."""
     found = await swarm.store.query(chain(root.task_id))
     tasks = [parse_task(item.data, item.path) for item in found]
     return {task.plan_key or "root": task for task in tasks}
 
 
-async def files(swarm: Swarm, task: Task) -> dict[str, str]:
+async def files(swarm: SwarmRig, task: Task) -> dict[str, str]:
     """The files that a task handed on, by name."""
     assert task.result is not None, task.summary
     found = {artifact.name: artifact for artifact in task.result.artifacts}
-    return {name: (await swarm.kit.blobs.get(artifact.uri or "")).decode() for name, artifact in found.items()}
+    return {name: (await swarm.core.blobs.get(artifact.uri or "")).decode() for name, artifact in found.items()}
 
 
 def ended(task: Task) -> bool:

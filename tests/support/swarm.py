@@ -28,7 +28,7 @@ from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import open_journal
 from fireswarm.wiring import packaged
 
@@ -36,20 +36,20 @@ ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
 
 @dataclass(slots=True)
-class Swarm:
+class SwarmRig:
     """The pieces a test works with, and a few verbs that read well."""
 
-    kit: Kit
+    core: Swarm
     clock: VirtualClock
     database: Database
 
     @property
     def board(self) -> Board:
-        return self.kit.board
+        return self.core.board
 
     @property
     def store(self) -> Any:
-        return self.kit.store
+        return self.core.store
 
     async def submit(self, objective: str = "look around", role: str = "scout", **fields: Any) -> Task:
         spec = TaskSpec(objective=objective, assigned_to=role, session_hash=fields.pop("session", "s1"), **fields)
@@ -75,7 +75,7 @@ class Swarm:
         return dict((await self.store.get(task_path(task_id))).data or {})
 
     async def journal(self, held: HeldLease) -> Journal:
-        return await open_journal(held, self.kit)
+        return await open_journal(held, self.core)
 
 
 def done(summary: str = "done", **fields: Any) -> Done:
@@ -84,13 +84,13 @@ def done(summary: str = "done", **fields: Any) -> Done:
 
 
 @contextlib.asynccontextmanager
-async def open_swarm(
+async def open_test_swarm(
     *,
     rules: BoardRules | None = None,
     database: Database | None = None,
     clock: VirtualClock | None = None,
     **settings: Any,
-) -> AsyncGenerator[Swarm]:
+) -> AsyncGenerator[SwarmRig]:
     """Open a swarm on a database (in memory unless one is given)."""
     clock = clock or VirtualClock()
     indexes = IndexSet.load(packaged("firestore.indexes.json"))
@@ -100,7 +100,7 @@ async def open_swarm(
         store = FirestoreStore(connect(database), clock)
         roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
         board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
-        kit = Kit(
+        core = Swarm(
             settings=Settings.model_validate({"root": Path(folder), **settings}),
             store=store,
             clock=clock,
@@ -113,4 +113,4 @@ async def open_swarm(
             catalog=Catalog(),
             workdir=Path(folder) / "work",
         )
-        yield Swarm(kit, clock, database)
+        yield SwarmRig(core, clock, database)

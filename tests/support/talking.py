@@ -9,10 +9,10 @@ from pathlib import Path
 
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
 from tests.support.fleet import lay_out
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 
 SURVEY = """
 from pathlib import Path
@@ -86,17 +86,17 @@ def lay_out_skills(root: Path) -> None:
 
 
 @asynccontextmanager
-async def open_talking(root: Path) -> AsyncGenerator[tuple[Swarm, Kit]]:
-    """A swarm, and its kit with the skills that stop and resume."""
+async def open_talking(root: Path) -> AsyncGenerator[tuple[SwarmRig, Swarm]]:
+    """A swarm, and its core with the skills that stop and resume."""
     lay_out_skills(root)
-    async with open_swarm() as swarm:
-        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.kit.roles.items()}
-        yield swarm, replace(swarm.kit, catalog=load_catalog([root / "skills"]), roles=roles)
+    async with open_test_swarm() as swarm:
+        roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
+        yield swarm, replace(swarm.core, catalog=load_catalog([root / "skills"]), roles=roles)
 
 
-async def one_turn(swarm: Swarm, kit: Kit, agent: str = "a") -> Task:
+async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "a") -> Task:
     """Claim a task, have its turn and settle it."""
     held = await swarm.claim_one(agent)
-    ending = await run_turn(held, kit)
+    ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.also)
     return await swarm.task(held.task.task_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 
 class Unreliable:
@@ -33,7 +33,7 @@ class Unreliable:
         return response
 
 
-def unreliable(swarm: Swarm, *faults: tuple[str, Exception]) -> Unreliable:
+def unreliable(swarm: SwarmRig, *faults: tuple[str, Exception]) -> Unreliable:
     store = swarm.store
     api = Unreliable(store._channel.api, list(faults))
     store._channel = type(store._channel)(api, store._channel.database, store._channel.metadata)
@@ -41,7 +41,7 @@ def unreliable(swarm: Swarm, *faults: tuple[str, Exception]) -> Unreliable:
 
 
 @contextlib.asynccontextmanager
-async def time_flows(swarm: Swarm) -> AsyncGenerator[None]:
+async def time_flows(swarm: SwarmRig) -> AsyncGenerator[None]:
     """Let virtual time pass in small steps while the block runs, so that pauses between attempts end."""
 
     async def flow() -> None:

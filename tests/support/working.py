@@ -9,23 +9,23 @@ from dataclasses import replace
 import anyio
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.swarm.swarm import InlineSkill, Kit, noop
+from fireswarm.swarm.swarm import InlineSkill, Swarm, noop
 from fireswarm.swarm.worker.loop import Worker
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 SETTLE_ROUNDS = 400
 
 
-def with_skills(swarm: Swarm, **skills: InlineSkill) -> Kit:
-    """The swarm's kit with inline skills by name (underscores become hyphens)."""
+def with_skills(swarm: SwarmRig, **skills: InlineSkill) -> Swarm:
+    """The swarm's core with inline skills by name (underscores become hyphens)."""
     named = {name.replace("_", "-"): skill for name, skill in skills.items()}
-    return replace(swarm.kit, inline={"noop": noop, **named})
+    return replace(swarm.core, inline={"noop": noop, **named})
 
 
 @contextlib.asynccontextmanager
-async def working(kit: Kit, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
+async def working(core: Swarm, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
     """Run a worker inside the block; afterwards it has drained and returned."""
-    worker = Worker(kit, role, agent)
+    worker = Worker(core, role, agent)
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
         try:
@@ -35,7 +35,7 @@ async def working(kit: Kit, role: str = "scout", agent: str = "scout-1") -> Asyn
             worker.stop()
 
 
-async def eventually(swarm: Swarm, condition: Callable[[], bool], what: str) -> None:
+async def eventually(swarm: SwarmRig, condition: Callable[[], bool], what: str) -> None:
     """Let everybody run, without time passing, until *condition* holds."""
     for _ in range(SETTLE_ROUNDS):
         if condition():

@@ -71,7 +71,7 @@ def guarded(
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> ASGIApp:
     """The application as it is served."""
-    once = Once(make_application(service), service.kit, service.redactor)
+    once = Once(make_application(service), service.swarm, service.redactor)
     return Gate(once, access, service.redactor, hosts, max_body_bytes)
 
 

@@ -24,7 +24,7 @@ from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import REQUESTS
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 KEEP_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 60.0
@@ -76,7 +76,7 @@ class Once:
     """ASGI middleware, inside the gate: bodies are whole and of bounded size here."""
 
     app: FastAPI
-    kit: Kit
+    swarm: Swarm
     redactor: Redactor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,27 +113,27 @@ class Once:
         """Store the answer, or give the claim back; where the store is away, the claim runs out by itself."""
         failed = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         try:
-            await self.kit.store.commit([Delete(path) if failed else Update(path, answer.kept())])
+            await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.kept())])
         except FireswarmError as error:
             logger.warning("an answer could not be kept for its Idempotency-Key: %s", error)
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
         """The claim; or what is answered instead."""
-        kit = self.kit
-        now = kit.clock.now()
-        path = f"{REQUESTS}/{hashlib.sha256(f'{kit.settings.session}\n{key}'.encode()).hexdigest()[:40]}"
+        swarm = self.swarm
+        now = swarm.clock.now()
+        path = f"{REQUESTS}/{hashlib.sha256(f'{swarm.settings.session}\n{key}'.encode()).hexdigest()[:40]}"
         fields = {
-            "session_hash": kit.settings.session,
+            "session_hash": swarm.settings.session,
             "fingerprint": fingerprint,
             "status": 0,
             "claimed_at": now,
             "expires_at": now + timedelta(seconds=KEEP_SECONDS),
         }
         try:
-            await kit.store.commit([Create(path, fields)])
+            await swarm.store.commit([Create(path, fields)])
             return Snapshot(path, fields)
         except Conflict:
-            found = await kit.store.get(path)
+            found = await swarm.store.get(path)
         data = found.data or {}
         expired = data and as_utc(data["expires_at"]) <= now
         if data and not expired and data.get("fingerprint") != fingerprint:
@@ -144,7 +144,7 @@ class Once:
         stale = data and as_utc(data["claimed_at"]) + timedelta(seconds=CLAIM_SECONDS) <= now
         if expired or stale:
             try:
-                await kit.store.commit([Update(path, fields, found.update_time)])
+                await swarm.store.commit([Update(path, fields, found.update_time)])
                 return Snapshot(path, fields)
             except Conflict:
                 pass  # somebody else took it over in this moment: it is being worked on

@@ -18,7 +18,7 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import sorted_out
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
 Cursor = Annotated[
@@ -44,7 +44,7 @@ class Found[T]:
 
 
 async def read_page[T](
-    kit: Kit,
+    swarm: Swarm,
     collection: str,
     order: str,
     parse: Callable[[Snapshot], T],
@@ -55,8 +55,8 @@ async def read_page[T](
 ) -> Found[T]:
     """Read one page of the session's documents. InvalidInput for a cursor that is none of this list's."""
     after = None if cursor is None else _place(cursor, collection)
-    query = queries.page(collection, order, limit + 1, after, session_hash=kit.settings.session, **filters)
-    found = await kit.store.query(query)
+    query = queries.page(collection, order, limit + 1, after, session_hash=swarm.settings.session, **filters)
+    found = await swarm.store.query(query)
     items, others = sorted_out(found[:limit], parse)
     more = len(found) > limit
     cursor_after = _cursor(found[limit - 1], order) if more else None

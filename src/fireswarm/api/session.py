@@ -1,4 +1,4 @@
-"""What every route is given: the kit, what cleans answers, and what says that the server stops."""
+"""What every route is given: the swarm, what cleans answers, and what says that the server stops."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """One swarm's session behind HTTP."""
 
-    kit: Kit
+    swarm: Swarm
     redactor: Redactor
     stopping: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def session(self) -> str:
         """The one session that is served: nothing crosses a session."""
-        return self.kit.settings.session
+        return self.swarm.settings.session
 
     async def task(self, task_id: str) -> Task:
         """A task of the session; NotFound for any other."""
-        task = await self.kit.board.get(task_id)
+        task = await self.swarm.board.get(task_id)
         if task.session_hash != self.session:
             raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists what there is")
         return task

@@ -31,7 +31,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
 from fireswarm.storage.documents.read import sorted_out, task_of
 from fireswarm.swarm.records.run_reader import Reader
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 BEAT_SECONDS = 15.0
 """Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""
@@ -88,7 +88,7 @@ def run_key(run_id: str) -> str:
 class Follower:
     """Follows one objective (*chain*), or the session, and hands on each event with the position after it."""
 
-    kit: Kit
+    swarm: Swarm
     chain: str | None
     position: Position
     fresh: bool
@@ -111,11 +111,11 @@ class Follower:
         """All of the objective; of a session the newest."""
         if self.chain is not None:
             return of_chain(self.chain)
-        return queries.newest(collection, order, FOLLOWED, session_hash=self.kit.settings.session)
+        return queries.newest(collection, order, FOLLOWED, session_hash=self.swarm.settings.session)
 
     async def _tasks(self) -> None:
         silent = self.fresh and self.chain is None
-        async with self.kit.store.listen(self._followed(TASKS, "updated_at", queries.chain)) as snapshots:
+        async with self.swarm.store.listen(self._followed(TASKS, "updated_at", queries.chain)) as snapshots:
             async for found in snapshots:
                 tasks, _ = sorted_out(found, task_of)  # the others are blocked by their role's sweep, which says why
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
@@ -148,13 +148,13 @@ class Follower:
     async def _finish(self) -> None:
         """Tell what the last commit brought, then that the objective has ended."""
         assert self.chain is not None
-        await self._tell(await self.kit.store.query(queries.runs_of(self.chain)))
+        await self._tell(await self.swarm.store.query(queries.runs_of(self.chain)))
         self.position.ended = True
         await self.emit("end", {"chain_id": self.chain}, self.position.encoded())
 
     async def _runs(self) -> None:
         silent = self.fresh and self.chain is None
-        async with self.kit.store.listen(self._followed(RUNS, "started_at", queries.runs_of)) as snapshots:
+        async with self.swarm.store.listen(self._followed(RUNS, "started_at", queries.runs_of)) as snapshots:
             async for found in snapshots:
                 changed = [run for run in found if self._changed(run)]
                 self.known = {run.path: run for run in found}
@@ -164,7 +164,7 @@ class Follower:
 
     async def _tick(self) -> None:
         while True:
-            await self.kit.clock.sleep(TICK_SECONDS)
+            await self.swarm.clock.sleep(TICK_SECONDS)
             await self._tell([run for run in self.known.values() if _grows(run)])
 
     def _changed(self, run: Snapshot) -> bool:
@@ -178,7 +178,7 @@ class Follower:
 
     async def _run(self, run: Snapshot, *, silent: bool) -> None:
         data, key = run.data or {}, run_key(run.id)
-        if data.get("session_hash") != self.kit.settings.session:
+        if data.get("session_hash") != self.swarm.settings.session:
             return
         ended = data.get("ended_at") is not None
         told = self.position.runs.get(key, 0)
@@ -186,7 +186,7 @@ class Follower:
             self.position.runs[key] = ALL
             return
         first = run.path not in self.readers
-        reader = self.readers.setdefault(run.path, Reader(self.kit.store))
+        reader = self.readers.setdefault(run.path, Reader(self.swarm.store))
         events = await reader.news(run)
         number = 0 if first else told
         for event in events:
@@ -218,11 +218,11 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, kit: Kit, redactor: Redactor, stopping: anyio.Event, chain: str | None, position: Position | None
+        self, swarm: Swarm, redactor: Redactor, stopping: anyio.Event, chain: str | None, position: Position | None
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
         del self.headers["content-length"]
-        self._kit = kit
+        self._swarm = swarm
         self._redactor = redactor
         self._stopping = stopping
         self._chain = chain
@@ -252,7 +252,7 @@ class EventStream(Response):
         position = self._position or Position()
         async with outbox:
             try:
-                await Follower(self._kit, self._chain, position, fresh, emit).follow()
+                await Follower(self._swarm, self._chain, position, fresh, emit).follow()
             except* FireswarmError as errors:
                 logger.warning("a stream of events ended: %s", errors.exceptions[0])
             await outbox.send("")  # taken only once what came before it was sent
@@ -261,7 +261,7 @@ class EventStream(Response):
     async def _beat(self, outbox: MemoryObjectSendStream[str]) -> None:
         async with outbox:
             while True:
-                await self._kit.clock.sleep(BEAT_SECONDS)
+                await self._swarm.clock.sleep(BEAT_SECONDS)
                 await outbox.send(": beat\n\n")
 
     async def _until_gone(self, receive: Receive, group: TaskGroup) -> None:

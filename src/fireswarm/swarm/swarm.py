@@ -1,4 +1,4 @@
-"""The kit: what a turn is given. A small frozen object, passed along; no globals."""
+"""The swarm: what a turn is given. A small frozen object, passed along; no globals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def noop(request: SkillRequest) -> SkillResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class Swarm:
     """Everything a role process works with.
 
     Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is

@@ -1,6 +1,6 @@
 """The composition root: the only place that names adapters.
 
-``swarm`` puts the fleet's kit together, ``minds`` a model and what its calls pass through, ``agent`` runs one task
+``swarm`` puts the fleet's swarm together, ``minds`` a model and what its calls pass through, ``agent`` runs one task
 without a store. The swarm's half is imported when something of it is used: the agent needs none of it, and
 starts in half the time without.
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
         LOCAL_PROJECT,
         data_path,
         load_swarm,
-        make_kit,
+        make_swarm,
         new_agent_id,
         open_client,
         open_database,
-        open_kit,
+        open_swarm,
         serving,
     )
 
@@ -30,11 +30,11 @@ __all__ = [
     "LOCAL_PROJECT",
     "data_path",
     "load_swarm",
-    "make_kit",
+    "make_swarm",
     "new_agent_id",
     "open_client",
     "open_database",
-    "open_kit",
+    "open_swarm",
     "packaged",
     "serving",
 ]

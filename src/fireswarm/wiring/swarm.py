@@ -1,6 +1,6 @@
 """The composition root of the swarm: with its neighbours here the only place that names adapters.
 
-Opens the store that the settings ask for, and puts the kit together. The embedded store is one file: the
+Opens the store that the settings ask for, and puts the swarm together. The embedded store is one file: the
 first process opens it, and every other one finds through the file's lock where that process serves it.
 
 Google's client and the embedded store are imported where they are first used: they cost most of a second,
@@ -36,7 +36,7 @@ from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
 from fireswarm.wiring.model import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.wiring.packaged import packaged
@@ -76,8 +76,10 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
     return roles, catalog, policy
 
 
-def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False) -> Kit:
-    """Put the kit together over an open store. With *thinks* it has a mind, as role processes need."""
+def make_swarm(
+    settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False
+) -> Swarm:
+    """Put the swarm together over an open store. With *thinks* it has a mind, as role processes need."""
     from fireswarm.storage.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -91,7 +93,7 @@ def make_kit(settings: Settings, store: Store, clock: Clock, *, seed: int | None
     ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
     asks = settings.worker.think == "auto"
     mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, asks=asks) if thinks else None
-    return Kit(
+    return Swarm(
         settings=settings,
         store=store,
         clock=clock,
@@ -154,20 +156,20 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
 
 
 @contextlib.asynccontextmanager
-async def open_kit(settings: Settings, *, thinks: bool = False) -> AsyncGenerator[Kit]:
-    """Open the store that the settings ask for and yield the kit over it; with *thinks*, for a role's turns."""
+async def open_swarm(settings: Settings, *, thinks: bool = False) -> AsyncGenerator[Swarm]:
+    """Open the store that the settings ask for and yield the swarm over it; with *thinks*, for a role's turns."""
     from fireswarm.storage.firestore.store import FirestoreStore
 
     clock = ServerClock()
     async with open_client(settings) as client:
-        kit = make_kit(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+        swarm = make_swarm(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
         try:
-            yield kit
+            yield swarm
         finally:
-            if kit.contexts is not None:
-                await kit.contexts.close()
-            if kit.mind is not None:
-                await close_model(kit.mind)
+            if swarm.contexts is not None:
+                await swarm.contexts.close()
+            if swarm.mind is not None:
+                await close_model(swarm.mind)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from fireswarm.api.auth import Access
 from fireswarm.api.problems import STATUS, told
 from fireswarm.api.session import Service
 from fireswarm.redaction import REDACTED, Redactor
-from tests.support.swarm import open_swarm
+from tests.support.swarm import open_test_swarm
 
 TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.FireswarmError)]
 
@@ -35,8 +35,8 @@ def test_a_problem_says_what_happened_without_secrets_and_whether_to_try_again()
 
 @pytest.mark.anyio
 async def test_every_field_and_parameter_is_explained_with_an_example() -> None:
-    async with open_swarm() as swarm:
-        document = make_application(Service(swarm.kit, Redactor())).openapi()
+    async with open_test_swarm() as swarm:
+        document = make_application(Service(swarm.core, Redactor())).openapi()
     missing = [
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()

@@ -13,7 +13,7 @@ from fireswarm.capabilities.research import BUCKET
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import InvalidInput
-from tests.support.swarm import Swarm
+from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ def notes_of(context: CapabilityContext, **config: Any) -> Notes:
 
 
 @pytest.fixture(params=["store", "folder"])
-def context(request: pytest.FixtureRequest, swarm: Swarm, tmp_path: Path) -> CapabilityContext:
+def context(request: pytest.FixtureRequest, swarm: SwarmRig, tmp_path: Path) -> CapabilityContext:
     store = swarm.store if request.param == "store" else None
     return CapabilityContext("s1", tmp_path, swarm.clock if store else VirtualClock(), store, "task-1")
 
@@ -79,10 +79,10 @@ async def test_secrets_are_not_noted(context: CapabilityContext) -> None:
     assert (await call("search_notes", query="abcdefghijklmnop0123456789"))["count"] == 0
 
 
-async def test_notes_are_facts_of_the_session_and_of_no_other(swarm: Swarm, tmp_path: Path) -> None:
+async def test_notes_are_facts_of_the_session_and_of_no_other(swarm: SwarmRig, tmp_path: Path) -> None:
     call = notes_of(CapabilityContext("s1", tmp_path, swarm.clock, swarm.store, "task-1"))
     await call("add_note", text="Apples ripen in autumn.", source="https://a.example/apples")
-    [fact] = await swarm.kit.memory.recall("s1", ["apples"])
+    [fact] = await swarm.core.memory.recall("s1", ["apples"])
     assert (fact.bucket, fact.value, fact.source) == (BUCKET, "Apples ripen in autumn.", "https://a.example/apples")
     other = notes_of(CapabilityContext("s2", tmp_path, swarm.clock, swarm.store, "task-2"))
     assert (await other("list_notes"))["count"] == 0

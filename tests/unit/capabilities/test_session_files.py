@@ -25,20 +25,20 @@ from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FILES
 from fireswarm.storage.firestore.store import FirestoreStore
 from tests.support.hands import Hands
-from tests.support.swarm import Swarm, open_swarm
+from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.unreliable import time_flows, unreliable
 
 pytestmark = pytest.mark.anyio
 
 
-def process(swarm: Swarm, session: str = "s1", **config: Any) -> Hands:
+def process(swarm: SwarmRig, session: str = "s1", **config: Any) -> Hands:
     """What another process of the session has: a client of its own on the same database."""
     store = FirestoreStore(connect(swarm.database), swarm.clock)
     return Hands(CapabilityContext(session, Path(), swarm.clock, store), **config)
 
 
 @pytest.fixture(params=["store", "folder"])
-def hands(request: pytest.FixtureRequest, swarm: Swarm, tmp_path: Path) -> Callable[..., Hands]:
+def hands(request: pytest.FixtureRequest, swarm: SwarmRig, tmp_path: Path) -> Callable[..., Hands]:
     """The tools on each kind of shelf."""
 
     def make(**config: Any) -> Hands:
@@ -230,7 +230,7 @@ async def test_a_read_only_task_is_refused_what_writes(hands: Callable[..., Hand
 # ── in the store ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_processes_of_a_session_share_files_and_sessions_do_not(swarm: Swarm) -> None:
+async def test_processes_of_a_session_share_files_and_sessions_do_not(swarm: SwarmRig) -> None:
     one, other, stranger = process(swarm), process(swarm), process(swarm, "s2")
     await one("write_file", path="/a/b.txt", content="shared")
     assert (await other("read_file", path="/a/b.txt"))["content"] == "shared"
@@ -256,13 +256,13 @@ class Meddled(StoreShelf):
         return await super().put(path, content, before)
 
 
-def meddled(swarm: Swarm, times: int = 1) -> SessionFiles:
+def meddled(swarm: SwarmRig, times: int = 1) -> SessionFiles:
     theirs = partial(process(swarm), "write_file", path="/a", content="theirs")
     return SessionFiles(Meddled(swarm.store, "s1", [theirs] * times), SessionFilesConfig())
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-async def test_of_two_writers_at_once_neither_is_lost_silently(swarm: Swarm, earlier: int) -> None:
+async def test_of_two_writers_at_once_neither_is_lost_silently(swarm: SwarmRig, earlier: int) -> None:
     for _ in range(earlier):
         await process(swarm)("write_file", path="/a", content="first")
     written = await meddled(swarm).write_file("/a", "ours")
@@ -273,13 +273,13 @@ async def test_of_two_writers_at_once_neither_is_lost_silently(swarm: Swarm, ear
     assert (await process(swarm)("read_file", path="/a"))["content"] == "theirs"
 
 
-async def test_a_file_that_never_stands_still_is_given_up(swarm: Swarm) -> None:
+async def test_a_file_that_never_stands_still_is_given_up(swarm: SwarmRig) -> None:
     with pytest.raises(Conflict, match="by others all the time"):
         await meddled(swarm, WRITE_ATTEMPTS).write_file("/a", "ours")
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-async def test_a_lost_answer_is_not_taken_for_another_writer(swarm: Swarm, earlier: int) -> None:
+async def test_a_lost_answer_is_not_taken_for_another_writer(swarm: SwarmRig, earlier: int) -> None:
     use = Hands(CapabilityContext("s1", Path(), swarm.clock, swarm.store))
     for _ in range(earlier):
         await use("write_file", path="/a", content="first")
@@ -289,7 +289,7 @@ async def test_a_lost_answer_is_not_taken_for_another_writer(swarm: Swarm, earli
     assert written == {"path": "/a", "size_bytes": 4, "created": not earlier, "version": earlier + 1}
 
 
-async def test_a_document_shows_what_the_file_is(swarm: Swarm) -> None:
+async def test_a_document_shows_what_the_file_is(swarm: SwarmRig) -> None:
     await process(swarm)("write_file", path="/docs/a.txt", content="hello")
     [kept] = await swarm.store.query(Query(FILES))
     data = dict(kept.data)
@@ -306,7 +306,7 @@ async def test_a_document_shows_what_the_file_is(swarm: Swarm) -> None:
     }
 
 
-async def test_a_secret_that_only_the_store_knows_is_cleaned_there(swarm: Swarm) -> None:
+async def test_a_secret_that_only_the_store_knows_is_cleaned_there(swarm: SwarmRig) -> None:
     store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
     use = Hands(CapabilityContext("s1", Path(), swarm.clock, store))
     await use("write_file", path="/a", content="it is hunter2-is-my-password")
@@ -314,7 +314,9 @@ async def test_a_secret_that_only_the_store_knows_is_cleaned_there(swarm: Swarm)
     assert (read["content"], read["size_bytes"]) == ("it is [redacted]", 16)
 
 
-async def test_many_files_are_listed_and_searched_page_by_page(swarm: Swarm, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_files_are_listed_and_searched_page_by_page(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fireswarm.capabilities.session_files.capability.PAGE", 3)
     use = process(swarm)
     paths = [f"/{folder}/{number}.txt" for folder in "ab" for number in range(7)] + ["/c.txt", "/d.txt", "/e.txt"]
@@ -345,7 +347,7 @@ CONTENTS = st.text(max_size=200) | st.binary(max_size=200)
 async def test_whatever_is_written_comes_back(path: str, content: str | bytes) -> None:
     encoding = "text" if isinstance(content, str) else "base64"
     given_content = content if isinstance(content, str) else base64.b64encode(content).decode()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         use = process(swarm)
         written = await use("write_file", path=path, content=given_content, encoding=encoding)
         read = await process(swarm)("read_file", path=path)
@@ -358,7 +360,7 @@ async def test_whatever_is_written_comes_back(path: str, content: str | bytes) -
 # ── in a folder ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_agent_without_a_store_keeps_files_in_its_folder(swarm: Swarm, tmp_path: Path) -> None:
+async def test_an_agent_without_a_store_keeps_files_in_its_folder(swarm: SwarmRig, tmp_path: Path) -> None:
     one, other = (Hands(CapabilityContext(session, tmp_path, swarm.clock)) for session in ("s1", "s2"))
     await one("write_file", path="/a/b.txt", content="kept")
     [document] = (tmp_path / ".fireswarm" / "files").glob("*/*")
@@ -366,7 +368,7 @@ async def test_an_agent_without_a_store_keeps_files_in_its_folder(swarm: Swarm, 
     assert await other.paths() == []
 
 
-async def test_a_folder_that_leads_elsewhere_is_refused(swarm: Swarm, tmp_path: Path) -> None:
+async def test_a_folder_that_leads_elsewhere_is_refused(swarm: SwarmRig, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".fireswarm").symlink_to(tmp_path / "outside")

@@ -17,7 +17,7 @@ from fireswarm.contracts.ports import Store
 from fireswarm.llm.limiter import Bucket, FirestoreLimits, Limiter
 from fireswarm.mind import Ending
 from tests.support.minds import Bench, Heard, LeapingClock, decided, finish
-from tests.support.swarm import open_swarm
+from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -119,7 +119,7 @@ async def test_forty_processes_never_exceed_a_minutes_allowance(
     seed: int, requests: int | None, tokens: int | None
 ) -> None:
     clock = VirtualClock(turns=120)
-    async with open_swarm(clock=clock) as swarm:
+    async with open_test_swarm(clock=clock) as swarm:
         sent, used = await fleet(swarm.store, clock, seed, 40, requests, tokens, 3)
     for minute in range(3):
         assert requests is None or sent[minute] <= requests
@@ -131,7 +131,7 @@ async def test_forty_processes_never_exceed_a_minutes_allowance(
 
 async def test_what_is_left_of_a_share_ends_with_its_minute() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         limits = [FirestoreLimits(swarm.store, clock, "gemini", 600) for _ in range(2)]
         first, second = (Limiter(clock, 600, shared=shared) for shared in limits)
         await first.admit(1)  # takes a block of ten, and uses one
@@ -144,7 +144,7 @@ async def test_what_is_left_of_a_share_ends_with_its_minute() -> None:
 
 async def test_requests_that_run_short_take_no_tokens_with_them() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         limits = FirestoreLimits(swarm.store, clock, "gemini", 10, 60_000)
         limiter = Limiter(clock, 10, 60_000, limits)
         for _ in range(5):
@@ -155,7 +155,7 @@ async def test_requests_that_run_short_take_no_tokens_with_them() -> None:
 
 async def test_the_rest_of_a_minute_is_given_when_a_whole_block_is_not_left() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         limits = FirestoreLimits(swarm.store, clock, "gemini", 600)
         assert await limits.take(595, 0) == 0
         limiter = Limiter(clock, 600, shared=limits)
@@ -167,7 +167,7 @@ async def test_a_process_whose_clock_is_behind_does_not_open_the_minute_again() 
     ahead, behind = LeapingClock(), LeapingClock()
     await ahead.sleep(61)
     await behind.sleep(59)
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         assert await FirestoreLimits(swarm.store, ahead, "x", 5).take(5, 0) == 0
         assert await FirestoreLimits(swarm.store, behind, "x", 5).take(1, 0) == pytest.approx(61)
         assert await FirestoreLimits(swarm.store, ahead, "x", 5).take(1, 0) == pytest.approx(59)
@@ -175,7 +175,7 @@ async def test_a_process_whose_clock_is_behind_does_not_open_the_minute_again() 
 
 async def test_a_429_pauses_every_process_on_the_store() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         first, second = (Limiter(clock, shared=FirestoreLimits(swarm.store, clock, "x")) for _ in range(2))
         await first.refused(30)
         assert 30 <= await second.admit(1) <= 32
@@ -184,7 +184,7 @@ async def test_a_429_pauses_every_process_on_the_store() -> None:
 
 async def test_the_shared_pause_is_read_once_in_a_while_only() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         limiter = Limiter(clock, shared=FirestoreLimits(swarm.store, clock, "x"))
         before = swarm.store.usage.reads
         for _ in range(50):
@@ -194,7 +194,7 @@ async def test_the_shared_pause_is_read_once_in_a_while_only() -> None:
 
 async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Path) -> None:
     answer = decided(finish())
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         bench = Bench(tmp_path)
         bench.store = swarm.store
         ran = await bench.run(Heard({"error": 429, "retry_after": 30}, answer))
@@ -208,7 +208,7 @@ async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Pa
 
 async def test_a_short_pause_does_not_end_a_longer_one_of_another_process() -> None:
     clock = LeapingClock()
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         one, other, third = (FirestoreLimits(swarm.store, clock, "x") for _ in range(3))
         assert await other.pause_left() == 0
         await one.pause(60)

@@ -17,7 +17,7 @@ from fireswarm.llm.spend import FileLedger, StoreLedger
 from fireswarm.mind import Ending
 from fireswarm.settings.agent import BudgetSettings
 from tests.support.minds import Bench, LeapingClock, command, decided, finish
-from tests.support.swarm import open_swarm
+from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
 SCRIPT = [decided(command(f"echo {number}"), skill="greeter") for number in range(5)] + [decided(finish())]
@@ -123,7 +123,7 @@ async def test_a_line_cut_off_by_a_crash_is_not_counted(tmp_path: Path) -> None:
 
 
 async def test_the_swarms_ledger_adds_up_all_processes() -> None:
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         one, other = (StoreLedger(swarm.store, swarm.clock, "s1", name) for name in ("a", "b"))
         await one.add(Spend.of_call(100, 0.1))
         await swarm.store.commit(list(one.writes()))
@@ -142,7 +142,7 @@ async def test_the_swarms_ledger_adds_up_all_processes() -> None:
 
 
 async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
-    async with open_swarm() as swarm:
+    async with open_test_swarm() as swarm:
         ledger = StoreLedger(swarm.store, swarm.clock, "s1", "a")
         await ledger.add(Spend.of_call(100, 0.1))
         lost = ledger.writes()  # of a commit that failed

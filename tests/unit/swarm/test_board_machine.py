@@ -20,7 +20,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Released
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput, LeaseLost, TerminalTask
 from fireswarm.swarm.board import HeldLease
-from tests.support.swarm import Swarm, done, open_swarm
+from tests.support.swarm import SwarmRig, done, open_test_swarm
 
 AGENTS = st.sampled_from(["a", "b", "c"])
 PICK = st.integers(min_value=0, max_value=10_000)
@@ -65,7 +65,7 @@ class BoardMachine(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.swarm: Swarm = self.run(self.stack.enter_async_context(open_swarm()))
+        self.swarm: SwarmRig = self.run(self.stack.enter_async_context(open_test_swarm()))
 
     @rule(priority=st.integers(1, 10), needs=st.lists(PICK, max_size=3), attempts=st.integers(1, 4))
     def submit(self, priority: int, needs: list[int], attempts: int) -> None:

@@ -33,7 +33,7 @@ async def create_agent(given: Given, sent: AgentSent, response: Response) -> Any
         capabilities=uses_of(sent.capabilities),
         status=sent.status,
     )
-    agent = await stored_agents.create(given.kit, given.session, spec)
+    agent = await stored_agents.create(given.swarm, given.session, spec)
     response.headers["Location"] = f"/v1/agents/{agent.agent_id}"
     return _shown(agent, response)
 
@@ -47,7 +47,7 @@ async def list_agents(
 ) -> Any:
     """List stored agents, the newest first."""
     found = await read_page(
-        given.kit, AGENTS, "created_at", stored_agents.parse_agent, limit=limit, cursor=cursor, status=status
+        given.swarm, AGENTS, "created_at", stored_agents.parse_agent, limit=limit, cursor=cursor, status=status
     )
     return AgentPage.model_validate(found.fields())
 
@@ -55,7 +55,7 @@ async def list_agents(
 @router.get("/{agent_id}", response_model=AgentView)
 async def get_agent(given: Given, agent_id: InPath, response: Response) -> Any:
     """Show one agent."""
-    return _shown(await stored_agents.get(given.kit, given.session, agent_id), response)
+    return _shown(await stored_agents.get(given.swarm, given.session, agent_id), response)
 
 
 @router.patch("/{agent_id}", response_model=AgentView)
@@ -65,7 +65,7 @@ async def change_agent(
     """Replace the fields that are sent; tasks that were submitted before keep what they were given."""
     version = _version(if_match)
     try:
-        agent = await stored_agents.change(given.kit, given.session, agent_id, sent.changed(), version)
+        agent = await stored_agents.change(given.swarm, given.session, agent_id, sent.changed(), version)
     except Conflict as conflict:
         raise _stale(conflict) from conflict
     return _shown(agent, response)
@@ -75,7 +75,7 @@ async def change_agent(
 async def delete_agent(given: Given, agent_id: InPath, if_match: IfMatch = None) -> None:
     """Remove an agent; its tasks go on."""
     try:
-        await stored_agents.delete(given.kit, given.session, agent_id, _version(if_match))
+        await stored_agents.delete(given.swarm, given.session, agent_id, _version(if_match))
     except Conflict as conflict:
         raise _stale(conflict) from conflict
 

@@ -30,12 +30,12 @@ async def list_mail(
 ) -> Any:
     """List messages, the newest first."""
     filters = {"to_agent_id": to, "task_id": task, "status": status}
-    found = await read_page(given.kit, MAILBOX, "created_at", parse_message, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.swarm, MAILBOX, "created_at", parse_message, limit=limit, cursor=cursor, **filters)
     return MessagePage.model_validate(found.fields())
 
 
 @router.get("/{message_id}", response_model=MessageView)
 async def get_mail(given: Given, message_id: InPath) -> Any:
     """Show one message."""
-    snapshot = given.held(await given.kit.store.get(message_path(message_id)), "message")
+    snapshot = given.held(await given.swarm.store.get(message_path(message_id)), "message")
     return MessageView.model_validate(parse_message(snapshot))

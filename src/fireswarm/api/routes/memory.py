@@ -24,7 +24,7 @@ async def list_facts(
 ) -> Any:
     """List facts, those stored last first."""
     filters = {"type": "fact", "bucket": bucket}
-    found = await read_page(given.kit, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.swarm, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
     return FactPage.model_validate(found.fields())
 
 
@@ -38,13 +38,13 @@ async def recall(
 ) -> Any:
     """Recall facts by the words of a text, as agents do."""
     words = keywords_of([query])
-    found = await given.kit.memory.recall(given.session, words, limit)
+    found = await given.swarm.memory.recall(given.session, words, limit)
     return Recalled(keywords=tuple(words), items=tuple(FactView.model_validate(fact) for fact in found))
 
 
 @router.get("/agents", response_model=Heartbeats)
 async def list_heartbeats(given: Given, limit: Limit = DEFAULT_LIMIT) -> Any:
     """List role processes by their latest heartbeat; a day after the last one it is forgotten."""
-    now = given.kit.clock.now()
-    items = tuple(heartbeat(status, now) for status in await given.kit.heartbeats.latest(limit))
+    now = given.swarm.clock.now()
+    items = tuple(heartbeat(status, now) for status in await given.swarm.heartbeats.latest(limit))
     return Heartbeats(items=items, total=len(items))

@@ -29,7 +29,7 @@ async def list_runs(
 ) -> Any:
     """List runs, those that began last first; without their events."""
     filters = {"task_id": task, "role": role, "status": status}
-    found = await read_page(given.kit, RUNS, "started_at", run_of, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.swarm, RUNS, "started_at", run_of, limit=limit, cursor=cursor, **filters)
     return RunPage.model_validate(found.fields())
 
 
@@ -42,8 +42,8 @@ async def get_run(
     ] = SHOWN_EVENTS,
 ) -> Any:
     """Show one run with its events."""
-    snapshot = given.held(await given.kit.store.get(run_path(run_id)), "run")
-    found = await read_events(given.kit.store, snapshot)
+    snapshot = given.held(await given.swarm.store.get(run_path(run_id)), "run")
+    found = await read_events(given.swarm.store, snapshot)
     shown = found[max(0, len(found) - events) :]
     fields = {name: value for name, value in run_of(snapshot) if name != "events"}
     return RunDetail.model_validate(fields | {"events": shown, "events_left_out": len(found) - len(shown)})

@@ -19,12 +19,12 @@ router = APIRouter(prefix="/v1/status", tags=["status"])
 @router.get("", response_model=StatusView)
 async def get_status(given: Given) -> Any:
     """Show tasks by status, agents by state, and the roles. Costs a read for each status, one for each agent."""
-    kit, now = given.kit, given.kit.clock.now()
-    counts = {status.value: await kit.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
-    states = Counter(status.state_at(now) for status in await kit.heartbeats.latest())
+    swarm, now = given.swarm, given.swarm.clock.now()
+    counts = {status.value: await swarm.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
+    states = Counter(status.state_at(now) for status in await swarm.heartbeats.latest())
     roles = [
         RoleView(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
-        for _, card in sorted(kit.roles.items())
+        for _, card in sorted(swarm.roles.items())
     ]
     return StatusView(
         version=__version__,
@@ -33,6 +33,6 @@ async def get_status(given: Given) -> Any:
         tasks=counts,
         agents=dict(states),
         roles=tuple(roles),
-        reads=kit.store.usage.reads,
-        writes=kit.store.usage.writes,
+        reads=swarm.store.usage.reads,
+        writes=swarm.store.usage.writes,
     )

@@ -32,11 +32,11 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 async def submit_task(given: Given, sent: TaskSent, response: Response) -> Any:
     """Submit an objective. 201 for a new task; 200 for one that the same objective and context made before."""
     spec = await _spec(given, sent)
-    submitted = await given.kit.board.submit(spec)
+    submitted = await given.swarm.board.submit(spec)
     response.headers["Location"] = f"/v1/tasks/{submitted.task.task_id}"
     if not submitted.created:
         response.status_code = 200
-    return TaskView.model_validate(await given.kit.board.get(submitted.task.task_id))
+    return TaskView.model_validate(await given.swarm.board.get(submitted.task.task_id))
 
 
 @router.get("", response_model=TaskPage)
@@ -49,7 +49,7 @@ async def list_tasks(
 ) -> Any:
     """List tasks, those that changed last first; one that changes meanwhile moves to the front."""
     filters = {"status": status, "assigned_to": role}
-    found = await read_page(given.kit, TASKS, "updated_at", task_of, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.swarm, TASKS, "updated_at", task_of, limit=limit, cursor=cursor, **filters)
     return TaskPage.model_validate(found.fields())
 
 
@@ -64,26 +64,26 @@ async def cancel_task(given: Given, task_id: InPath, sent: CancelSent | None = N
     """Cancel a task, and with `tree` every task below it; running work stops within two seconds."""
     await given.task(task_id)
     asked = sent or CancelSent()
-    return Canceled(canceled=tuple(await given.kit.board.cancel(task_id, asked.reason, tree=asked.tree)))
+    return Canceled(canceled=tuple(await given.swarm.board.cancel(task_id, asked.reason, tree=asked.tree)))
 
 
 @router.post("/{task_id}/retry", response_model=TaskView)
 async def retry_task(given: Given, task_id: InPath) -> Any:
     """Queue a failed or paused task again."""
     await given.task(task_id)
-    return TaskView.model_validate(await given.kit.board.retry(task_id))
+    return TaskView.model_validate(await given.swarm.board.retry(task_id))
 
 
 @router.post("/{task_id}/answer", response_model=TaskView)
 async def answer_task(given: Given, task_id: InPath, sent: AnswersSent) -> Any:
     """Supply what a blocked task asks for; it runs on at once."""
     await given.task(task_id)
-    return TaskView.model_validate(await given.kit.board.answer(task_id, sent.answers))
+    return TaskView.model_validate(await given.swarm.board.answer(task_id, sent.answers))
 
 
 async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
     """What was sent, as the board takes it; InvalidInput where it does not fit this swarm or session."""
-    agent = None if sent.agent_id is None else await stored_agents.get(given.kit, given.session, sent.agent_id)
+    agent = None if sent.agent_id is None else await stored_agents.get(given.swarm, given.session, sent.agent_id)
     if agent is not None and sent.role not in (None, agent.role):
         raise InvalidInput(f"agent {agent.agent_id} works as {agent.role}: leave role out")
     await _check_parents(given, sent.depends_on)
@@ -109,11 +109,11 @@ async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
         raise InvalidInput(f"nothing was submitted: {explain(error)}") from error
     if agent is not None:
         spec = check.assigned(agent, spec)
-    check.check_task(given.kit, spec)
+    check.check_task(given.swarm, spec)
     return spec
 
 
 async def _check_parents(given: Service, ids: tuple[str, ...]) -> None:
-    for snapshot in await given.kit.store.get_many([task_path(task_id) for task_id in ids]):
+    for snapshot in await given.swarm.store.get_many([task_path(task_id) for task_id in ids]):
         if (snapshot.data or {}).get("session_hash") != given.session:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is no task of this session")

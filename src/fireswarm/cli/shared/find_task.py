@@ -6,14 +6,14 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import task_of
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 
-async def find_task(kit: Kit, prefix: str) -> Task:
+async def find_task(swarm: Swarm, prefix: str) -> Task:
     """Return the one task whose id begins with *prefix*; NotFound or InvalidInput otherwise."""
     if not prefix:
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
-    found = await kit.store.query(queries.id_prefix(prefix))
+    found = await swarm.store.query(queries.id_prefix(prefix))
     if not found:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")
     if len(found) > 1 and found[0].id != prefix:

@@ -72,10 +72,12 @@ async def _serve(settings: Settings, access: Access, listening: socket, made: st
     async with (
         signalled() as stop,
         wiring.serving(settings) as uri,
-        wiring.open_kit(settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})) as kit,
+        wiring.open_swarm(
+            settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})
+        ) as swarm,
     ):
         await serve(
-            Service(kit, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
+            Service(swarm, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
         )
     errors.print("stopped", style="dim")
 

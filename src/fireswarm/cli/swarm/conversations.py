@@ -48,8 +48,8 @@ def prune(
     """Remove conversations that ended and whose time is over."""
 
     async def main() -> int:
-        async with roots.open_kit(settings_for(root, store, project)) as kit:
-            assert kit.contexts is not None
-            return await kit.contexts.prune(kit.clock.now() + timedelta(days=days))
+        async with roots.open_swarm(settings_for(root, store, project)) as swarm:
+            assert swarm.contexts is not None
+            return await swarm.contexts.prune(swarm.clock.now() + timedelta(days=days))
 
     console.print(f"removed {counted(run_async(main), 'conversation')}")

@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.run import Run
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
 from fireswarm.storage.documents.read import readable, run_of
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 COUNTS = (
     "calls",
@@ -108,13 +108,13 @@ def ordered(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
     return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
 
 
-async def read_spending(kit: Kit, limit: int, session: str | None = None) -> Spending:
+async def read_spending(swarm: Swarm, limit: int, session: str | None = None) -> Spending:
     """Add up the newest *limit* runs, of one session when it is named."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
-    found = await kit.store.query(query)
+    found = await swarm.store.query(query)
     spending = summed(readable(found[:limit], run_of), more=len(found) > limit)
     dearest = [name for name, _ in ordered(spending.by_objective)][:SHOWN_OBJECTIVES]
-    for task in await kit.store.get_many([task_path(name) for name in dearest]):
+    for task in await swarm.store.get_many([task_path(name) for name in dearest]):
         spending.objectives[task.id] = str((task.data or {}).get("objective", ""))
     return spending
 

@@ -22,7 +22,7 @@ from fireswarm.llm.budget import Meter
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 EXTRAS = {
     "sklearn": "predict",
@@ -142,18 +142,18 @@ def _model(settings: Settings) -> Finding:
 async def _store(settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     try:
-        async with wiring.open_kit(settings) as kit:
-            await kit.store.get(task_path("doctor"))
+        async with wiring.open_swarm(settings) as swarm:
+            await swarm.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reached"))
-            findings += await _indexes(kit)
-            findings += await _strays(kit)
+            findings += await _indexes(swarm)
+            findings += await _strays(swarm)
     except (FireswarmError, FireliteError) as error:
         findings.append(Finding("store", False, str(error)))
     return findings
 
 
-async def _indexes(kit: Kit) -> list[Finding]:
-    now = kit.clock.now()
+async def _indexes(swarm: Swarm) -> list[Finding]:
+    now = swarm.clock.now()
     probes: list[Query] = [
         queries.claimable("doctor", 1),
         queries.claimable_from("doctor", 5, "8", 1),
@@ -171,7 +171,7 @@ async def _indexes(kit: Kit) -> list[Finding]:
     missing: list[Finding] = []
     for probe in probes:
         try:
-            await kit.store.query(probe)
+            await swarm.store.query(probe)
         except FireswarmError as error:
             missing.append(
                 Finding("indexes", False, f"{error} Deploy them with `firebase deploy --only firestore:indexes`.")
@@ -179,8 +179,8 @@ async def _indexes(kit: Kit) -> list[Finding]:
     return missing or [Finding("indexes", True, f"{len(probes)} query shapes are covered")]
 
 
-async def _strays(kit: Kit) -> list[Finding]:
-    found = await kit.store.query(queries.strays(sorted(kit.roles), 20))
+async def _strays(swarm: Swarm) -> list[Finding]:
+    found = await swarm.store.query(queries.strays(sorted(swarm.roles), 20))
     if not found:
         return [Finding("tasks", True, "every task belongs to a role of this swarm")]
     roles = sorted({str((item.data or {}).get("assigned_to")) for item in found})

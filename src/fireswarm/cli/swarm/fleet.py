@@ -27,7 +27,7 @@ from fireswarm.cli.watch.progress import follow, report
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.settings import Settings
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT, Supervisor
 
@@ -92,23 +92,23 @@ async def demonstrate(
     spec: TaskSpec,
     *,
     told: bool = False,
-    then: Callable[[Kit, str], Awaitable[None]] | None = None,
+    then: Callable[[Swarm, str], Awaitable[None]] | None = None,
 ) -> TaskStatus:
     """Store and five roles as processes work on one objective, and stop; *told* prints the events of their runs.
 
-    *then* is called with the kit and the task's id at the end.
+    *then* is called with the swarm and the task's id at the end.
     """
     started = time.monotonic()
     async with wiring.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
         console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-        async with wiring.open_kit(settings_for(settings.root, uri, project, settings.session)) as kit:
-            task_id = (await kit.board.submit(spec)).task.task_id
-            runs = Follower(kit, task_id, console) if told else None
-            await until_signal(lambda: follow(kit, task_id, runs=runs))
+        async with wiring.open_swarm(settings_for(settings.root, uri, project, settings.session)) as swarm:
+            task_id = (await swarm.board.submit(spec)).task.task_id
+            runs = Follower(swarm, task_id, console) if told else None
+            await until_signal(lambda: follow(swarm, task_id, runs=runs))
             await fleet.stop()
-            status = await report(kit, task_id, time.monotonic() - started)
+            status = await report(swarm, task_id, time.monotonic() - started)
             if then is not None:
-                await then(kit, task_id)
+                await then(swarm, task_id)
             return status
 
 
@@ -223,18 +223,18 @@ def role(
     agent = agent_id or wiring.new_agent_id(name)
 
     async def main() -> None:
-        async with signalled() as stop, wiring.open_kit(settings, thinks=True) as kit:
-            told = f"{kit.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(kit)}"
+        async with signalled() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
+            told = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(swarm)}"
             errors.print(told, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
-            await run(RoleConfig(kit, name, agent, stop))
+            await run(RoleConfig(swarm, name, agent, stop))
 
     run_async(main)
 
 
-def _how(kit: Kit) -> str:
-    mind = kit.mind
+def _how(swarm: Swarm) -> str:
+    mind = swarm.mind
     if mind is None or mind.client is None:
         return f"by code alone: {mind.no_model if mind else 'no model'}"
     return f"thinking with {mind.client.model.provider} {mind.client.model.name}"

@@ -61,9 +61,9 @@ def runs(
     one_of(status, "--status", RunStatus)
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            found = readable(await kit.store.query(query), run_of)
+            found = readable(await swarm.store.query(query), run_of)
         if as_json:
             print_json(found)
             return
@@ -91,8 +91,8 @@ def agents(
     """List agents by their latest heartbeat."""
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
-            found = await kit.heartbeats.latest(limit)
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+            found = await swarm.heartbeats.latest(limit)
         if as_json:
             print_json(found)
             return
@@ -129,9 +129,9 @@ def mail(
     one_of(status, "--status", MailStatus)
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
-            found = await kit.mailbox.read(query)
+            found = await swarm.mailbox.read(query)
         if as_json:
             print_json(found)
             return
@@ -168,9 +168,9 @@ def memory(
     one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
-            found = [dict(item.data or {}) for item in await kit.store.query(query)]
+            found = [dict(item.data or {}) for item in await swarm.store.query(query)]
         if as_json:
             print_json(found)
             return
@@ -200,10 +200,10 @@ def cost(
     """Show what models cost by objective, role and model, and the Firestore operations of the last day's agents."""
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
-            spent = await read_spending(kit, limit, session)
-            found = await kit.heartbeats.latest(1_000)
-            own = asdict(kit.store.usage)
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+            spent = await read_spending(swarm, limit, session)
+            found = await swarm.heartbeats.latest(1_000)
+            own = asdict(swarm.store.usage)
         by_role: dict[str, Counter[str]] = {}
         total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
         for status in found:

@@ -22,7 +22,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.trace import trace_faults
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 app_ = typer.Typer(help="The node pipeline: from a source to a tested patch.", no_args_is_help=True)
 SESSION = "pipeline-demo"
@@ -54,11 +54,11 @@ def demo(
         fresh_key=uuid.uuid4().hex,
     )
 
-    async def trail(kit: Kit, task_id: str) -> None:
-        ended = await kit.board.get(task_id)
+    async def trail(swarm: Swarm, task_id: str) -> None:
+        ended = await swarm.board.get(task_id)
         if ended.result is not None:
             folder = settings.path(FOLDER / task_id)
-            _show_trail(folder, await copy_out(kit, ended, folder))
+            _show_trail(folder, await copy_out(swarm, ended, folder))
 
     if run_async(lambda: demonstrate(settings, project, spec, then=trail)) is not TaskStatus.DONE:
         raise typer.Exit(1)

@@ -19,7 +19,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
 from fireswarm.storage.documents.read import readable, run_of, task_of
 from fireswarm.swarm.records.run_reader import read_events
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 SHOWN_RUNS = 10
 ANSWER = "answer"
@@ -37,14 +37,14 @@ class Seen:
     events: tuple[Mapping[str, Any], ...] = ()
 
 
-async def look(kit: Kit, task: Task) -> Seen:
+async def look(swarm: Swarm, task: Task) -> Seen:
     """Read a task's surroundings."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
-    found_runs = await kit.store.query(query)
+    found_runs = await swarm.store.query(query)
     runs = tuple(readable(found_runs, run_of))
-    events = tuple(await read_events(kit.store, found_runs[0])) if found_runs else ()
+    events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
     ids = dict.fromkeys([*task.depends_on, *task.children])
-    found = await kit.store.get_many([task_path(task_id) for task_id in ids])
+    found = await swarm.store.get_many([task_path(task_id) for task_id in ids])
     relatives = {task.task_id: task for task in readable((item for item in found if item.data is not None), task_of)}
     return Seen(task, why(task, relatives), runs, relatives, events)
 

@@ -45,8 +45,8 @@ from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.board.submit import Submitted
 
-if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
-    from fireswarm.swarm.swarm import Kit
+if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+    from fireswarm.swarm.swarm import Swarm
 
 Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
 TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
@@ -102,16 +102,18 @@ def submit(
     )
 
     async def main() -> TaskStatus:
-        async with wiring.open_kit(settings) as kit:
-            _check(kit, spec)
+        async with wiring.open_swarm(settings) as swarm:
+            _check(swarm, spec)
             started = time.monotonic()
-            submitted = await kit.board.submit(spec)
-            await _say_submitted(kit, submitted, as_json)
+            submitted = await swarm.board.submit(spec)
+            await _say_submitted(swarm, submitted, as_json)
             if not wait:
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
-            await progress.follow(kit, chain, live=not as_json, runs=None if as_json else Follower(kit, chain, console))
-            return await progress.report(kit, chain, time.monotonic() - started)
+            await progress.follow(
+                swarm, chain, live=not as_json, runs=None if as_json else Follower(swarm, chain, console)
+            )
+            return await progress.report(swarm, chain, time.monotonic() - started)
 
     if run_async(main) is not TaskStatus.DONE:
         raise typer.Exit(1)
@@ -134,11 +136,11 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
         raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
 
 
-def _check(kit: Kit, spec: TaskSpec) -> None:
+def _check(swarm: Swarm, spec: TaskSpec) -> None:
     """Refuse now what the role's turn would refuse later."""
     from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
 
-    check_task(kit, spec)
+    check_task(swarm, spec)
 
 
 def _places(**named: Path | None) -> dict[str, str]:
@@ -161,7 +163,7 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
     return f"{pipeline}-pipeline"
 
 
-async def _say_submitted(kit: Kit, submitted: Submitted, as_json: bool) -> None:
+async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> None:
     task = submitted.task
     if as_json:
         print_json({"created": submitted.created, "task": task})
@@ -169,12 +171,12 @@ async def _say_submitted(kit: Kit, submitted: Submitted, as_json: bool) -> None:
         what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
     if task.status is TaskStatus.QUEUED:
-        await _say_if_nobody_runs(kit, task.assigned_to)
+        await _say_if_nobody_runs(swarm, task.assigned_to)
 
 
-async def _say_if_nobody_runs(kit: Kit, role: str) -> None:
+async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
     """A hint on standard error, where it is certain: among the agents that beat last there is no living one."""
-    beats = await kit.heartbeats.latest(LOOKED_AT_AGENTS)
+    beats = await swarm.heartbeats.latest(LOOKED_AT_AGENTS)
     living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
     if role not in living and len(beats) < LOOKED_AT_AGENTS:
         errors.print(f"no {role} agent runs; the task waits for one: `swarm up` starts all roles", style="yellow")
@@ -196,8 +198,8 @@ def tasks(
     one_of(status, "--status", TaskStatus)
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
-            found = await kit.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+            found = await swarm.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
         if as_json:
             print_json(found)
             return
@@ -231,9 +233,9 @@ def show(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
-            task = await find_task(kit, task_id)
-            seen = await look(kit, task)
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+            task = await find_task(swarm, task_id)
+            seen = await look(swarm, task)
             if as_json:
                 told = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
                 print_json(told)
@@ -254,15 +256,15 @@ def watch(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
-        async with wiring.open_kit(settings_for(root, store, project)) as kit:
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             if task_id is None:
-                newest = await kit.board.list(limit=1)
+                newest = await swarm.board.list(limit=1)
                 if not newest:
                     raise InvalidInput("there is no task to watch: `swarm submit` creates one")
                 chain = newest[0].trace.chain_id
             else:
-                chain = (await find_task(kit, task_id)).trace.chain_id
-            found = await progress.follow(kit, chain, runs=Follower(kit, chain, console, level))
+                chain = (await find_task(swarm, task_id)).trace.chain_id
+            found = await progress.follow(swarm, chain, runs=Follower(swarm, chain, console, level))
             console.print(progress.view(found))
             return all(task.status is TaskStatus.DONE for task in found)
 
@@ -273,9 +275,9 @@ def watch(
 
 def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:
     async def main() -> None:
-        async with wiring.open_kit(settings) as kit:
-            task = await find_task(kit, task_id)
-            result = await act(kit, task.task_id)
+        async with wiring.open_swarm(settings) as swarm:
+            task = await find_task(swarm, task_id)
+            result = await act(swarm, task.task_id)
             if as_json:
                 print_json(result)
             else:
@@ -295,8 +297,8 @@ def cancel(
 ) -> None:
     """Cancel a task; running work stops within two seconds."""
 
-    async def act(kit: wiring.Kit, full_id: str) -> list[str]:
-        return await kit.board.cancel(full_id, reason, tree=tree)
+    async def act(swarm: wiring.Swarm, full_id: str) -> list[str]:
+        return await swarm.board.cancel(full_id, reason, tree=tree)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
 
@@ -306,8 +308,8 @@ def retry(
 ) -> None:
     """Queue a failed or paused task again."""
 
-    async def act(kit: wiring.Kit, full_id: str) -> Any:
-        return await kit.board.retry(full_id)
+    async def act(swarm: wiring.Swarm, full_id: str) -> Any:
+        return await swarm.board.retry(full_id)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
 
@@ -323,7 +325,7 @@ def answer(
     """Supply what a blocked task asked for; it runs on at once."""
     given = pairs(values, "VALUES")
 
-    async def act(kit: wiring.Kit, full_id: str) -> Any:
-        return await kit.board.answer(full_id, given)
+    async def act(swarm: wiring.Swarm, full_id: str) -> Any:
+        return await swarm.board.answer(full_id, given)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "answered")

@@ -16,8 +16,8 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
 
-if TYPE_CHECKING:  # the kit brings the mind, and --help needs none
-    from fireswarm.swarm.swarm import Kit
+if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+    from fireswarm.swarm.swarm import Swarm
 
 FOLDER = Path(".fireswarm") / "artifacts"
 
@@ -34,9 +34,9 @@ def artifacts(
 
     async def main() -> list[Path]:
         settings = settings_for(root, store, project)
-        async with wiring.open_kit(settings) as kit:
-            task = await find_task(kit, task_id)
-            return await copy_out(kit, task, to or settings.path(FOLDER / task.task_id))
+        async with wiring.open_swarm(settings) as swarm:
+            task = await find_task(swarm, task_id)
+            return await copy_out(swarm, task, to or settings.path(FOLDER / task.task_id))
 
     written = run_async(main)
     if as_json:
@@ -46,7 +46,7 @@ def artifacts(
         console.print(str(path), markup=False, soft_wrap=True)
 
 
-async def copy_out(kit: Kit, task: Task, folder: Path) -> list[Path]:
+async def copy_out(swarm: Swarm, task: Task, folder: Path) -> list[Path]:
     """Write the task's artifacts below *folder* by their names; InvalidInput when it left none."""
     if task.result is None or not task.result.artifacts:
         raise InvalidInput(f"task {task.task_id} is {task.status.value} and has left no artifacts")
@@ -56,7 +56,7 @@ async def copy_out(kit: Kit, task: Task, folder: Path) -> list[Path]:
         if path in written:
             path = path.with_name(f"{number}-{path.name}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(await _content(kit, artifact))
+        path.write_bytes(await _content(swarm, artifact))
         written[path] = None
     return list(written)
 
@@ -69,7 +69,7 @@ def _name(artifact: Artifact, number: int) -> str:
         return f"{number}-{artifact.type}"
 
 
-async def _content(kit: Kit, artifact: Artifact) -> bytes:
+async def _content(swarm: Swarm, artifact: Artifact) -> bytes:
     if artifact.uri is None:
         return (json.dumps(artifact.value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
-    return await kit.blobs.get(artifact.uri)
+    return await swarm.blobs.get(artifact.uri)

@@ -21,7 +21,7 @@ from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.run_reader import Event, Reader
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 TICK_SECONDS = 2.0
 """How often the pages of a working run are looked at: a page grows without a word from the run's document."""
@@ -97,13 +97,13 @@ class Follower:
 
     def __init__(
         self,
-        kit: Kit,
+        swarm: Swarm,
         chain_id: str,
         console: Console,
         level: str = "info",
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        self._kit = kit
+        self._swarm = swarm
         self._chain_id = chain_id
         self._console = console
         self._level = level
@@ -118,7 +118,7 @@ class Follower:
         """Tell what happens until canceled."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._tick)
-            async with self._kit.store.listen(queries.runs_of(self._chain_id)) as snapshots:
+            async with self._swarm.store.listen(queries.runs_of(self._chain_id)) as snapshots:
                 async for found in snapshots:
                     changed = [run for run in found if self._changed(run)]
                     self._known = {run.path: run for run in found}
@@ -126,7 +126,7 @@ class Follower:
 
     async def finish(self) -> None:
         """Tell what the last commit brought."""
-        found = await self._kit.store.query(queries.runs_of(self._chain_id))
+        found = await self._swarm.store.query(queries.runs_of(self._chain_id))
         self._known = {run.path: run for run in found}
         await self._tell(found)
 
@@ -145,7 +145,7 @@ class Follower:
 
     async def _tick(self) -> None:
         while True:
-            await self._kit.clock.sleep(TICK_SECONDS)
+            await self._swarm.clock.sleep(TICK_SECONDS)
             await self._tell([run for run in self._known.values() if _grows(run)])
 
     async def _tell(self, runs: Sequence[Snapshot]) -> None:
@@ -159,7 +159,7 @@ class Follower:
                 if run.path in self._over:
                     continue
                 if run.path not in self._runs:
-                    self._runs[run.path] = (Reader(self._kit.store), Teller(self._console, self._level))
+                    self._runs[run.path] = (Reader(self._swarm.store), Teller(self._console, self._level))
                 reader, teller = self._runs[run.path]
                 teller.tell(run.data or {}, await reader.news(run), last=last)
                 if _ended(run):

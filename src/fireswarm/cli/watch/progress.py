@@ -18,7 +18,7 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import readable, task_of
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
@@ -73,7 +73,7 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
     return Group(line, grid, *said)
 
 
-async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | None = None) -> list[Task]:
+async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: Follower | None = None) -> list[Task]:
     """Show an objective until it ends or nothing moves; returns its tasks as they ended. *runs* tells its events."""
     tasks: list[Task] = []
     with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
@@ -86,7 +86,7 @@ async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | 
             if runs is not None:
                 runs.on_change = show
                 group.start_soon(runs.follow)
-            async with kit.store.listen(queries.chain(root_id)) as snapshots:
+            async with swarm.store.listen(queries.chain(root_id)) as snapshots:
                 async for found in snapshots:
                     tasks = readable(found, task_of)
                     show()
@@ -98,9 +98,9 @@ async def follow(kit: Kit, root_id: str, *, live: bool = True, runs: Follower | 
     return tasks
 
 
-async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
+async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
-    found = await kit.store.query(queries.chain(root_id))
+    found = await swarm.store.query(queries.chain(root_id))
     tasks = in_order(readable(found, task_of))
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
@@ -118,8 +118,8 @@ async def report(kit: Kit, root_id: str, seconds: float) -> TaskStatus:
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
-    agents = [status for status in await kit.heartbeats.latest() if status.created_at >= root.created_at]
-    usage = Counter(asdict(kit.store.usage))
+    agents = [status for status in await swarm.heartbeats.latest() if status.created_at >= root.created_at]
+    usage = Counter(asdict(swarm.store.usage))
     for status in agents:
         usage.update(status.usage)
     handoffs = sum(task.parent_task_id is not None for task in tasks)

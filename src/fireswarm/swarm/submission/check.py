@@ -7,7 +7,7 @@ from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import InvalidInput
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 
 def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
@@ -29,20 +29,20 @@ def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
     )
 
 
-def check_task(kit: Kit, spec: TaskSpec) -> None:
+def check_task(swarm: Swarm, spec: TaskSpec) -> None:
     """Refuse now, by InvalidInput, what the role's turn would refuse later."""
-    card = _card(kit, spec.assigned_to)
-    if spec.skill is not None and spec.skill not in kit.catalog.skills and spec.skill not in kit.inline:
+    card = _card(swarm, spec.assigned_to)
+    if spec.skill is not None and spec.skill not in swarm.catalog.skills and spec.skill not in swarm.inline:
         raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
     grants.check(card, spec.capabilities)
 
 
-def check_agent(kit: Kit, spec: AgentSpec) -> None:
+def check_agent(swarm: Swarm, spec: AgentSpec) -> None:
     """Raise InvalidInput if the agent's role does not exist or may not have its capabilities."""
-    grants.check(_card(kit, spec.role), spec.capabilities)
+    grants.check(_card(swarm, spec.role), spec.capabilities)
 
 
-def _card(kit: Kit, role: str) -> RoleCard:
-    if role not in kit.roles:
-        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(kit.roles))}")
-    return kit.roles[role]
+def _card(swarm: Swarm, role: str) -> RoleCard:
+    if role not in swarm.roles:
+        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(swarm.roles))}")
+    return swarm.roles[role]

@@ -21,7 +21,7 @@ from fireswarm.llm.prompt import Component, Conversation, Part
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 
 MAX_QUESTIONS = 3
@@ -34,10 +34,10 @@ Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
 
 
 async def run_step(
-    skill: Skill, mode: ExecutionMode, request: SkillRequest, kit: Kit, journal: Journal, execute: Execute
+    skill: Skill, mode: ExecutionMode, request: SkillRequest, swarm: Swarm, journal: Journal, execute: Execute
 ) -> SkillResult:
     """Run a step to its end, with advice where it asks for some. GateFailed for what its gate does not let through."""
-    request = request.model_copy(update={"limits": kit.settings.backbone})
+    request = request.model_copy(update={"limits": swarm.settings.backbone})
     while True:
         result = await execute(request)
         check_step(skill.name, mode, request, result)
@@ -45,14 +45,14 @@ async def run_step(
             return result
         if len(request.advice) >= MAX_QUESTIONS:
             raise GateFailed(f"{skill.name} asks for advice again after {MAX_QUESTIONS} answers")
-        advice = await _advice(skill.name, result.asks, len(request.advice), request, kit, journal)
+        advice = await _advice(skill.name, result.asks, len(request.advice), request, swarm, journal)
         if isinstance(advice, SkillResult):
             return advice
         request = request.model_copy(update={"advice": (*request.advice, advice)})
 
 
 async def _advice(
-    step: str, asks: AdviceRequest, number: int, request: SkillRequest, kit: Kit, journal: Journal
+    step: str, asks: AdviceRequest, number: int, request: SkillRequest, swarm: Swarm, journal: Journal
 ) -> Advice | SkillResult:
     """The advice, or what a person is asked where there is nobody else to ask."""
     journal.note(
@@ -64,9 +64,9 @@ async def _advice(
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
         return _ask_a_person(step, asks, f"the advice that was given cannot be used: {fault}")
-    if kit.mind is None or kit.mind.client is None:
-        return _ask_a_person(step, asks, kit.mind.no_model if kit.mind is not None else "this swarm has no model")
-    return await _asked(step, asks, kit, journal)
+    if swarm.mind is None or swarm.mind.client is None:
+        return _ask_a_person(step, asks, swarm.mind.no_model if swarm.mind is not None else "this swarm has no model")
+    return await _asked(step, asks, swarm, journal)
 
 
 def _given(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
@@ -93,14 +93,14 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text[:2_000], questions=(question,))
 
 
-async def _asked(step: str, asks: AdviceRequest, kit: Kit, journal: Journal) -> Advice:
+async def _asked(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal) -> Advice:
     """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
-    mind = kit.mind
+    mind = swarm.mind
     assert mind is not None and mind.client is not None
     digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
     recorder = JournalRecorder(journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
-    talk = Conversation(kit.advisor)
+    talk = Conversation(swarm.advisor)
     material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)
     scope = f"\n\nScope: {', '.join(asks.scope)}" if asks.scope else ""
     talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))

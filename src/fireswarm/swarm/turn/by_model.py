@@ -29,7 +29,7 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.exchange import Exchange
 from fireswarm.swarm.turn.recorder import JournalRecorder
 
@@ -58,13 +58,17 @@ class RoleResult(Contract):
     next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
 
 
-def thinks(task: Task, kit: Kit) -> str:
+def thinks(task: Task, swarm: Swarm) -> str:
     """Why this turn is left to plain code; empty when a model is asked."""
-    if kit.mind is None or kit.mind.client is None:
-        return kit.mind.no_model if kit.mind is not None else "this swarm works without a model"
-    if task.skill is not None and task.created_by == task.assigned_to and kit.catalog.get(task.skill).entry is not None:
+    if swarm.mind is None or swarm.mind.client is None:
+        return swarm.mind.no_model if swarm.mind is not None else "this swarm works without a model"
+    if (
+        task.skill is not None
+        and task.created_by == task.assigned_to
+        and swarm.catalog.get(task.skill).entry is not None
+    ):
         return "a part of a skill's own work"
-    if task.skill is not None and kit.catalog.get(task.skill).execution_mode is not None:
+    if task.skill is not None and swarm.catalog.get(task.skill).execution_mode is not None:
         return "a step of a pipeline"
     return ""
 
@@ -74,18 +78,18 @@ async def _nothing() -> dict[str, Any]:
 
 
 async def think_about(
-    task: Task, kit: Kit, card: RoleCard, journal: Journal, request: SkillRequest, exchange: Exchange
+    task: Task, swarm: Swarm, card: RoleCard, journal: Journal, request: SkillRequest, exchange: Exchange
 ) -> SkillResult:
     """Let the role's mind carry out the task. Raises what the run failed by."""
-    mind = kit.mind
+    mind = swarm.mind
     assert mind is not None and mind.client is not None
     phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
     recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
-    cwd = _workspace(request, kit)
-    context = CapabilityContext(task.session_hash, cwd, kit.clock, kit.store, task.task_id)
+    cwd = _workspace(request, swarm)
+    context = CapabilityContext(task.session_hash, cwd, swarm.clock, swarm.store, task.task_id)
     uses = _uses(task, card)
     async with registry_for(uses).open(uses, context) as given:
-        texts = (*given.prompts, card.prompt.strip(), task.instructions.strip(), kit.protocol, described(given.tools))
+        texts = (*given.prompts, card.prompt.strip(), task.instructions.strip(), swarm.protocol, described(given.tools))
         assignment = Assignment(
             task=task.objective,
             system="\n\n".join(text for text in texts if text),
@@ -96,8 +100,8 @@ async def think_about(
             skills=card.skills,
             named=task.skill,
             answers=task.answers,
-            check_result=lambda result: _fault(result, kit, phase),
-            run_skill=_SkillRunner(kit, request, exchange, journal).run,
+            check_result=lambda result: _fault(result, swarm, phase),
+            run_skill=_SkillRunner(swarm, request, exchange, journal).run,
             tools=given.tools,
         )
         conclusion = await think(mind, assignment, recorder)
@@ -120,7 +124,7 @@ def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
 class _SkillRunner:
     """Runs skills that have code for one task; what one leaves is given to the next."""
 
-    kit: Kit
+    swarm: Swarm
     request: SkillRequest
     exchange: Exchange
     journal: Journal
@@ -141,7 +145,7 @@ class _SkillRunner:
             }
         )
 
-        run = partial(run_skill, limiter=self.kit.processes, hold=self.journal.hold)
+        run = partial(run_skill, limiter=self.swarm.processes, hold=self.journal.hold)
         result = await call_within(skill, asked, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result
@@ -151,12 +155,12 @@ class _SkillRunner:
         return result
 
 
-def _workspace(request: SkillRequest, kit: Kit) -> Path:
+def _workspace(request: SkillRequest, swarm: Swarm) -> Path:
     """Where tools read and commands run: the folder the task is about, else an empty one of its own."""
     named = request.context.get("path")
     if isinstance(named, str) and named:
         path = Path(named.removeprefix("file://")).expanduser()
-        path = path if path.is_absolute() else kit.settings.path(path)
+        path = path if path.is_absolute() else swarm.settings.path(path)
         if path.is_dir():
             return path.resolve()
         if path.is_file():
@@ -194,7 +198,7 @@ def _small(artifact: Artifact) -> dict[str, Any]:
     return shown
 
 
-def _fault(result: Mapping[str, Any], kit: Kit, phase: int) -> str:
+def _fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
     """What is wrong with a structured result, in words that a model can act on; empty when it holds."""
     try:
         read = RoleResult.model_validate(result)
@@ -205,14 +209,14 @@ def _fault(result: Mapping[str, Any], kit: Kit, phase: int) -> str:
     if phase:
         return "your plan has been carried out already: finish with the answer, without tasks"
     unknown = [
-        f"{task.key}: {task.skill}" for task in read.tasks if task.skill and task.skill not in kit.catalog.skills
+        f"{task.key}: {task.skill}" for task in read.tasks if task.skill and task.skill not in swarm.catalog.skills
     ]
     if unknown:
         return f"there is no such skill: {', '.join(unknown)}; leave skill out, and the role chooses"
     try:
-        kit.board.check_plan(read.tasks)
+        swarm.board.check_plan(read.tasks)
         for task in read.tasks:
-            grants.planned(kit.roles[task.assigned_to], task.capabilities)
+            grants.planned(swarm.roles[task.assigned_to], task.capabilities)
     except InvalidInput as error:
         return str(error)
     return ""

@@ -26,7 +26,7 @@ from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.submit import document
 from fireswarm.swarm.conversations import rules
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 CONTEXT_ID = "context_id"
 """Key in a task's context that names a conversation for several tasks of the session."""
@@ -40,16 +40,16 @@ WORTH_CHARS = 1_000
 """Lines shorter than this together are a summary already."""
 
 
-def joins(kit: Kit) -> bool:
+def joins(swarm: Swarm) -> bool:
     """Whether a conversation is kept by the commit that settles its task."""
-    return kit.contexts is None or isinstance(kit.contexts, StoreContexts)
+    return swarm.contexts is None or isinstance(swarm.contexts, StoreContexts)
 
 
 @dataclass(slots=True)
 class Talk:
     """One turn of a conversation. ``stop`` is the outcome where there cannot be one."""
 
-    kit: Kit
+    swarm: Swarm
     held: HeldLease
     skill: Skill
     terms: Terms
@@ -59,12 +59,12 @@ class Talk:
     stop: Outcome | None = None
 
     @classmethod
-    async def open(cls, kit: Kit, held: HeldLease, skill: Skill) -> Talk | None:
+    async def open(cls, swarm: Swarm, held: HeldLease, skill: Skill) -> Talk | None:
         """Load what is left of earlier turns; None for a skill that has no conversation."""
         terms = terms_of(skill)
         if terms is None:
             return None
-        talk = cls(kit, held, skill, terms, _context_id(held.task))
+        talk = cls(swarm, held, skill, terms, _context_id(held.task))
         if reason := rules.exceeded(talk.turn, terms, skill.name):
             talk.stop = Failed(reason, StatusReason.ESCALATED)
         elif terms.keeps_state:
@@ -79,7 +79,7 @@ class Talk:
     @property
     def contexts(self) -> Contexts:
         """Where conversations are kept."""
-        return self.kit.contexts or StoreContexts(self.kit.store, self.kit.clock)
+        return self.swarm.contexts or StoreContexts(self.swarm.store, self.swarm.clock)
 
     def asked(self, request: SkillRequest) -> SkillRequest:
         """The request with the conversation in it; InvalidInput when its inputs do not fit the skill's schema."""
@@ -138,7 +138,7 @@ class Talk:
             facts=result.pocket,
             events=rules.events_of(self.terms, self._began(), result),
             agent_id=self.held.owner,
-            retention_days=self.kit.settings.state.retention_days,
+            retention_days=self.swarm.settings.state.retention_days,
         )
 
     def _began(self) -> ConversationEvent:
@@ -175,7 +175,7 @@ class Talk:
     async def _works(self, run_id: str) -> bool:
         task_id, _, epoch = run_id.rpartition(".")
         try:
-            task = await self.kit.board.get(task_id)
+            task = await self.swarm.board.get(task_id)
         except (NotFound, InvalidInput):
             return False
         return task.status is TaskStatus.IN_PROGRESS and task.lease is not None and str(task.lease.epoch) == epoch
@@ -183,7 +183,7 @@ class Talk:
     async def _summary_of(self, task_id: str) -> str | None:
         """What Memory made of the events that were dropped; None while it is not done."""
         try:
-            task = await self.kit.board.get(task_id)
+            task = await self.swarm.board.get(task_id)
         except (NotFound, InvalidInput):
             return None
         made: Sequence[Artifact] = task.result.artifacts if task.status is TaskStatus.DONE and task.result else ()
@@ -196,7 +196,7 @@ class Talk:
 
     def _summary_task(self, text: str, version: int) -> tuple[str, list[Write]]:
         """A task for Memory to say better what the log dropped; until it is done, lines of the events stand there."""
-        if SUMMARY_ROLE not in self.kit.roles or SUMMARY_SKILL not in self.kit.catalog.skills:
+        if SUMMARY_ROLE not in self.swarm.roles or SUMMARY_SKILL not in self.swarm.catalog.skills:
             return "", []
         planned = PlannedTask(
             key="conversation-summary",
@@ -212,8 +212,8 @@ class Talk:
         )
         log = Artifact(type="report", name="conversation log", summary="what the log dropped", value=text)
         try:
-            births = self.kit.board.births(self.held, Handoff((planned,), resume=False))
-            mail = self.kit.mailbox.handoffs(self.held.task, births, TaskResult(artifacts=(log,)), "")
+            births = self.swarm.board.births(self.held, Handoff((planned,), resume=False))
+            mail = self.swarm.mailbox.handoffs(self.held.task, births, TaskResult(artifacts=(log,)), "")
         except (PolicyRefused, GraphInvalid):
             return "", []
         return births[0].task_id, [*(Create(task_path(item.task_id), document(item)) for item in births), *mail]

@@ -20,7 +20,7 @@ from fireswarm.errors import SkillFailed
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import task_of
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 WORKDIR_URI = "workdir:"
 STORED_VALUE = "application/vnd.fireswarm.value+json"
@@ -31,17 +31,17 @@ STORED_VALUE = "application/vnd.fireswarm.value+json"
 class Exchange:
     """One turn's inputs and outputs. ``origins`` remembers where a local copy came from."""
 
-    kit: Kit
+    swarm: Swarm
     held: HeldLease
     envelope: Envelope | None = None
     origins: dict[str, str] = field(default_factory=dict)
 
     async def request(self, facts: tuple[Fact, ...]) -> SkillRequest:
         """Gather dependencies, children and the envelope into what the skill sees."""
-        task, kit = self.held.task, self.kit
+        task, swarm = self.held.task, self.swarm
         dependencies, children = await self._relatives()
         if task.parent_task_id is not None:
-            self.envelope = await kit.mailbox.open(task, self.held.owner, self.held.epoch)
+            self.envelope = await swarm.mailbox.open(task, self.held.owner, self.held.epoch)
         artifacts: list[Artifact] = list(self.envelope.artifacts) if self.envelope else []
         signals: list[Signal] = list(self.envelope.signals) if self.envelope else []
         for dependency in dependencies:
@@ -62,14 +62,14 @@ class Exchange:
             children=tuple([await self._child(child) for child in children]),
             facts=facts,
             answers=task.answers,
-            roles=tuple(sorted(kit.roles)),
-            workdir=kit.workdir / self.held.run_id,
-            now=kit.clock.now(),
+            roles=tuple(sorted(swarm.roles)),
+            workdir=swarm.workdir / self.held.run_id,
+            now=swarm.clock.now(),
         )
 
     async def publish(self, result: SkillResult, workdir: Path) -> SkillResult:
         """Move files and large values to the blob store, and give copies back their own address."""
-        if not result.artifacts and self.held.task.skill in self.kit.inline:
+        if not result.artifacts and self.held.task.skill in self.swarm.inline:
             return result  # such a skill has no folder
         published: list[Artifact] = []
         for artifact in result.artifacts:
@@ -79,7 +79,7 @@ class Exchange:
             elif artifact.uri.startswith(WORKDIR_URI):
                 name = artifact.uri.removeprefix(WORKDIR_URI)
                 path = _file_in(workdir, name, artifact)
-                update["uri"] = await self.kit.blobs.put_file(self._blob_name(name), path)
+                update["uri"] = await self.swarm.blobs.put_file(self._blob_name(name), path)
             else:
                 update["uri"] = self.origins.get(artifact.uri, artifact.uri)
             published.append(artifact.model_copy(update=update))
@@ -89,7 +89,7 @@ class Exchange:
     async def _relatives(self) -> tuple[list[Task], list[Task]]:
         task = self.held.task
         paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
-        found = {item.id: item for item in await self.kit.store.get_many(paths)}
+        found = {item.id: item for item in await self.swarm.store.get_many(paths)}
         read = {task_id: task_of(item) for task_id, item in found.items() if item.data is not None}
         return (
             [read[task_id] for task_id in task.depends_on if task_id in read],
@@ -114,11 +114,11 @@ class Exchange:
     async def local(self, artifact: Artifact) -> Artifact:
         """An artifact as a skill's process can read it: its content in a local file, or its value in place."""
         if artifact.mime == STORED_VALUE and artifact.uri is not None:
-            value = json.loads(await self.kit.blobs.get(artifact.uri))
+            value = json.loads(await self.swarm.blobs.get(artifact.uri))
             return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
         if artifact.uri is None or artifact.uri.startswith("file://"):
             return artifact
-        local = (await self.kit.blobs.local_path(artifact.uri)).as_uri()
+        local = (await self.swarm.blobs.local_path(artifact.uri)).as_uri()
         self.origins[local] = artifact.uri
         return artifact.model_copy(update={"uri": local})
 
@@ -128,7 +128,7 @@ class Exchange:
         content = json.dumps(artifact.value).encode()
         if len(content) <= MAX_INLINE_PAYLOAD_BYTES:
             return {}
-        uri = await self.kit.blobs.put(self._blob_name(f"{artifact.type}-{number}.json"), content)
+        uri = await self.swarm.blobs.put(self._blob_name(f"{artifact.type}-{number}.json"), content)
         return {"value": None, "uri": uri, "mime": STORED_VALUE, "size_bytes": len(content)}
 
     def _blob_name(self, name: str) -> str:

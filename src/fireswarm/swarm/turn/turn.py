@@ -40,7 +40,7 @@ from fireswarm.storage.documents.read import task_of
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.roles.hooks import hooks_of
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.by_advice import run_step
 from fireswarm.swarm.turn.by_model import think_about, thinks
 from fireswarm.swarm.turn.conversation import Talk, joins
@@ -64,20 +64,22 @@ class _SaidFailed(FireswarmError):
         self.result = result
 
 
-async def open_journal(held: HeldLease, kit: Kit) -> Journal:
+async def open_journal(held: HeldLease, swarm: Swarm) -> Journal:
     """Open the journal of a lease's run."""
-    journal = await Journal.open(kit.store, kit.clock, kit.blobs, held.task, held.epoch, held.owner, held.claimed_at)
-    journal.unstored = kit.unstored
-    journal.hold = partial(kit.board.assure, held)
+    journal = await Journal.open(
+        swarm.store, swarm.clock, swarm.blobs, held.task, held.epoch, held.owner, held.claimed_at
+    )
+    journal.unstored = swarm.unstored
+    journal.hold = partial(swarm.board.assure, held)
     return journal
 
 
-async def run_turn(held: HeldLease, kit: Kit) -> Ending:
+async def run_turn(held: HeldLease, swarm: Swarm) -> Ending:
     """Work on a leased task until it is done, fails, waits or hands work over."""
-    journal = await open_journal(held, kit)
+    journal = await open_journal(held, swarm)
     also: list[Write] = []
     try:
-        outcome = await _turn(held, kit, journal, also)
+        outcome = await _turn(held, swarm, journal, also)
     except LeaseLost:
         raise
     except Exception as error:  # the task boundary: every failure becomes an outcome, and is journaled
@@ -87,64 +89,64 @@ async def run_turn(held: HeldLease, kit: Kit) -> Ending:
     return Ending(outcome, (*also, *_closing(journal, outcome)))
 
 
-async def _turn(held: HeldLease, kit: Kit, journal: Journal, also: list[Write]) -> Outcome:
+async def _turn(held: HeldLease, swarm: Swarm, journal: Journal, also: list[Write]) -> Outcome:
     task = held.task
     if task.duplicate_of is not None:
-        return await _same_as(task, kit)
+        return await _same_as(task, swarm)
     hooks = hooks_of(task.assigned_to)
-    exchange = Exchange(kit, held)
-    request = await exchange.request(await hooks.facts(kit.memory, task))
+    exchange = Exchange(swarm, held)
+    request = await exchange.request(await hooks.facts(swarm.memory, task))
     if exchange.envelope is not None:
-        also += kit.mailbox.opened(task)
-    skill, why_not = _skill_of(task, kit)
-    talk = await Talk.open(kit, held, skill) if skill is not None else None
+        also += swarm.mailbox.opened(task)
+    skill, why_not = _skill_of(task, swarm)
+    talk = await Talk.open(swarm, held, skill) if skill is not None else None
     if talk is not None:
         if talk.stop is not None:
             also.clear()
             return talk.stop
         request = talk.asked(request)
-    result = await _run(task, kit, journal, request, exchange, skill, why_not)
+    result = await _run(task, swarm, journal, request, exchange, skill, why_not)
     if talk is not None:
         if (refused := talk.refused(result)) is not None:
             also.clear()
             return refused
         also += await talk.keep(result)
-    also += hooks.effects(kit.memory, task, result)
-    also += kit.memory.remember(task, result.facts)
+    also += hooks.effects(swarm.memory, task, result)
+    also += swarm.memory.remember(task, result.facts)
     if result.replies:
-        also += await kit.mailbox.replies(task, result.replies)
+        also += await swarm.mailbox.replies(task, result.replies)
     outcome = _conclude(task, result, talk.terms.input_request_jsonschema if talk is not None else {})
     if isinstance(outcome, Handoff):
-        births = kit.board.births(held, outcome)
-        also += kit.mailbox.handoffs(task, births, outcome.result, outcome.notes)
+        births = swarm.board.births(held, outcome)
+        also += swarm.mailbox.handoffs(task, births, outcome.result, outcome.notes)
     return outcome
 
 
-async def _same_as(task: Task, kit: Kit) -> Outcome:
+async def _same_as(task: Task, swarm: Swarm) -> Outcome:
     """End a twin with the result of the task that did the work."""
-    original = task_of(await kit.store.get(task_path(str(task.duplicate_of))))
+    original = task_of(await swarm.store.get(task_path(str(task.duplicate_of))))
     if original.status is TaskStatus.DONE and original.result is not None:
         return Done(original.result)
     reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"
     return Failed(f"{reason}: submit this one again with --again to run it by itself", StatusReason.ESCALATED)
 
 
-def _skill_of(task: Task, kit: Kit) -> tuple[Skill | None, str]:
+def _skill_of(task: Task, swarm: Swarm) -> tuple[Skill | None, str]:
     """The skill that works by its own code, and why no model is asked; None where one is, or the engine does it."""
-    if (task.skill or "") in kit.inline:
+    if (task.skill or "") in swarm.inline:
         return None, ""
-    card, why_not = kit.roles[task.assigned_to], thinks(task, kit)
+    card, why_not = swarm.roles[task.assigned_to], thinks(task, swarm)
     if task.skill is not None and not why_not:
-        named = kit.catalog.get(task.skill)
+        named = swarm.catalog.get(task.skill)
         why_not = "a skill with a conversation of its own" if named.entry and terms_of(named) is not None else ""
     if not why_not:
         return None, ""
-    return router.choose(task.objective, task.skill, card.skills, kit.catalog), why_not
+    return router.choose(task.objective, task.skill, card.skills, swarm.catalog), why_not
 
 
 async def _run(
     task: Task,
-    kit: Kit,
+    swarm: Swarm,
     journal: Journal,
     request: SkillRequest,
     exchange: Exchange,
@@ -155,16 +157,16 @@ async def _run(
     inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
     if request.conversation is not None:
         inputs.append(request.conversation.turn)
-    inline = kit.inline.get(task.skill or "")
+    inline = swarm.inline.get(task.skill or "")
     if inline is not None:
         execute, name, idempotent = inline, str(task.skill), True
     elif skill is None:
-        return await think_about(task, kit, kit.roles[task.assigned_to], journal, request, exchange)
+        return await think_about(task, swarm, swarm.roles[task.assigned_to], journal, request, exchange)
     else:
         named = task.skill is not None
         journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=why_not)
         await journal.flush()
-        execute, name, idempotent = _in_process(skill, kit, journal), skill.name, skill.idempotent
+        execute, name, idempotent = _in_process(skill, swarm, journal), skill.name, skill.idempotent
 
     made: list[SkillResult] = []
 
@@ -176,19 +178,19 @@ async def _run(
         return made[0].model_dump(mode="json", exclude_defaults=True)
 
     # What is kept elsewhere is kept before the task is settled: by then the journal has to have the result.
-    last = request.conversation is None or joins(kit)
+    last = request.conversation is None or joins(swarm)
     journaled = await journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
     return made[0] if made else SkillResult.model_validate(journaled)
 
 
-def _in_process(skill: Skill, kit: Kit, journal: Journal) -> Any:
+def _in_process(skill: Skill, swarm: Swarm, journal: Journal) -> Any:
     async def execute(request: SkillRequest) -> SkillResult:
         request.workdir.mkdir(parents=True, exist_ok=True)
-        return await run_skill(skill, request, kit.processes, journal.hold)
+        return await run_skill(skill, request, swarm.processes, journal.hold)
 
     async def step(request: SkillRequest) -> SkillResult:
         assert skill.execution_mode is not None
-        return await run_step(skill, skill.execution_mode, request, kit, journal, execute)
+        return await run_step(skill, skill.execution_mode, request, swarm, journal, execute)
 
     return execute if skill.execution_mode is None else step
 

@@ -11,33 +11,33 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, NotFound, PolicyRefused, StoreRejected, TerminalTask
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.mailbox import parse_message
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 TAKEN = "taken"
 
 
-async def follow(kit: Kit, role: str) -> None:
+async def follow(swarm: Swarm, role: str) -> None:
     """Take answers to tasks of *role* as they come, until the listening ends."""
-    async with kit.store.listen(queries.answers(role)) as snapshots:
+    async with swarm.store.listen(queries.answers(role)) as snapshots:
         async for found in snapshots:
             for snapshot in found:
-                await take(kit, role, snapshot)
+                await take(swarm, role, snapshot)
 
 
-async def take(kit: Kit, role: str, snapshot: Snapshot) -> None:
+async def take(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
     """Give one message's answers to its task, or say on the message why not."""
     try:
-        await _give(kit, role, snapshot)
+        await _give(swarm, role, snapshot)
     except (InvalidInput, NotFound, TerminalTask, PolicyRefused, ConfigError, StoreRejected) as refused:
         try:
-            await kit.store.commit([kit.mailbox.taken(snapshot, f"refused: {refused}")])
+            await swarm.store.commit([swarm.mailbox.taken(snapshot, f"refused: {refused}")])
         except Conflict:
             return  # a peer was faster: what it wrote stands
 
 
-async def _give(kit: Kit, role: str, snapshot: Snapshot) -> None:
+async def _give(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
     message = parse_message(snapshot)
-    kit.mailbox.policy.check_answer(message.from_agent_id, role)
+    swarm.mailbox.policy.check_answer(message.from_agent_id, role)
 
     def accept(task: Task) -> None:
         if task.session_hash != message.session_hash:
@@ -45,5 +45,5 @@ async def _give(kit: Kit, role: str, snapshot: Snapshot) -> None:
         if task.assigned_to != role:
             raise InvalidInput(f"task {task.task_id} is for {task.assigned_to}: address the message to that role")
 
-    ended = kit.mailbox.taken(snapshot, TAKEN)
-    await kit.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])
+    ended = swarm.mailbox.taken(snapshot, TAKEN)
+    await swarm.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])

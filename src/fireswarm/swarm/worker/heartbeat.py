@@ -12,7 +12,7 @@ import psutil
 
 from fireswarm import __version__
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 
 HELD_IDS_SHOWN = 20
 
@@ -20,8 +20,8 @@ HELD_IDS_SHOWN = 20
 class Heartbeat:
     """Writes one agent's ``agent_status`` document."""
 
-    def __init__(self, kit: Kit, role: str, agent_id: str, message: str = "") -> None:
-        self._kit = kit
+    def __init__(self, swarm: Swarm, role: str, agent_id: str, message: str = "") -> None:
+        self._swarm = swarm
         self._role = role
         self._agent_id = agent_id
         self._message = message
@@ -31,25 +31,25 @@ class Heartbeat:
 
     async def write(self, state: AgentState, holding: Sequence[str]) -> None:
         """Write one beat: state, cpu percent of a core since the last beat, resident bytes, tasks held."""
-        now = self._kit.clock.now()
+        now = self._swarm.clock.now()
         self._started_at = self._started_at or now
         with self._process.oneshot():
             cpu, mem = self._process.cpu_percent(), self._process.memory_info().rss
-        capacity = self._kit.settings.worker.concurrency
+        capacity = self._swarm.settings.worker.concurrency
         status = AgentStatus(
             agent_id=self._agent_id,
             role=self._role,
-            session_hash=self._kit.settings.session,
+            session_hash=self._swarm.settings.session,
             status=state,
             message=self._message or f"{len(holding)} of {capacity} places taken",
             cpu=cpu,
             mem=mem,
             queue_hints={"running": len(holding), "capacity": capacity, "holding": list(holding)[:HELD_IDS_SHOWN]},
-            usage=asdict(self._kit.store.usage),
+            usage=asdict(self._swarm.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
             created_at=now,
             started_at=self._started_at,
         )
-        await self._kit.heartbeats.beat(status)
+        await self._swarm.heartbeats.beat(status)

@@ -28,7 +28,7 @@ from fireswarm.storage.documents.read import sorted_out
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.records.mailbox import parse_message
-from fireswarm.swarm.swarm import Kit
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import Ending, open_journal, run_turn
 from fireswarm.swarm.worker import answers_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
@@ -71,16 +71,16 @@ class _Work:
 class Worker:
     """Works for one role under one agent id until ``stop`` is called, then drains and returns."""
 
-    def __init__(self, kit: Kit, role: str, agent_id: str, *, message: str = "") -> None:
-        kit.board.check_role(role)
-        self.kit = kit
+    def __init__(self, swarm: Swarm, role: str, agent_id: str, *, message: str = "") -> None:
+        swarm.board.check_role(role)
+        self.swarm = swarm
         self.role = role
         self.agent_id = agent_id
-        self.capacity = kit.settings.worker.concurrency
+        self.capacity = swarm.settings.worker.concurrency
         self.stopping = False
         self.running: dict[str, _Work] = {}
         self.settled = 0
-        self._claimer = kit.board.claimer(role, agent_id)
+        self._claimer = swarm.board.claimer(role, agent_id)
         self._ready: deque[_Work] = deque()
         self._serving = 0
         self._mean_turn_seconds = float("inf")
@@ -89,12 +89,12 @@ class Worker:
         self._queued = Bell()
         self._sweep_soon = Bell()
         self._rng = random.Random(agent_id)
-        self._heartbeat = Heartbeat(kit, role, agent_id, message)
+        self._heartbeat = Heartbeat(swarm, role, agent_id, message)
 
     def stop(self) -> None:
         """Stop claiming; ``run`` finishes what it can and returns."""
         if not self.stopping:
-            self._time_to_finish.deadline = anyio.current_time() + self.kit.settings.worker.drain_seconds
+            self._time_to_finish.deadline = anyio.current_time() + self.swarm.settings.worker.drain_seconds
         self.stopping = True
         self._freed.ring()
         self._queued.ring()
@@ -125,7 +125,7 @@ class Worker:
         while not self.stopping:
             free = self._free
             if free <= 0 or (self.running and free < self._refill):
-                await self._freed.heard(self.kit.clock, REFILL_SECONDS if free > 0 else None)
+                await self._freed.heard(self.swarm.clock, REFILL_SECONDS if free > 0 else None)
                 free = self._free
             if free <= 0 or self.stopping:
                 continue
@@ -188,12 +188,12 @@ class Worker:
         self._mean_turn_seconds = seconds if known == float("inf") else 0.8 * known + 0.2 * seconds
 
     async def _turn(self, held: HeldLease) -> Ending:
-        limit = self.kit.roles[self.role].limits.turn_timeout_seconds
+        limit = self.swarm.roles[self.role].limits.turn_timeout_seconds
         asked = held.task.constraints.timeout_seconds
         limit = min(limit, asked) if asked else limit
-        left = (held.task.deadline - self.kit.clock.now()).total_seconds()
+        left = (held.task.deadline - self.swarm.clock.now()).total_seconds()
         with anyio.move_on_after(min(limit, left)):
-            return await run_turn(held, self.kit)
+            return await run_turn(held, self.swarm)
         if left <= limit:
             outcome: Outcome = Failed("the deadline passed while it was worked on", StatusReason.DEADLINE_EXCEEDED)
         else:
@@ -201,7 +201,7 @@ class Worker:
         return await self._cut_short(held, outcome, RunStatus.TIMEOUT)
 
     async def _cut_short(self, held: HeldLease, outcome: Outcome, status: RunStatus) -> Ending:
-        journal = await open_journal(held, self.kit)
+        journal = await open_journal(held, self.swarm)
         await journal.take_up()
         text = outcome.error if isinstance(outcome, (Failed, Retry)) else "released by a stopping agent"
         journal.note("turn_cut_short", reason=text)
@@ -211,13 +211,13 @@ class Worker:
         outcome, also = ending
         while True:
             try:
-                transition = await self.kit.board.settle(held, outcome, also)
+                transition = await self.swarm.board.settle(held, outcome, also)
             except (InvalidInput, StoreRejected) as refused:
                 outcome, also = await self._cut_short(held, Failed(str(refused)), RunStatus.ERROR)
             except StoreError as error:
-                if not error.retryable or held.expires_at <= self.kit.clock.now():
+                if not error.retryable or held.expires_at <= self.swarm.clock.now():
                     raise LeaseLost(f"task {held.task.task_id} could not be settled, it is redone: {error}") from error
-                await self.kit.clock.sleep(SETTLE_PAUSE_SECONDS)
+                await self.swarm.clock.sleep(SETTLE_PAUSE_SECONDS)
             else:
                 break
         self.settled += 1
@@ -230,7 +230,7 @@ class Worker:
         """Listen until something is queued for this role, or the sweep or the stop says to look."""
 
         async def follow() -> None:
-            async with self.kit.store.listen(queries.queued(self.role, 1)) as snapshots:
+            async with self.swarm.store.listen(queries.queued(self.role, 1)) as snapshots:
                 async for found in snapshots:
                     if found:
                         await self._looked_at(found[0].path)
@@ -239,34 +239,34 @@ class Worker:
 
         async with anyio.create_task_group() as group:
             group.start_soon(self._reported, follow)
-            await self._queued.heard(self.kit.clock, None)
+            await self._queued.heard(self.swarm.clock, None)
             group.cancel_scope.cancel()
         factor = self._claimer.contention.factor
         if factor > 1.0 and not self.stopping:
-            await self._queued.heard(self.kit.clock, self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor))
+            await self._queued.heard(self.swarm.clock, self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor))
 
     async def _looked_at(self, path: str) -> None:
         """A queued document that the claim query does not return lacks a field: have it completed."""
         if self._claimer.last_seen == path:
-            await self.kit.board.admit_hand_written(self.role)
+            await self.swarm.board.admit_hand_written(self.role)
         self._claimer.last_seen = path
 
     # ── the background ────────────────────────────────────────────────────────────────────────────────
 
     async def _beat(self) -> None:
-        worker = self.kit.settings.worker
+        worker = self.swarm.settings.worker
         while True:
             state = AgentState.WORKING if self.running else AgentState.IDLE
             await self._reported(lambda now=state: self._heartbeat.write(now, self._holding()))
             pause = worker.heartbeat_working_seconds if self.running else worker.heartbeat_idle_seconds
-            await self.kit.clock.sleep(pause)
+            await self.swarm.clock.sleep(pause)
 
     async def _renew(self) -> None:
         """Renew every lease once a third of its life is over; end the turn of one that is lost."""
-        every = self.kit.board.rules.renew_every_seconds
+        every = self.swarm.board.rules.renew_every_seconds
         while True:
-            await self.kit.clock.sleep(every / 2)
-            soon = self.kit.clock.now() + timedelta(seconds=self.kit.board.rules.lease_seconds - every)
+            await self.swarm.clock.sleep(every / 2)
+            soon = self.swarm.clock.now() + timedelta(seconds=self.swarm.board.rules.lease_seconds - every)
             async with anyio.create_task_group() as group:
                 for work in list(self.running.values()):
                     if work.held.expires_at <= soon:
@@ -274,11 +274,11 @@ class Worker:
 
     async def _renew_one(self, work: _Work) -> None:
         try:
-            await self.kit.board.renew(work.held)
+            await self.swarm.board.renew(work.held)
         except LeaseLost as lost:
             self._end(work, str(lost))
         except (StoreError, Conflict) as error:
-            if work.held.expires_at <= self.kit.clock.now():
+            if work.held.expires_at <= self.swarm.clock.now():
                 self._end(work, f"its lease ran out while the store could not be reached: {error}")
 
     def _end(self, work: _Work, why: str) -> None:
@@ -294,29 +294,29 @@ class Worker:
 
     async def _sweep(self) -> None:
         """Look when the next thing is due, and once a lease at least: a lease taken since ends no sooner."""
-        lease = self.kit.board.rules.lease_seconds
+        lease = self.swarm.board.rules.lease_seconds
         while True:
-            swept = await self._available(lambda: self.kit.board.sweep(self.role))
+            swept = await self._available(lambda: self.swarm.board.sweep(self.role))
             pause = lease
             if swept is not None and swept.next_due is not None:
-                pause = min(lease, max(0.0, (swept.next_due - self.kit.clock.now()).total_seconds()))
+                pause = min(lease, max(0.0, (swept.next_due - self.swarm.clock.now()).total_seconds()))
             self._queued.ring()
-            await self._sweep_soon.heard(self.kit.clock, pause + self._rng.uniform(0.01, min(0.5, lease / 10)))
+            await self._sweep_soon.heard(self.swarm.clock, pause + self._rng.uniform(0.01, min(0.5, lease / 10)))
 
     async def _inbox(self) -> None:
         """Follow the messages to this agent: a canceled task stops at once."""
         while True:
             await self._reported(self._follow_inbox)
-            await self.kit.clock.sleep(STORE_PAUSE_SECONDS[-1])
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _answers(self) -> None:
         """Follow the messages that answer tasks of this role."""
         while True:
-            await self._reported(lambda: answers_by_mail.follow(self.kit, self.role))
-            await self.kit.clock.sleep(STORE_PAUSE_SECONDS[-1])
+            await self._reported(lambda: answers_by_mail.follow(self.swarm, self.role))
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _follow_inbox(self) -> None:
-        async with self.kit.store.listen(queries.inbox(self.agent_id)) as snapshots:
+        async with self.swarm.store.listen(queries.inbox(self.agent_id)) as snapshots:
             async for found in snapshots:
                 messages, _ = sorted_out(found, parse_message)  # the claim puts the others aside
                 for message in messages:
@@ -325,8 +325,8 @@ class Worker:
                             if work.held.task.task_id == message.task_id:
                                 self._end(work, f"canceled: {message.payload.notes}")
                 if found:
-                    for held in await self.kit.mailbox.claim(self.agent_id, self.agent_id):
-                        await self.kit.mailbox.acknowledge(held)
+                    for held in await self.swarm.mailbox.claim(self.agent_id, self.agent_id):
+                        await self.swarm.mailbox.acknowledge(held)
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -338,7 +338,7 @@ class Worker:
         background.start_soon(self._reported, lambda: self._heartbeat.write(AgentState.STOPPING, holding))
         await self._give_back([work for work in self.running.values() if not work.started])
         while self.running:
-            await self._freed.heard(self.kit.clock, None)
+            await self._freed.heard(self.swarm.clock, None)
 
     async def _give_back(self, works: list[_Work]) -> None:
         for work in works:
@@ -350,7 +350,7 @@ class Worker:
     async def _release(self, held: HeldLease) -> None:
         async def release() -> None:
             ending = await self._cut_short(held, Released(), RunStatus.TIMEOUT)
-            await self.kit.board.settle(held, ending.outcome, ending.also)
+            await self.swarm.board.settle(held, ending.outcome, ending.also)
 
         await self._reported(release)
 
@@ -372,5 +372,5 @@ class Worker:
             if not error.retryable:
                 raise
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
-            await self.kit.clock.sleep(self._rng.choice(STORE_PAUSE_SECONDS[1:4]))
+            await self.swarm.clock.sleep(self._rng.choice(STORE_PAUSE_SECONDS[1:4]))
             return None
