@@ -43,7 +43,7 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
 @contextlib.asynccontextmanager
 async def served(folder: Path) -> AsyncGenerator[str]:
     """Serve a store file from a process of its own; yields host:port."""
-    indexes = str(wiring.packaged(wiring.INDEXES_FILE))
+    indexes = str(wiring.packaged_path(wiring.INDEXES_FILE))
     command = [sys.executable, "-m", "fireswarm.cli", "store", "serve", "--port", "0"]
     async with await anyio.open_process(
         [*command, "--data", str(folder / "store.db"), "--indexes", indexes], stderr=None

@@ -39,7 +39,7 @@ async def per_task() -> dict[str, float]:
 async def idle_day() -> dict[str, int]:
     """Five roles with nothing to do, from midnight to midnight."""
     clock = VirtualClock(turns=40)
-    indexes = IndexSet.load(wiring.packaged(wiring.INDEXES_FILE))
+    indexes = IndexSet.load(wiring.packaged_path(wiring.INDEXES_FILE))
     with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
         store = FirestoreStore(connect(database), clock)
         swarm = wiring.make_swarm(Settings(), store, clock)

@@ -16,7 +16,7 @@ from fireswarm.contracts.llm.chat import LlmRequestMeta
 from fireswarm.contracts.llm.decision import ModelDecision, StepExecutionResult, TokenBudget
 from fireswarm.contracts.llm.response import AgentResponse
 from fireswarm.contracts.skills.catalog import SkillCandidate, SkillMetadata
-from fireswarm.contracts.skills.context import ContextState
+from fireswarm.contracts.skills.context import ConversationState
 from fireswarm.contracts.skills.conversation import Terms
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.agent import Agent
@@ -27,7 +27,7 @@ from fireswarm.contracts.swarm.run import Run
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.settings import AgentSettings, Settings
-from fireswarm.skills.routing.related import STEMMED, stemmed
+from fireswarm.skills.routing.related import STEMMED, stem_thesaurus
 from fireswarm.storage.documents.indexes import COMPOSITES, TTL_FIELDS, UNINDEXED
 from fireswarm.swarm.records.policy import HandoffPolicy
 
@@ -46,7 +46,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "skill_result": SkillResult,
     "skill_terms": Terms,
     "agent_response": AgentResponse,
-    "agent_contexts": ContextState,
+    "agent_contexts": ConversationState,
     "role_card": RoleCard,
     "handoff_policy": HandoffPolicy,
     "swarm_yaml": Settings,
@@ -68,7 +68,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     for name, model in SCHEMAS.items():
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
-    yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stemmed()
+    yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stem_thesaurus()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
 

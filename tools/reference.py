@@ -12,7 +12,7 @@ import events
 import housemap
 
 from fireswarm.api.application import make_application
-from fireswarm.api.session import Service
+from fireswarm.api.session import ApiSession
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.budget import PRICES
 from fireswarm.mind.states import TRANSITIONS
@@ -96,7 +96,7 @@ def _events() -> str:
 
 def openapi() -> dict[str, Any]:
     """What the HTTP API says of itself; no swarm is needed for that."""
-    return make_application(Service(cast("Swarm", None), Redactor())).openapi()
+    return make_application(ApiSession(cast("Swarm", None), Redactor())).openapi()
 
 
 def _endpoints() -> str:

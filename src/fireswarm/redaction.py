@@ -150,19 +150,19 @@ class Redactor:
         try:
             text = json.dumps(value, ensure_ascii=False, default=str)
         except (TypeError, ValueError):
-            return self._cleaned(value)
+            return self._clean_value(value)
         if _SUSPECT.search(text) or (self._known is not None and self._known.search(text)):
-            return self._cleaned(value)
+            return self._clean_value(value)
         return value
 
-    def _cleaned(self, value: Any) -> Any:
+    def _clean_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value)
-            return {self._cleaned(key): self._cleaned(item) for key, item in pairs.items()}
+            return {self._clean_value(key): self._clean_value(item) for key, item in pairs.items()}
         if isinstance(value, (list, tuple)):
-            return [self._cleaned(item) for item in cast("Iterable[Any]", value)]
+            return [self._clean_value(item) for item in cast("Iterable[Any]", value)]
         return value
 
 

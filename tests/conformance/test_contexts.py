@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.clocks import VirtualClock
-from fireswarm.contracts.ports import Contexts
-from fireswarm.contracts.skills.context import Change, Context
+from fireswarm.contracts.ports import ConversationStore
+from fireswarm.contracts.skills.context import Conversation, ConversationChange
 from fireswarm.contracts.skills.conversation import (
     MAX_EVENTS,
     MAX_FACT_BYTES,
@@ -36,11 +36,11 @@ from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.firelite.wire.server import Server
 from fireswarm.redaction import Redactor
 from fireswarm.storage.conversations.cleaning import Cleaner
-from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 from tests.conformance.conftest import close_client, make_client
 from tests.support.postgres import postgres
 
@@ -57,7 +57,7 @@ def database_url() -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "") -> AsyncGenerator[Contexts]:
+async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "") -> AsyncGenerator[ConversationStore]:
     """Conversations in one of the backends."""
     if backend == "sqlite":
         yield SqliteContexts(folder / "artifacts", clock, CLEAN)
@@ -69,14 +69,14 @@ async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "")
         yield kept
         await kept.close()
         return
-    indexes = IndexSet.load(packaged("firestore.indexes.json"))
+    indexes = IndexSet.load(packaged_path("firestore.indexes.json"))
     with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
         if backend == "embedded":
-            yield StoreContexts(FirestoreStore(connect(database), clock), clock, CLEAN)
+            yield DocumentConversations(FirestoreStore(connect(database), clock), clock, CLEAN)
             return
         async with Server(database) as server:
             client = make_client(AsyncClient, server.endpoint, "test")
-            yield StoreContexts(FirestoreStore(client, clock), clock, CLEAN)
+            yield DocumentConversations(FirestoreStore(client, clock), clock, CLEAN)
             await close_client(client)
 
 
@@ -86,7 +86,9 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture(params=["embedded", "grpc", "sqlite", "postgres"])
-async def contexts(request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path) -> AsyncIterator[Contexts]:
+async def contexts(
+    request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path
+) -> AsyncIterator[ConversationStore]:
     url = request.getfixturevalue("database_url") if request.param == "postgres" else ""
     async with opened(request.param, clock, tmp_path, url) as kept:
         yield kept
@@ -97,15 +99,17 @@ def name() -> str:
     return f"talk-{uuid.uuid4().hex[:12]}"
 
 
-def first(name: str, **fields: Any) -> Change:
-    return Change(name, 0, session_hash="s1", skill="asking", task_state=TaskState.IN_PROGRESS, turn=1, **fields)
+def first(name: str, **fields: Any) -> ConversationChange:
+    return ConversationChange(
+        name, 0, session_hash="s1", skill="asking", task_state=TaskState.IN_PROGRESS, turn=1, **fields
+    )
 
 
 def note(number: int) -> ConversationEvent:
     return ConversationEvent(type="note", payload={"number": number})
 
 
-def told(context: Context | None) -> dict[str, Any]:
+def told(context: Conversation | None) -> dict[str, Any]:
     """What a conversation holds, without what a store adds to it."""
     assert context is not None
     return {
@@ -116,7 +120,7 @@ def told(context: Context | None) -> dict[str, Any]:
     }
 
 
-async def test_what_is_written_is_read(contexts: Contexts, name: str) -> None:
+async def test_what_is_written_is_read(contexts: ConversationStore, name: str) -> None:
     assert await contexts.load(name) is None
     change = first(
         name,
@@ -131,23 +135,25 @@ async def test_what_is_written_is_read(contexts: Contexts, name: str) -> None:
     assert told(await contexts.load(name)) == told(written)
     assert (written.state.version, written.state.session_hash, written.state.skill) == (1, "s1", "asking")
     assert [event.sequence for event in written.events] == [1, 2]
-    after = await contexts.apply(Change(name, 1, task_state=TaskState.INPUT_REQUIRED, input_request={}, holder="x"))
+    after = await contexts.apply(
+        ConversationChange(name, 1, task_state=TaskState.INPUT_REQUIRED, input_request={}, holder="x")
+    )
     assert told(await contexts.load(name)) == told(after)
     assert (after.state.turn, after.state.inputs, after.state.input_request) == (1, change.inputs, {})
 
 
-async def test_a_change_holds_only_for_the_version_that_was_read(contexts: Contexts, name: str) -> None:
+async def test_a_change_holds_only_for_the_version_that_was_read(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     for wrong in (0, 2):
         with pytest.raises(VersionConflict, match="at version 1"):
-            await contexts.apply(Change(name, wrong, turn=9))
+            await contexts.apply(ConversationChange(name, wrong, turn=9))
     with pytest.raises(VersionConflict):
-        await contexts.apply(Change(f"{name}-none", 3))
+        await contexts.apply(ConversationChange(f"{name}-none", 3))
     read = await contexts.load(name)
     assert read is not None and (read.state.turn, read.state.version) == (1, 1)
 
 
-async def test_of_many_writers_each_version_has_one(contexts: Contexts, name: str) -> None:
+async def test_of_many_writers_each_version_has_one(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     won: list[int] = []
 
@@ -158,7 +164,9 @@ async def test_of_many_writers_each_version_has_one(contexts: Contexts, name: st
             assert read is not None
             with contextlib.suppress(VersionConflict):
                 fact = PocketFact(key=f"writer-{number}", value=number)
-                await contexts.apply(Change(name, read.state.version, facts=(fact,), events=(note(number),)))
+                await contexts.apply(
+                    ConversationChange(name, read.state.version, facts=(fact,), events=(note(number),))
+                )
                 won.append(read.state.version + 1)
                 done = True
 
@@ -171,7 +179,7 @@ async def test_of_many_writers_each_version_has_one(contexts: Contexts, name: st
     assert [event.sequence for event in read.events] == list(range(1, 9))
 
 
-async def test_two_that_begin_at_once_are_one_that_began(contexts: Contexts, name: str) -> None:
+async def test_two_that_begin_at_once_are_one_that_began(contexts: ConversationStore, name: str) -> None:
     began: list[int] = []
 
     async def begin(number: int) -> None:
@@ -186,24 +194,24 @@ async def test_two_that_begin_at_once_are_one_that_began(contexts: Contexts, nam
     assert read is not None and [read.state.inputs["by"]] == began
 
 
-async def test_facts_have_a_time_to_live(contexts: Contexts, clock: VirtualClock, name: str) -> None:
+async def test_facts_have_a_time_to_live(contexts: ConversationStore, clock: VirtualClock, name: str) -> None:
     kept = (PocketFact(key="short", value=1, ttl_seconds=60), PocketFact(key="long", value=2))
     await contexts.apply(first(name, facts=kept))
     await clock.advance(59)
     assert [fact.key for fact in told_facts(await contexts.load(name))] == ["long", "short"]
     await clock.advance(1)
     assert [fact.key for fact in told_facts(await contexts.load(name))] == ["long"]
-    after = await contexts.apply(Change(name, 1, facts=(PocketFact(key="short", value=3),)))
+    after = await contexts.apply(ConversationChange(name, 1, facts=(PocketFact(key="short", value=3),)))
     assert told(await contexts.load(name)) == told(after)
     assert {fact.key: fact.value for fact in after.facts} == {"long": 2, "short": 3}
 
 
-def told_facts(context: Context | None) -> list[Any]:
+def told_facts(context: Conversation | None) -> list[Any]:
     assert context is not None
     return list(context.facts)
 
 
-async def test_a_message_is_handled_once_and_told_its_answer_again(contexts: Contexts, name: str) -> None:
+async def test_a_message_is_handled_once_and_told_its_answer_again(contexts: ConversationStore, name: str) -> None:
     change = first(name, message_id="m-1", response={"said": "yes", "list": [1]}, events=(note(1),))
     await contexts.apply(change)
     for version in (0, 1):
@@ -216,12 +224,14 @@ async def test_a_message_is_handled_once_and_told_its_answer_again(contexts: Con
     assert read is not None and (read.state.version, len(read.events)) == (1, 1)
 
 
-async def test_what_is_kept_is_bounded(contexts: Contexts, name: str) -> None:
+async def test_what_is_kept_is_bounded(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     for number in range(MAX_MESSAGES + 5):
         facts = tuple(PocketFact(key=f"{number:03}-{part}", value="x" * 10) for part in range(2))
         events = tuple(ConversationEvent(payload={"number": 3 * number + n, "text": "y" * 300}) for n in range(3))
-        await contexts.apply(Change(name, number + 1, turn=2, facts=facts, events=events, message_id=f"m{number}"))
+        await contexts.apply(
+            ConversationChange(name, number + 1, turn=2, facts=facts, events=events, message_id=f"m{number}")
+        )
     read = await contexts.load(name)
     assert read is not None
     assert len(read.facts) == MAX_FACTS_PER_BUCKET and read.facts[-1].key == f"{MAX_MESSAGES + 4:03}-1"
@@ -230,16 +240,20 @@ async def test_what_is_kept_is_bounded(contexts: Contexts, name: str) -> None:
     assert 0 < len(read.state.summary) <= MAX_SUMMARY_CHARS
     assert "number=64" in read.state.summary, "what the log dropped last is in the summary"
     with pytest.raises(InvalidInput, match="larger than"):
-        await contexts.apply(Change(name, read.state.version, facts=(PocketFact(key="k", value="x" * MAX_FACT_BYTES),)))
+        await contexts.apply(
+            ConversationChange(name, read.state.version, facts=(PocketFact(key="k", value="x" * MAX_FACT_BYTES),))
+        )
     with pytest.raises(InvalidInput, match="buckets"):
         many = tuple(PocketFact(bucket=f"b{n}", key="k", value=1) for n in range(30))
-        await contexts.apply(Change(name, read.state.version, facts=many))
+        await contexts.apply(ConversationChange(name, read.state.version, facts=many))
     with pytest.raises(InvalidInput, match="not JSON"):
-        await contexts.apply(Change(name, read.state.version, facts=(PocketFact(key="k", value=float("nan")),)))
+        await contexts.apply(
+            ConversationChange(name, read.state.version, facts=(PocketFact(key="k", value=float("nan")),))
+        )
     assert told(await contexts.load(name)) == told(read)
 
 
-async def test_nothing_secret_is_stored(contexts: Contexts, name: str) -> None:
+async def test_nothing_secret_is_stored(contexts: ConversationStore, name: str) -> None:
     secret = "hunter2-hunter2"
     await contexts.apply(
         first(
@@ -261,11 +275,11 @@ async def test_nothing_secret_is_stored(contexts: Contexts, name: str) -> None:
 
 
 async def test_an_ended_conversation_is_removed_after_a_while(
-    contexts: Contexts, clock: VirtualClock, name: str
+    contexts: ConversationStore, clock: VirtualClock, name: str
 ) -> None:
     await contexts.apply(first(name, facts=(PocketFact(key="k", value=1),), message_id="m", response={}))
     await contexts.apply(first(f"{name}-open"))
-    await contexts.apply(Change(name, 1, task_state=TaskState.COMPLETED))
+    await contexts.apply(ConversationChange(name, 1, task_state=TaskState.COMPLETED))
     await clock.advance(29 * 86_400)
     await contexts.prune(clock.now())
     assert await contexts.load(name) is not None
@@ -276,7 +290,7 @@ async def test_an_ended_conversation_is_removed_after_a_while(
 
 
 @pytest.mark.parametrize("wrong", ["", "..", "a/b", "../up", "a..b", ".hidden", "x" * 300, "a\nb"])
-async def test_a_name_that_could_lead_elsewhere_is_refused(contexts: Contexts, wrong: str) -> None:
+async def test_a_name_that_could_lead_elsewhere_is_refused(contexts: ConversationStore, wrong: str) -> None:
     with pytest.raises(InvalidInput, match="cannot name a conversation"):
         await contexts.load(wrong)
     with pytest.raises(InvalidInput, match="cannot name a conversation"):
@@ -347,7 +361,7 @@ async def lived(backend: str, steps: list[Any], folder: Path, url: str) -> None:
         for offset, facts, events, message, pause in steps:
             now = (clock.now() - began).total_seconds()
             expected = model.version + offset
-            change = first(name) if model.version == 0 else Change(name, expected)
+            change = first(name) if model.version == 0 else ConversationChange(name, expected)
             change = replace(
                 change,
                 expected_version=max(0, expected) if model.version else (0 if not offset else 7),

@@ -51,7 +51,7 @@ async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: S
     await swarm.board.settle(
         child,
         Handoff((PlannedTask(key="n", assigned_to="memory", objective="n"),)),
-        swarm.core.mailbox.opened(child.task),
+        swarm.core.mailbox.open_envelope_writes(child.task),
     )
     assert (await swarm.store.get(f"agent_mailbox/{child.task.task_id}")).data["status"] == "read"
 

@@ -13,11 +13,11 @@ import pytest
 from fireswarm.agent.run import AgentTask, run_agent
 from fireswarm.errors import ToolFailed
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
-from fireswarm.mind import Ending
+from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.run_files import read_events
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +48,10 @@ async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: p
         call("search_notes", query="apples"),
         decision("finish", answer="noted"),
     ]
-    catalog = load_catalog([packaged("skills")])
+    catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report")
     conclusion, log = await run_agent(settings, catalog, task, tmp_path, model=ScriptedModel(answers))
-    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "noted"), conclusion.error
+    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "noted"), conclusion.error
     told = json.dumps([event.payload for event in read_events(log.folder)], default=str)
     assert "Europe/Berlin" in told and told.count("apples ripen in autumn") >= 2
     assert "42" in told or "code is not run" in told, "where there is no bubblewrap the model is told so"
@@ -68,7 +68,7 @@ async def test_a_server_that_cannot_be_started_ends_the_run_before_a_model_is_as
     with pytest.raises(ToolFailed, match="MCP server gone cannot be used"):
         await run_agent(
             AgentSettings.model_validate({"capabilities": [broken]}),
-            load_catalog([packaged("skills")]),
+            load_catalog([packaged_path("skills")]),
             AgentTask("inventory this folder"),
             tmp_path,
             model=model,

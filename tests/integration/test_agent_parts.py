@@ -10,10 +10,10 @@ import pytest
 from fireswarm.agent.run import AgentTask, run_agent
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
-from fireswarm.mind import Ending
+from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
 
@@ -34,10 +34,10 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
         decision("call_skill", skill="markdown-report-drafter", input="{}"),
         decision("finish", answer="reported"),
     ]
-    catalog = load_catalog([packaged("skills")])
+    catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report", context={"path": str(notes)})
     conclusion, log = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(answers))
-    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "reported")
+    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "reported")
     inventory, report = conclusion.outputs
     assert "12 files" in inventory.summary
     assert len(list((log.folder / "artifacts" / "workspace-inventory").glob("shard-*"))) == 3
@@ -57,8 +57,8 @@ async def test_a_skill_that_stops_and_resumes_is_refused_and_the_model_told_why(
             return decision("call_skill", skill="request-clarifier", input="{}")
         return decision("finish", answer="asked by myself")
 
-    catalog = load_catalog([packaged("skills")])
+    catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("write up the migration")
     conclusion, _ = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
-    assert (conclusion.ending, conclusion.answer) == (Ending.FINISHED, "asked by myself")
+    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
     assert "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Here, ask_user" in shown[-1]

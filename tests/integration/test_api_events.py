@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from fireswarm.api.stream import BEAT_SECONDS, TICK_SECONDS, Position
+from fireswarm.api.stream import BEAT_SECONDS, TICK_SECONDS, StreamPosition
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.run import RunStatus
@@ -166,5 +166,5 @@ async def test_a_place_that_is_none_is_refused(api: Api, broken: str) -> None:
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
-    place = Position(None, "t1", {"a": 3}, True)
-    assert Position.decoded(place.encoded()) == place
+    place = StreamPosition(None, "t1", {"a": 3}, True)
+    assert StreamPosition.decode(place.encode()) == place

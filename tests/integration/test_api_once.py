@@ -106,7 +106,7 @@ async def test_what_failed_here_can_be_sent_again(api: Api, monkeypatch: pytest.
         raise StoreUnavailable("the store is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr("fireswarm.api.routes.agents.definitions.create", away)
+        patched.setattr("fireswarm.api.routes.agents.stored_agents.create", away)
         answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
     assert answer.status_code == 503 and answer.headers["retry-after"] and answer.json()["retryable"] is True
     await api.post("/v1/agents", AGENT, **KEY)
@@ -119,7 +119,7 @@ async def test_an_error_nobody_thought_of_is_a_problem_without_details(
         raise ZeroDivisionError("details of the inside")
 
     with monkeypatch.context() as patched:
-        patched.setattr("fireswarm.api.routes.agents.definitions.create", broken)
+        patched.setattr("fireswarm.api.routes.agents.stored_agents.create", broken)
         answer = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
     assert answer.status_code == 500 and answer.json()["code"] == "internal" and "inside" not in answer.text
     await api.post("/v1/agents", AGENT, **KEY)

@@ -20,7 +20,7 @@ from unittest import mock
 import pytest
 
 from fireswarm.cli import swarm_command as main
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 from tests.support.fleet import environment, lay_out
 
 ECHO = """
@@ -306,5 +306,5 @@ def test_a_corrupt_data_file_is_refused_and_left_as_it_is(root: Path) -> None:
 
 
 def test_the_packaged_files_are_the_repository_s_own() -> None:
-    assert (packaged("roles") / "scout" / "ROLE.md").is_file()
-    assert packaged("firestore.indexes.json").is_file()
+    assert (packaged_path("roles") / "scout" / "ROLE.md").is_file()
+    assert packaged_path("firestore.indexes.json").is_file()

@@ -20,14 +20,14 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.firelite.wire.server import Server
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm
@@ -45,7 +45,7 @@ async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
 
 
 async def context_of(swarm: SwarmRig, task: Task) -> Any:
-    return await StoreContexts(swarm.store, swarm.clock).load(task.task_id)
+    return await DocumentConversations(swarm.store, swarm.clock).load(task.task_id)
 
 
 async def test_a_skill_asks_twice_and_ends(talking: tuple[SwarmRig, Swarm]) -> None:
@@ -161,11 +161,11 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-Keeps = Callable[[SwarmRig, Path], StoreContexts | SqliteContexts | PostgresContexts]
+Keeps = Callable[[SwarmRig, Path], DocumentConversations | SqliteContexts | PostgresContexts]
 
 
 async def test_a_crash_at_any_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    await _dying_everywhere(tmp_path, lambda swarm, _: StoreContexts(swarm.store, swarm.clock), monkeypatch)
+    await _dying_everywhere(tmp_path, lambda swarm, _: DocumentConversations(swarm.store, swarm.clock), monkeypatch)
 
 
 async def test_a_crash_at_any_write_of_a_file_applies_no_turn_twice(
@@ -217,7 +217,7 @@ async def _dying(
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
         core = replace(swarm.core, catalog=load_catalog([root / "skills"]), roles=roles)
         contexts = keeps(swarm, root / f"artifacts-{kill_at}-{when}")
-        core = core if isinstance(contexts, StoreContexts) else replace(core, contexts=contexts)
+        core = core if isinstance(contexts, DocumentConversations) else replace(core, contexts=contexts)
         made = 0
 
         def counted(real: Any) -> Any:
@@ -313,7 +313,7 @@ async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path)
 
 async def test_the_shipped_skill_asks_for_what_a_request_lacks() -> None:
     async with open_test_swarm() as swarm:
-        core = replace(swarm.core, catalog=load_catalog([packaged("skills")]))
+        core = replace(swarm.core, catalog=load_catalog([packaged_path("skills")]))
         await swarm.submit("write up the migration", skill="request-clarifier", context={"audience": "the board"})
         task = await one_turn(swarm, core)
         assert [question.name for question in task.questions] == ["form"]
@@ -336,14 +336,14 @@ async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> 
     (tmp_path / "skills" / "survey" / "scripts" / "skill.py").write_text(chatty)
     async with open_test_swarm() as swarm:
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
-        core = replace(swarm.core, catalog=load_catalog([tmp_path / "skills", packaged("skills")]), roles=roles)
+        core = replace(swarm.core, catalog=load_catalog([tmp_path / "skills", packaged_path("skills")]), roles=roles)
         context = {"context_id": "long"}
         for number in range(4):
             await swarm.submit(f"talk {number}", skill="survey", context=context)
             await one_turn(swarm, core)
         [summarising] = await swarm.board.list(assigned_to="memory")
         assert summarising.skill == "session-compactor"
-        contexts = StoreContexts(swarm.store, swarm.clock)
+        contexts = DocumentConversations(swarm.store, swarm.clock)
         [name] = [item.id for item in await swarm.store.query(queries.newest(CONTEXTS, "updated_at", 5))]
         before = await contexts.load(name)
         assert before is not None and before.state.summary_task == summarising.task_id and before.state.summary

@@ -17,7 +17,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.mind import Ending
+from fireswarm.mind import ConclusionStatus
 from tests.support.minds import KEY, PROVIDERS, TASK, Bench, Lab, command, decided, finish
 from tests.support.providers import Received, Reply, in_order
 
@@ -34,7 +34,7 @@ class Scenario:
 
     replies: tuple[Reply, ...]
     requests: int
-    ending: Ending = Ending.FINISHED
+    ending: ConclusionStatus = ConclusionStatus.FINISHED
     reason: str = "finished"
     streams: tuple[bool, ...] = (True, False)
 
@@ -46,7 +46,7 @@ def once(reply: Reply, **fields: Any) -> Scenario:
 
 def for_good(status: int, requests: int = 1, message: str = "no") -> Scenario:
     reply = Reply(status=status, message=message)
-    return Scenario((reply,), requests, Ending.FAILED, "model_rejected")
+    return Scenario((reply,), requests, ConclusionStatus.FAILED, "model_rejected")
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -70,9 +70,11 @@ SCENARIOS: dict[str, Scenario] = {
     "an empty body": once(Reply("", fault="shape")),
     "an error in the stream": once(Reply(GOOD.text, fault="error_event"), streams=(True,)),
     "an empty answer": once(Reply("")),
-    "refusal": Scenario((Reply("I will not.", stop="refusal"),), 1, Ending.FAILED, "decision_invalid"),
+    "refusal": Scenario((Reply("I will not.", stop="refusal"),), 1, ConclusionStatus.FAILED, "decision_invalid"),
     "max_tokens, then repaired": once(Reply(GOOD.text[:40], stop="max_tokens")),
-    "max_tokens twice": Scenario((Reply(GOOD.text[:40], stop="max_tokens"),), 2, Ending.FAILED, "decision_invalid"),
+    "max_tokens twice": Scenario(
+        (Reply(GOOD.text[:40], stop="max_tokens"),), 2, ConclusionStatus.FAILED, "decision_invalid"
+    ),
     "the schema is not taken": once(Reply(status=400, message="the schema is too complex")),
     "400": for_good(400, 2),
     "400 for the key": for_good(400, 1, "API key not valid. Please pass a valid API key."),
@@ -80,7 +82,7 @@ SCENARIOS: dict[str, Scenario] = {
     "403": for_good(403),
     "404": for_good(404),
     "413": for_good(413),
-    "retries exhausted": Scenario((Reply(status=503),), RETRIES + 1, Ending.FAILED, "model_unavailable"),
+    "retries exhausted": Scenario((Reply(status=503),), RETRIES + 1, ConclusionStatus.FAILED, "model_unavailable"),
 }
 
 
@@ -186,7 +188,7 @@ async def test_cached_and_thinking_tokens_are_counted_once(
 async def test_words_are_shown_while_they_come_and_make_up_the_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
     pieces: list[str] = []
     ran = await lab.run(bench_in(tmp_path / "x"), provider, (GOOD,), words=pieces.append)
-    assert ran.conclusion.ending is Ending.FINISHED
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED
     assert len(pieces) > 1
     assert "".join(pieces) == GOOD.text
 
@@ -215,7 +217,7 @@ async def test_the_mode_decides_how_a_decision_is_asked_for(
 ) -> None:
     bench = bench_in(tmp_path / "x", model__structured_output_mode=mode)
     ran = await lab.run(bench, provider, (GOOD,))
-    assert ran.conclusion.ending is Ending.FINISHED
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED
     [request] = lab.served.calls
     assert asks_natively(provider, request.body) is native
     assert ("planned_actions" in system_of(provider, request.body)) is not native
@@ -229,7 +231,7 @@ async def test_after_a_400_for_the_schema_the_run_goes_on_without_it(provider: s
         return Reply(decided(command(f"echo {request.answers}"))) if request.answers < 2 else GOOD
 
     ran = await lab.run(bench_in(tmp_path / "x"), provider, script)
-    assert ran.conclusion.ending is Ending.FINISHED
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED
     natively = [sent["native"] for sent in ran.of(EventType.LLM_REQUEST_SENT)]
     assert natively == [True, False, False, False]
 
@@ -250,7 +252,7 @@ async def test_anthropic_can_be_asked_by_a_strict_tool(stream: bool, lab: Lab, t
     bench = bench_in(tmp_path / "x", model__stream=stream)
     async with lab.with_model("anthropic", bench.settings, structured_output="tool") as at:
         ran = await at.run(bench, "anthropic", (Reply(decided(command("echo hi"))), GOOD))
-    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
     body = lab.served.calls[0].body
     assert body["tools"][0]["strict"] is True
     assert body["tool_choice"] == {"type": "tool", "name": "decide"}
@@ -304,7 +306,7 @@ def ten_turns(request: Received) -> Reply:
 async def test_the_prefix_stays_byte_for_byte_the_same_over_ten_turns(provider: str, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x").set(runtime__max_turns=12)
     ran = await lab.run(bench, provider, ten_turns)
-    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
     prompts = [elements(provider, call.body) for call in lab.served.calls]
     assert len(prompts) == 10
     for earlier, later in pairwise(prompts):
@@ -332,7 +334,7 @@ async def test_a_trim_changes_the_prefix_once_and_then_it_holds_again(provider: 
         return Reply(decided(command(line), skill="greeter"), input_tokens=tokens, output_tokens=60)
 
     ran = await lab.run(bench, provider, script)
-    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
     prompts = [elements(provider, call.body) for call in lab.served.calls]
     broken = [later[: len(earlier)] != earlier for earlier, later in pairwise(prompts)]
     trimmed = [bool(budget["trimmed"]) for budget in ran.of(EventType.PROMPT_BUDGET_COMPUTED)][1:]
@@ -366,7 +368,7 @@ async def test_a_recorded_answer_is_read_as_it_was_meant(provider: str, stream: 
     recorded = (FIXTURES / f"{provider}_{kind}").read_bytes()
     bench = bench_in(tmp_path / "x", model__stream=stream)
     ran = await lab.run(bench, provider, (Reply(recorded.decode(), fault="shape"),))
-    assert ran.conclusion.ending is Ending.FINISHED, ran.conclusion
+    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
     assert ran.conclusion.answer == "Hello, Ada."
     [told] = ran.of(EventType.LLM_RESPONSE_RECEIVED)
     assert (told["input_tokens"], told["output_tokens"], told["thinking_tokens"]) == (412, 73, 21)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from fireswarm.cli.swarm import cost, show
 from fireswarm.cli.watch import progress
-from fireswarm.cli.watch.follow import EARLIER_RUNS, Follower, Reader, tail
+from fireswarm.cli.watch.follow import EARLIER_RUNS, RunPrinter, RunReader, tail
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.swarm.outcome import Retry
 from fireswarm.contracts.swarm.run import RunStatus
@@ -171,7 +171,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig,
     core = thinking(swarm, tmp_path)
     held = await swarm.claim_one()
     path = run_path(held.run_id)
-    reader, told = Reader(swarm.store), list[Any]()
+    reader, told = RunReader(swarm.store), list[Any]()
     real: Callable[..., Any] = swarm.store.commit
 
     async def commit(writes: Any) -> Any:
@@ -187,7 +187,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig,
     assert (run.data or {})["journal_pages"] > 2
     every = await read_events(swarm.store, run)
     assert told == every
-    assert await Reader(swarm.store).news(run) == every
+    assert await RunReader(swarm.store).news(run) == every
     assert await reader.news(run) == []
 
 
@@ -207,7 +207,7 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
 
     task = await submit(swarm, tmp_path)
     core = thinking(swarm, tmp_path, Speaking(counting))
-    follower = Follower(swarm.core, task.task_id, screen)
+    follower = RunPrinter(swarm.core, task.task_id, screen)
     async with anyio.create_task_group() as group:
         group.start_soon(partial(progress.follow, swarm.core, task.task_id, runs=follower))
         group.start_soon(one_turn, swarm, core)
@@ -258,7 +258,7 @@ async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swar
         await swarm.board.settle(held, Retry("no"), also)
         await swarm.clock.advance(400)
         await swarm.board.sweep("scout")
-    follower = Follower(swarm.core, task.task_id, screen)
+    follower = RunPrinter(swarm.core, task.task_id, screen)
     for _ in range(2):
         await follower.finish()
     told = [line.rpartition(" ")[2] for line in screen.export_text().splitlines()]

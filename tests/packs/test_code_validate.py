@@ -17,9 +17,9 @@ from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.pipelines.files import FILE
 from fireswarm.skills.running.execute import load_entry
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 
-FOLDER = packaged("skills") / "code-validate"
+FOLDER = packaged_path("skills") / "code-validate"
 
 
 def validate(tmp_path: Path, limits: BackboneSettings | None = None, **files: str) -> tuple[dict[str, Any], str]:

@@ -12,9 +12,9 @@ import anyio
 import httpx2
 from starlette.types import ASGIApp, Message
 
-from fireswarm.api.application import guarded
+from fireswarm.api.application import protected_application
 from fireswarm.api.auth import Access
-from fireswarm.api.session import Service
+from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
 from tests.support.swarm import SwarmRig
 
@@ -27,7 +27,7 @@ class Api:
     """One session behind HTTP, and a client that may call it."""
 
     swarm: SwarmRig
-    service: Service
+    service: ApiSession
     app: ASGIApp
     client: httpx2.AsyncClient
 
@@ -63,8 +63,8 @@ class Api:
 @contextlib.asynccontextmanager
 async def open_api(swarm: SwarmRig, *, secrets: tuple[str, ...] = (), **gate: Any) -> AsyncGenerator[Api]:
     """The API over a swarm, whose session is the one of its settings."""
-    service = Service(swarm.core, Redactor((TOKEN, *secrets)))
-    app = guarded(service, Access(TOKEN), **gate)
+    service = ApiSession(swarm.core, Redactor((TOKEN, *secrets)))
+    app = protected_application(service, Access(TOKEN), **gate)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=HEADERS) as client:
         yield Api(swarm, service, app, client)

@@ -15,11 +15,11 @@ from fireswarm.storage.documents.build import parse_task
 from fireswarm.storage.documents.queries import chain
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 from fireswarm.wiring.model import ADVISOR_FILE, make_mind, prompt_file
 from tests.support.swarm import ROLES, SwarmRig
 
-DEMO = packaged("skills") / "node-pipeline" / "references" / "demo"
+DEMO = packaged_path("skills") / "node-pipeline" / "references" / "demo"
 
 
 def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
@@ -34,12 +34,12 @@ def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
 def advised(swarm: SwarmRig, script: Any | None, **settings: Any) -> Swarm:
     """The swarm's core with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
     given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | settings)
-    catalog = load_catalog([packaged("skills")])
+    catalog = load_catalog([packaged_path("skills")])
     mind = None
     if script is not None:
         model = ScriptedModel(script)
         mind = make_mind(given, catalog, swarm.clock, given.root, environment={}, store=swarm.store, model=model)
-    advisor = prompt_file(packaged("roles"), ADVISOR_FILE)
+    advisor = prompt_file(packaged_path("roles"), ADVISOR_FILE)
     return replace(swarm.core, settings=given, catalog=catalog, mind=mind, advisor=advisor)
 
 

@@ -30,7 +30,7 @@ from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring import packaged
+from fireswarm.wiring import packaged_path
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
@@ -93,7 +93,7 @@ async def open_test_swarm(
 ) -> AsyncGenerator[SwarmRig]:
     """Open a swarm on a database (in memory unless one is given)."""
     clock = clock or VirtualClock()
-    indexes = IndexSet.load(packaged("firestore.indexes.json"))
+    indexes = IndexSet.load(packaged_path("firestore.indexes.json"))
     with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         if database is None:
             database = stack.enter_context(Database.open(None, indexes=indexes, clock=clock.nanoseconds))
@@ -106,7 +106,7 @@ async def open_test_swarm(
             clock=clock,
             blobs=FsspecBlobs(f"{folder}/blobs"),
             board=board,
-            mailbox=Mailbox(store, clock, HandoffPolicy.load(packaged("mailbox") / "policy.yaml")),
+            mailbox=Mailbox(store, clock, HandoffPolicy.load(packaged_path("mailbox") / "policy.yaml")),
             memory=Memory(store, clock),
             heartbeats=Heartbeats(store, clock),
             roles=roles,

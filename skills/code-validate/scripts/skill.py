@@ -14,7 +14,7 @@ from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.pipelines.files import PROJECT, Carried, lay_out
 from fireswarm.pipelines.generated_code import code_faults
-from fireswarm.processes.confined import confined
+from fireswarm.processes.confined import confinement_prefix
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
@@ -40,7 +40,7 @@ def run(request: SkillRequest) -> SkillResult:
         (Path(place) / "tmp").mkdir()
         lay_out(files, folder)
         libraries = str(Path(found.origin).parents[1])
-        kept_in = confined(Path(place), libraries)
+        kept_in = confinement_prefix(Path(place), libraries)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
         code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
         faults += _linted(folder)

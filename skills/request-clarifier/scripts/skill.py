@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fireswarm.contracts.llm.response import AgentResponse
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.conversation import Conversation, InputField, InputRequest, PocketFact, TaskState
+from fireswarm.contracts.skills.conversation import ConversationView, InputField, InputRequest, PocketFact, TaskState
 from fireswarm.contracts.skills.skill import SkillRequest
 
 FORMS = ("report", "list", "table", "code")
@@ -17,7 +17,7 @@ LIMITS = InputField(
 
 def run(request: SkillRequest) -> AgentResponse:
     """One turn: ask for what is missing, or write the brief."""
-    talk = request.conversation or Conversation(
+    talk = request.conversation or ConversationView(
         context_id=request.task_id, turn=1, max_turns=1, inputs={**request.context, **request.answers}
     )
     missing = [field for field in (AUDIENCE, FORM) if not talk.inputs.get(field.name)]
@@ -37,7 +37,7 @@ def _ask(fields: list[InputField], message: str, *facts: PocketFact) -> AgentRes
     )
 
 
-def _brief(request: SkillRequest, talk: Conversation) -> AgentResponse:
+def _brief(request: SkillRequest, talk: ConversationView) -> AgentResponse:
     limits = str(talk.inputs.get("limits") or "none named")
     brief = {
         "objective": request.objective,

@@ -11,7 +11,7 @@ from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
 from fireswarm.llm.client import announce, request_of
-from fireswarm.llm.prompt import Conversation
+from fireswarm.llm.prompt import Transcript
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
 from fireswarm.settings import AgentSettings
@@ -19,7 +19,7 @@ from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.routing.router import Router
 
 
-class _Unheard:
+class _SilentRecorder:
     """Takes no notes."""
 
     run_id = "preview"
@@ -27,7 +27,7 @@ class _Unheard:
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
     def words(self, text: str) -> None: ...
-    def spent(self, usage: Mapping[str, Any]) -> None: ...
+    def record_usage(self, usage: Mapping[str, Any]) -> None: ...
     def body(self, name: str, content: str) -> None: ...
     async def step(self, name: str, run: Any, *, idempotent: bool) -> dict[str, Any]:
         raise AssertionError("a preview has no steps")
@@ -40,11 +40,11 @@ async def first_request(
     assignment = Assignment(
         task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
     )
-    recorder = _Unheard()
+    recorder = _SilentRecorder()
     briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
     if not await briefing.prefilter():
         raise NotFound("no skill fits the task, so there would be no request: add one, or lower prefilter_min_score")
-    talk = Conversation(system)
+    talk = Transcript(system)
     talk.say(*briefing.opening())
     announce(talk, settings.model, recorder, 1)
     native = model.knows_schema and settings.model.structured_output_mode != "json_only"

@@ -20,9 +20,9 @@ import psutil
 from pydantic import ValidationError
 
 from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
-from fireswarm.capabilities.workspace import described
+from fireswarm.capabilities.workspace import describe_tools
 from fireswarm.clocks import ServerClock
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
@@ -30,7 +30,7 @@ from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question,
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.llm.spend import FileLedger
-from fireswarm.mind import Assignment, Conclusion, Ending, Mind, think
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.processes.shell import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
@@ -79,14 +79,14 @@ def agent_capabilities(
     try:
         uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
     except ValidationError as error:
-        raise ConfigError(f"capabilities: {explain(error)}") from error
+        raise ConfigError(f"capabilities: {explain_validation(error)}") from error
     return registry_for(uses).open(uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id))
 
 
 def agent_system(root: Path, given: Resolved) -> str:
     """The stand-alone agent's system text: its capabilities' words, roles/AGENT.md, the protocol, and the tools."""
     roles = root / "roles"
-    own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), described(given.tools))
+    own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), describe_tools(given.tools))
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
@@ -211,10 +211,12 @@ class SkillRunner:
         except TimeoutError as error:
             raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
         await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
-        return result.model_copy(update={"artifacts": tuple(_placed(item, workdir) for item in result.artifacts)})
+        return result.model_copy(
+            update={"artifacts": tuple(_place_in_workdir(item, workdir) for item in result.artifacts)}
+        )
 
 
-def _placed(artifact: Artifact, workdir: Path) -> Artifact:
+def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
     if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
         return artifact
     path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
@@ -256,7 +258,7 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
         return stop.conclusion
     message = f"stopped by {stop.signal_name}"
     log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": message})
-    return Conclusion(Ending.FAILED, "interrupted", message)
+    return Conclusion(ConclusionStatus.FAILED, "interrupted", message)
 
 
 @dataclass(slots=True)

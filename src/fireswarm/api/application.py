@@ -18,7 +18,7 @@ from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.models.base import Problem
 from fireswarm.api.routes import ROUTERS
-from fireswarm.api.session import Service
+from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
 
 OPENAPI_PATH = "/openapi.json"
@@ -41,7 +41,7 @@ KEY_PARAMETER: Mapping[str, Any] = {
 }
 
 
-def make_application(service: Service) -> FastAPI:
+def make_application(service: ApiSession) -> FastAPI:
     """The application by itself, without the gate; for whoever brings one."""
     app = FastAPI(
         title="fireswarm",
@@ -55,7 +55,7 @@ def make_application(service: Service) -> FastAPI:
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.state.service = service
+    app.state.session = service
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app, service.redactor)
@@ -63,8 +63,8 @@ def make_application(service: Service) -> FastAPI:
     return app
 
 
-def guarded(
-    service: Service,
+def protected_application(
+    service: ApiSession,
     access: Access,
     *,
     hosts: Collection[str] | None = LOOPBACK_HOSTS,

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from fireswarm.api.problems import Refusal, methods_at, told
+from fireswarm.api.problems import Refusal, methods_at, refusal_of
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.errors import Conflict, FireswarmError
@@ -60,7 +60,7 @@ class _Answer:
         await self.send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await self.send({"type": "http.response.body", "body": bytes(self.body)})
 
-    def kept(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """As it is stored."""
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.headers}
         content = self.body.decode("utf-8", "replace") if len(self.body) <= MAX_KEPT_BYTES else None
@@ -94,7 +94,7 @@ class Once:
         try:
             claimed = await self._claim(key, _fingerprint(scope, body))
         except FireswarmError as error:
-            claimed = told(error, self.redactor).response()
+            claimed = refusal_of(error, self.redactor).response()
         if isinstance(claimed, Response):
             await claimed(scope, receive, send)
             return
@@ -113,7 +113,7 @@ class Once:
         """Store the answer, or give the claim back; where the store is away, the claim runs out by itself."""
         failed = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         try:
-            await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.kept())])
+            await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.to_document())])
         except FireswarmError as error:
             logger.warning("an answer could not be kept for its Idempotency-Key: %s", error)
 
@@ -140,7 +140,7 @@ class Once:
             detail = "this Idempotency-Key was used for another request: take a new key for new work"
             return Refusal(422, "idempotency_key_reused", detail).response()
         if data and not expired and data["status"]:
-            return _replayed(data)
+            return _replay_response(data)
         stale = data and as_utc(data["claimed_at"]) + timedelta(seconds=CLAIM_SECONDS) <= now
         if expired or stale:
             try:
@@ -152,7 +152,7 @@ class Once:
         return Refusal(409, "request_in_progress", detail, retryable=True).response()
 
 
-def _replayed(data: Any) -> Response:
+def _replay_response(data: Any) -> Response:
     if data.get("content") is None:
         detail = "this request was carried out; its answer was too large to be kept"
         return Refusal(409, "answer_not_kept", detail).response()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fireswarm.api.auth import Access
-from fireswarm.api.problems import Refusal, told
+from fireswarm.api.problems import Refusal, refusal_of
 from fireswarm.errors import FireswarmError
 from fireswarm.redaction import Redactor
 
@@ -62,7 +62,7 @@ class Gate:
         if refusal is not None:
             await refusal.response()(scope, receive, _closing(send))
             return
-        await self.app(scope, _given(body, receive), _safe(send))
+        await self.app(scope, _body_then_rest(body, receive), _safe(send))
 
     async def _refusal(self, headers: dict[str, str]) -> Refusal | None:
         host = _name_of(headers.get("host", ""))
@@ -71,7 +71,7 @@ class Gate:
         try:
             allowed = await self.access.allows(headers.get("authorization", ""))
         except FireswarmError as error:
-            return told(error, self.redactor)
+            return refusal_of(error, self.redactor)
         if not allowed:
             headers = {"WWW-Authenticate": 'Bearer realm="fireswarm"'}
             return Refusal(401, "unauthorized", "send the token as `Authorization: Bearer TOKEN`", headers=headers)
@@ -107,7 +107,7 @@ def _name_of(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _given(body: bytes, receive: Receive) -> Receive:
+def _body_then_rest(body: bytes, receive: Receive) -> Receive:
     """What the application reads: the body at once, then what comes after it."""
     sent = False
 

@@ -17,7 +17,7 @@ from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import sorted_out
+from fireswarm.storage.documents.read import parse_all
 from fireswarm.swarm.swarm import Swarm
 
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
@@ -31,7 +31,7 @@ Place = tuple[Any, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found[T]:
+class PageSlice[T]:
     """A page as it was read."""
 
     items: tuple[T, ...]
@@ -52,15 +52,15 @@ async def read_page[T](
     limit: int,
     cursor: str | None,
     **filters: Any,
-) -> Found[T]:
+) -> PageSlice[T]:
     """Read one page of the session's documents. InvalidInput for a cursor that is none of this list's."""
     after = None if cursor is None else _place(cursor, collection)
     query = queries.page(collection, order, limit + 1, after, session_hash=swarm.settings.session, **filters)
     found = await swarm.store.query(query)
-    items, others = sorted_out(found[:limit], parse)
+    items, others = parse_all(found[:limit], parse)
     more = len(found) > limit
     cursor_after = _cursor(found[limit - 1], order) if more else None
-    return Found(tuple(items), cursor_after, tuple(snapshot.id for snapshot, _ in others))
+    return PageSlice(tuple(items), cursor_after, tuple(snapshot.id for snapshot, _ in others))
 
 
 def _cursor(last: Snapshot, order: str) -> str:

@@ -94,7 +94,7 @@ class Refused(Exception):
         self.refusal = refusal
 
 
-def told(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
+def refusal_of(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
     """An error of the tree as a problem."""
     status = STATUS.get(type(error), 500)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
@@ -105,11 +105,11 @@ def told(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
 def install(app: FastAPI, redactor: Redactor) -> None:
     """Make every answer that is an error a problem."""
 
-    async def known(request: Request, error: Exception) -> JSONResponse:
+    async def handle_our_error(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, errors.FireswarmError)
-        return told(error, redactor).response()
+        return refusal_of(error, redactor).response()
 
-    async def refused(request: Request, error: Exception) -> JSONResponse:
+    async def handle_refusal(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refused)
         return error.refusal.response()
 
@@ -127,14 +127,14 @@ def install(app: FastAPI, redactor: Redactor) -> None:
             headers["Allow"] = ", ".join(methods_at(app, request.url.path)) or headers.get("allow", "")
         return Refusal(error.status_code, code, str(error.detail), headers=headers).response()
 
-    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    async def handle_unexpected(request: Request, error: Exception) -> JSONResponse:
         return Refusal(500, "internal", "something went wrong here; the log of `swarm api` says what").response()
 
-    app.add_exception_handler(errors.FireswarmError, known)
-    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(errors.FireswarmError, handle_our_error)
+    app.add_exception_handler(Refused, handle_refusal)
     app.add_exception_handler(RequestValidationError, unfit)
     app.add_exception_handler(HTTPException, plain)
-    app.add_exception_handler(Exception, unexpected)
+    app.add_exception_handler(Exception, handle_unexpected)
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator
 import anyio
 import uvicorn
 
-from fireswarm.api.application import guarded
+from fireswarm.api.application import protected_application
 from fireswarm.api.auth import Access
 from fireswarm.api.middleware import LOOPBACK_HOSTS, is_loopback
-from fireswarm.api.session import Service
+from fireswarm.api.session import ApiSession
 from fireswarm.errors import ConfigError
 
 GRACE_SECONDS = 5
@@ -45,13 +45,13 @@ def address_of(listening: socket.socket) -> str:
 
 
 async def serve(
-    service: Service, access: Access, listening: socket.socket, stop: anyio.Event, ready: Callable[[], None]
+    service: ApiSession, access: Access, listening: socket.socket, stop: anyio.Event, ready: Callable[[], None]
 ) -> None:
     """Serve until *stop* is set; *ready* is called once connections are accepted."""
     address = listening.getsockname()[0]
     hosts = LOOPBACK_HOSTS | {address} if is_loopback(address) else None
     config = uvicorn.Config(
-        guarded(service, access, hosts=hosts),
+        protected_application(service, access, hosts=hosts),
         http="h11",
         ws="none",
         lifespan="off",

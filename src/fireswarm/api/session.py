@@ -1,4 +1,4 @@
-"""What every route is given: the swarm, what cleans answers, and what says that the server stops."""
+"""The session that the API serves, as a FastAPI dependency."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fireswarm.swarm.swarm import Swarm
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """One swarm's session behind HTTP."""
+class ApiSession:
+    """One session of a swarm behind HTTP. ``stopping`` is set when the server shuts down."""
 
     swarm: Swarm
     redactor: Redactor
@@ -26,7 +26,7 @@ class Service:
 
     @property
     def session(self) -> str:
-        """The one session that is served: nothing crosses a session."""
+        """Hash of the served session."""
         return self.swarm.settings.session
 
     async def task(self, task_id: str) -> Task:
@@ -36,16 +36,16 @@ class Service:
             raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists what there is")
         return task
 
-    def held(self, snapshot: Snapshot, noun: str) -> Snapshot:
+    def own_document(self, snapshot: Snapshot, noun: str) -> Snapshot:
         """*snapshot*, if it is a document of the session; NotFound for any other."""
         if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
             raise NotFound(f"there is no {noun} {snapshot.id}")
         return snapshot
 
 
-def _service(request: Request) -> Service:
-    return cast("Service", request.app.state.service)
+def _session(request: Request) -> ApiSession:
+    return cast("ApiSession", request.app.state.session)
 
 
-Given = Annotated[Service, Depends(_service)]
+CurrentSession = Annotated[ApiSession, Depends(_session)]
 InPath = Annotated[Id, Path(description="its id", examples=["5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab"])]

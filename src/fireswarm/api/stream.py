@@ -29,8 +29,8 @@ from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
-from fireswarm.storage.documents.read import sorted_out, task_of
-from fireswarm.swarm.records.run_reader import Reader
+from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
+from fireswarm.swarm.records.run_reader import RunReader
 from fireswarm.swarm.swarm import Swarm
 
 BEAT_SECONDS = 15.0
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Position:
+class StreamPosition:
     """What a reader was told: task changes up to a time and id, and so many events of each run."""
 
     changed: datetime | None = None
@@ -59,14 +59,14 @@ class Position:
     runs: dict[str, int] = field(default_factory=dict[str, int])
     ended: bool = False
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         """As an event's id."""
         at = None if self.changed is None else self.changed.astimezone(UTC).isoformat()
         text = json.dumps([at, self.task_id, self.runs, int(self.ended)], separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     @classmethod
-    def decoded(cls, text: str) -> Position:
+    def decode(cls, text: str) -> StreamPosition:
         """Read an event's id; InvalidInput for one that this API did not give."""
         try:
             at, task_id, runs, ended = json.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
@@ -85,15 +85,15 @@ def run_key(run_id: str) -> str:
 
 
 @dataclass(slots=True)
-class Follower:
+class StreamFollower:
     """Follows one objective (*chain*), or the session, and hands on each event with the position after it."""
 
     swarm: Swarm
     chain: str | None
-    position: Position
+    position: StreamPosition
     fresh: bool
     emit: Callable[[str, Mapping[str, Any], str], Awaitable[None]]
-    readers: dict[str, Reader] = field(default_factory=dict[str, Reader])
+    readers: dict[str, RunReader] = field(default_factory=dict[str, RunReader])
     known: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
     busy: anyio.Lock = field(default_factory=anyio.Lock)
     started: anyio.Event = field(default_factory=anyio.Event)
@@ -107,7 +107,7 @@ class Follower:
             await self._tasks()
             group.cancel_scope.cancel()
 
-    def _followed(self, collection: str, order: str, of_chain: Callable[[str], Query]) -> Query:
+    def _query_of(self, collection: str, order: str, of_chain: Callable[[str], Query]) -> Query:
         """All of the objective; of a session the newest."""
         if self.chain is not None:
             return of_chain(self.chain)
@@ -115,13 +115,15 @@ class Follower:
 
     async def _tasks(self) -> None:
         silent = self.fresh and self.chain is None
-        async with self.swarm.store.listen(self._followed(TASKS, "updated_at", queries.chain)) as snapshots:
+        async with self.swarm.store.listen(self._query_of(TASKS, "updated_at", queries.chain)) as snapshots:
             async for found in snapshots:
-                tasks, _ = sorted_out(found, task_of)  # the others are blocked by their role's sweep, which says why
+                tasks, _ = parse_all(
+                    found, parse_task_snapshot
+                )  # the others are blocked by their role's sweep, which says why
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
                     await self._task(task, silent=silent)
                 if silent:  # a place without an event: who is cut off before the first one goes on from here
-                    await self.emit("", {}, self.position.encoded())
+                    await self.emit("", {}, self.position.encode())
                 silent = False
                 if any(task.task_id == self.chain and task.status.terminal for task in tasks):
                     await self._finish()
@@ -143,20 +145,20 @@ class Follower:
             "summary": task.summary,
             "updated_at": task.updated_at,
         }
-        await self.emit("task", told, at.encoded())
+        await self.emit("task", told, at.encode())
 
     async def _finish(self) -> None:
         """Tell what the last commit brought, then that the objective has ended."""
         assert self.chain is not None
         await self._tell(await self.swarm.store.query(queries.runs_of(self.chain)))
         self.position.ended = True
-        await self.emit("end", {"chain_id": self.chain}, self.position.encoded())
+        await self.emit("end", {"chain_id": self.chain}, self.position.encode())
 
     async def _runs(self) -> None:
         silent = self.fresh and self.chain is None
-        async with self.swarm.store.listen(self._followed(RUNS, "started_at", queries.runs_of)) as snapshots:
+        async with self.swarm.store.listen(self._query_of(RUNS, "started_at", queries.runs_of)) as snapshots:
             async for found in snapshots:
-                changed = [run for run in found if self._changed(run)]
+                changed = [run for run in found if self._has_changed(run)]
                 self.known = {run.path: run for run in found}
                 await self._tell(changed, silent=silent)
                 silent = False
@@ -167,7 +169,7 @@ class Follower:
             await self.swarm.clock.sleep(TICK_SECONDS)
             await self._tell([run for run in self.known.values() if _grows(run)])
 
-    def _changed(self, run: Snapshot) -> bool:
+    def _has_changed(self, run: Snapshot) -> bool:
         known = self.known.get(run.path)
         return known is None or known.update_time != run.update_time
 
@@ -186,7 +188,7 @@ class Follower:
             self.position.runs[key] = ALL
             return
         first = run.path not in self.readers
-        reader = self.readers.setdefault(run.path, Reader(self.swarm.store))
+        reader = self.readers.setdefault(run.path, RunReader(self.swarm.store))
         events = await reader.news(run)
         number = 0 if first else told
         for event in events:
@@ -195,12 +197,12 @@ class Follower:
                 continue
             self.position.runs[key] = number
             if not silent:
-                await self.emit("run", _told(data, number, event), self.position.encoded())
+                await self.emit("run", _event_payload(data, number, event), self.position.encode())
         if ended:  # nothing more comes: whoever goes on from here need not read it again
             self.position.runs[key] = ALL
 
 
-def _told(run: Mapping[str, Any], number: int, event: Mapping[str, Any]) -> dict[str, Any]:
+def _event_payload(run: Mapping[str, Any], number: int, event: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: run.get(name) for name in ("run_id", "task_id", "chain_id", "role", "agent_id")}
     return {**named, "number": number, "ts": event.get("ts"), "type": event.get("type")} | {
         "payload": event.get("payload") or {}
@@ -218,7 +220,12 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, swarm: Swarm, redactor: Redactor, stopping: anyio.Event, chain: str | None, position: Position | None
+        self,
+        swarm: Swarm,
+        redactor: Redactor,
+        stopping: anyio.Event,
+        chain: str | None,
+        position: StreamPosition | None,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
         del self.headers["content-length"]
@@ -246,13 +253,13 @@ class EventStream(Response):
 
     async def _follow(self, outbox: MemoryObjectSendStream[str], group: TaskGroup) -> None:
         async def emit(kind: str, told: Mapping[str, Any], place: str) -> None:
-            await outbox.send(_spelled(kind, self._redactor.value(told), place))
+            await outbox.send(_format_event(kind, self._redactor.value(told), place))
 
         fresh = self._position is None
-        position = self._position or Position()
+        position = self._position or StreamPosition()
         async with outbox:
             try:
-                await Follower(self._swarm, self._chain, position, fresh, emit).follow()
+                await StreamFollower(self._swarm, self._chain, position, fresh, emit).follow()
             except* FireswarmError as errors:
                 logger.warning("a stream of events ended: %s", errors.exceptions[0])
             await outbox.send("")  # taken only once what came before it was sent
@@ -278,7 +285,7 @@ async def _send(send: Send, text: str) -> None:
     await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 
-def _spelled(kind: str, told: Any, place: str) -> str:
+def _format_event(kind: str, told: Any, place: str) -> str:
     mark = f"id: {place}\n"
     if not kind:
         return f"{mark}\n"

@@ -13,7 +13,7 @@ from typing import Any, overload
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStatus
 from fireswarm.contracts.skills.tool import Tool
@@ -177,7 +177,7 @@ def _runner(
         try:
             read = model.model_validate(given)
         except ValidationError as error:
-            raise InvalidInput(f"{name}: {explain(error)}") from error
+            raise InvalidInput(f"{name}: {explain_validation(error)}") from error
         values = {field: getattr(read, field) for field in model.model_fields}
         if inspect.iscoroutinefunction(function):
             found = await function(**values)

@@ -16,7 +16,7 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, InvalidInput, NotFound
 
 
-def submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[CapabilityUse, ...]:
+def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[CapabilityUse, ...]:
     """The capabilities of a task that a person submitted: the role's, then the task's.
 
     Of one that both have, the role's place and the operator's keys stay, and the rest is the task's. Raises
@@ -25,7 +25,7 @@ def submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[Capabilit
     registry = registry_for((*card.capabilities, *asked))
     uses = {use.id: use for use in card.capabilities}
     for use in asked:
-        uses[use.id] = _merged(registry, uses.get(use.id), use)
+        uses[use.id] = _merge_use(registry, uses.get(use.id), use)
     found = tuple(uses.values())
     registry.check(found)
     return found
@@ -39,12 +39,12 @@ def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(f"capabilities are listed twice: {', '.join(twice)}")
     try:
-        submitted(card, asked)
+        grants_for_submitted(card, asked)
     except (ConfigError, NotFound) as error:
         raise InvalidInput(str(error)) from error
 
 
-def _merged(registry: Registry, own: CapabilityUse | None, asked: CapabilityUse) -> CapabilityUse:
+def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityUse) -> CapabilityUse:
     kept = registry.get(asked.id).operator_keys
     if taken := sorted(set(kept) & set(asked.config)):
         raise InvalidInput(
@@ -55,7 +55,7 @@ def _merged(registry: Registry, own: CapabilityUse | None, asked: CapabilityUse)
     return CapabilityUse(id=asked.id, config=held | asked.config, prefix=prefix)
 
 
-def planned(card: RoleCard, names: Sequence[str]) -> tuple[CapabilityUse, ...]:
+def grants_for_planned(card: RoleCard, names: Sequence[str]) -> tuple[CapabilityUse, ...]:
     """The capabilities of a task that was planned: the role's, then those of its offers that the plan names.
 
     InvalidInput names what the role neither has nor offers.

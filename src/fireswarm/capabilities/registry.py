@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pydantic import BaseModel, ValidationError
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, NotFound
@@ -65,7 +65,7 @@ class Registry:
 
     def check(self, uses: Sequence[CapabilityUse]) -> None:
         """Raise ConfigError or NotFound where ``open`` would for *uses* alone, whatever tools they bring."""
-        for use in self._ordered(uses):
+        for use in self._order(uses):
             _config(self.get(use.id), use)
 
     def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
@@ -75,18 +75,18 @@ class Registry:
         two tools of one name.
         """
         gathered = _Gathered()
-        for use in self._ordered(uses):
+        for use in self._order(uses):
             capability = self.get(use.id)
             if capability.opens is not None:
                 raise ConfigError(f"the capability {use.id} holds something open: `async with registry.open(...)`")
             gathered.take(use, capability, capability.tools(_config(capability, use), context))
-        return gathered.resolved()
+        return gathered.resolve_all()
 
     @asynccontextmanager
     async def open(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> AsyncGenerator[Resolved]:
         """As ``resolve``, and whatever *uses* hold open is closed at the end of the block."""
         gathered = _Gathered()
-        ordered = [(use, self.get(use.id)) for use in self._ordered(uses)]
+        ordered = [(use, self.get(use.id)) for use in self._order(uses)]
         configured = [(use, capability, _config(capability, use)) for use, capability in ordered]
         async with AsyncExitStack() as stack:
             for use, capability, config in configured:
@@ -95,9 +95,9 @@ class Registry:
                 else:
                     made = capability.tools(config, context)
                 gathered.take(use, capability, made)
-            yield gathered.resolved()
+            yield gathered.resolve_all()
 
-    def _ordered(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
+    def _order(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
         """The uses in order, what they need before them; asked for twice counts once."""
         given = {use.id: use for use in uses}
         if len(given) < len(uses):
@@ -147,7 +147,7 @@ class _Gathered:
             self.owners[named] = use.id
         self.capabilities.append(use.id)
 
-    def resolved(self) -> Resolved:
+    def resolve_all(self) -> Resolved:
         """All of it."""
         return Resolved(tuple(self.prompts), self.tools, tuple(self.capabilities))
 
@@ -156,7 +156,7 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
     try:
         return capability.config.model_validate(use.config)
     except ValidationError as error:
-        raise ConfigError(f"configuration of the capability {capability.id}: {explain(error)}") from error
+        raise ConfigError(f"configuration of the capability {capability.id}: {explain_validation(error)}") from error
 
 
 @cache

@@ -44,14 +44,14 @@ def reading_tools(root: Path) -> dict[str, Tool]:
             name,
             description,
             {"type": "object", "properties": properties},
-            _threaded(root.resolve(), function),
+            _in_thread(root.resolve(), function),
             spec_name=spec_name,
         )
         for name, description, properties, function, spec_name in listed
     }
 
 
-def described(tools: Mapping[str, Tool]) -> str:
+def describe_tools(tools: Mapping[str, Tool]) -> str:
     """The tools as a model reads them, in the system text."""
     lines = [f"- `{tool.name}`: {tool.description} Input: {_input_of(tool)}" for tool in tools.values()]
     return "\n".join(["# Tools", "", *lines]) if lines else ""
@@ -70,7 +70,7 @@ def _input_of(tool: Tool) -> str:
     return ", ".join(named) or "none"
 
 
-def _threaded(root: Path, function: Callable[[Path, Mapping[str, Any]], Any]) -> Any:
+def _in_thread(root: Path, function: Callable[[Path, Mapping[str, Any]], Any]) -> Any:
     async def run(given: Mapping[str, Any]) -> Any:
         return await anyio.to_thread.run_sync(function, root, given)
 

@@ -38,7 +38,7 @@ class Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-def explain(error: ValidationError) -> str:
+def explain_validation(error: ValidationError) -> str:
     """Say in one line what a validation error found, field by field."""
     return "; ".join(
         f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}" for item in error.errors()

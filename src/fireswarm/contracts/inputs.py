@@ -25,7 +25,7 @@ def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: boo
     except SchemaError as error:
         raise ConfigError(f"input_request_jsonschema is no JSON Schema: {error.message}") from error
     found = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
-    return [_told(error) for error in found[:MAX_FAULTS]]
+    return [_describe_fault(error) for error in found[:MAX_FAULTS]]
 
 
 def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
@@ -34,6 +34,6 @@ def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
     return told[0] if told else ""
 
 
-def _told(error: Any) -> str:
+def _describe_fault(error: Any) -> str:
     where = error.json_path.removeprefix("$").removeprefix(".")
     return f"{where}: {error.message}" if where else str(error.message)

@@ -12,7 +12,7 @@ import anyio
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
-from fireswarm.contracts.skills.context import Change, Context
+from fireswarm.contracts.skills.context import Conversation, ConversationChange
 from fireswarm.contracts.skills.sandbox import SandboxLimits, SandboxRun
 from fireswarm.contracts.store import (
     DELETE_FIELD,
@@ -36,11 +36,11 @@ __all__ = [
     "Blobs",
     "ChatModel",
     "Clock",
-    "Contexts",
+    "ConversationStore",
     "Recorder",
     "Sandbox",
     "Store",
-    "Unstored",
+    "PendingWrites",
     "DELETE_FIELD",
     "NAME",
     "SERVER_TIME",
@@ -80,15 +80,15 @@ class Blobs(Protocol):
     async def local_path(self, uri: str) -> Path: ...
 
 
-class Contexts(Protocol):
+class ConversationStore(Protocol):
     """Conversations. ``apply`` changes one whole or not at all, and once for each message id.
 
     Raises VersionConflict, DuplicateMessage with the answer of the first time, InvalidInput, StoreError.
     ``response`` is that answer; ``prune`` removes conversations that ended before a time, and says how many.
     """
 
-    async def load(self, context_id: str) -> Context | None: ...
-    async def apply(self, change: Change) -> Context: ...
+    async def load(self, context_id: str) -> Conversation | None: ...
+    async def apply(self, change: ConversationChange) -> Conversation: ...
     async def response(self, context_id: str, message_id: str) -> JsonObject | None: ...
     async def prune(self, before: datetime) -> int: ...
     async def close(self) -> None: ...
@@ -120,14 +120,14 @@ class ChatModel(Protocol):
     def preview(self, request: ChatRequest) -> dict[str, Any]: ...
 
 
-class Unstored(Protocol):
+class PendingWrites(Protocol):
     """What a journal's commits carry besides its events.
 
     ``stored`` hears of the writes that are known to be durable; until then ``writes`` gives them again.
     """
 
     def writes(self) -> Sequence[Write]: ...
-    def stored(self, writes: Sequence[Write]) -> None: ...
+    def mark_stored(self, writes: Sequence[Write]) -> None: ...
 
 
 class Sandbox(Protocol):
@@ -150,7 +150,7 @@ class Recorder(Protocol):
     def follows(self) -> bool: ...
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
     def words(self, text: str) -> None: ...
-    def spent(self, usage: Mapping[str, Any]) -> None: ...
+    def record_usage(self, usage: Mapping[str, Any]) -> None: ...
     async def step(
         self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
     ) -> dict[str, Any]: ...

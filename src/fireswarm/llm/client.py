@@ -22,7 +22,7 @@ from fireswarm.errors import DecisionInvalid, ModelError, ModelRejected, ModelUn
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
-from fireswarm.llm.prompt import COUNT_FROM, Component, Conversation, Part
+from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
@@ -68,7 +68,7 @@ class Asking:
 
     client: ModelClient
     recorder: Recorder
-    conversation: Conversation
+    conversation: Transcript
     on_words: Callable[[str], None] | None = None
     spent: Spend = field(default_factory=Spend)
     usage: list[TokenUsage] = field(default_factory=list)
@@ -86,10 +86,10 @@ class Asking:
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Ask for this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
-        self.conversation.answered(answer.text)
+        self.conversation.add_answer(answer.text)
         # Thoughts are paid for, but are not sent again with the next prompt.
         said = answer.usage.output_tokens - answer.usage.thinking_tokens
-        self.conversation.counted(answer.usage.prompt_tokens, max(0, said))
+        self.conversation.set_counts(answer.usage.prompt_tokens, max(0, said))
         return answer
 
     def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
@@ -100,13 +100,13 @@ class Asking:
             decision = decode(answer.text)
         except Undecodable as error:
             fault = _with_reason(str(error), answer.stop)
-            self._decoded(turn, attempt, fault=fault)
+            self._record_decoding(turn, attempt, fault=fault)
             if attempt or self.client.settings.structured_output_mode == "native_only":
                 name = self.client.model.name
                 raise DecisionInvalid(f"no decision could be decoded from {name}: {fault}") from error
             self.conversation.say(Part(Component.STATE, repair_request(fault, SCHEMA), "a repair"))
             return None
-        self._decoded(turn, attempt, decision)
+        self._record_decoding(turn, attempt, decision)
         return decision
 
     async def _answer(self, step: str, turn: int) -> ChatResponse:
@@ -140,7 +140,7 @@ class Asking:
             except ModelUnavailable as error:
                 await self._pause(turn, attempt, error)
             except ModelRejected as error:
-                self._failed(turn, attempt, error)
+                self._record_failure(turn, attempt, error)
                 if not self._can_do_without_schema(error, native):
                     raise
                 native = self.native = False
@@ -153,7 +153,7 @@ class Asking:
         client, usage = self.client, response.usage
         spend = Spend.of_call(usage.total_tokens, client.meter.cost(usage))
         names = {"provider": client.model.provider, "model": client.model.name}
-        self.recorder.spent({**spend.fields(), **usage.model_dump(), **names})
+        self.recorder.record_usage({**spend.fields(), **usage.model_dump(), **names})
         if client.ledger is not None:
             await client.ledger.add(spend)
 
@@ -188,9 +188,9 @@ class Asking:
     async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
         client = self.client
         pause = client.retry.pause(attempt, error, client.chance)
-        self._failed(turn, attempt, error)
+        self._record_failure(turn, attempt, error)
         if error.status in OVERLOADED:
-            await client.limiter.refused(pause if pause is not None else error.retry_after or 0.0)
+            await client.limiter.back_off(pause if pause is not None else error.retry_after or 0.0)
         if pause is None:
             raise error
         self.recorder.event(
@@ -198,7 +198,7 @@ class Asking:
         )
         await client.clock.sleep(pause)
 
-    def _failed(self, turn: int, attempt: int, error: ModelError) -> None:
+    def _record_failure(self, turn: int, attempt: int, error: ModelError) -> None:
         self.recorder.event(
             EventType.LLM_REQUEST_FAILED,
             {
@@ -221,7 +221,7 @@ class Asking:
     def _request(self, native: bool) -> ChatRequest:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
-    def _decoded(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
+    def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
         found: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
         if decision is None:
             found["fault"] = fault
@@ -242,7 +242,7 @@ class Asking:
         except ModelError:
             return
         if counted is not None:
-            self.conversation.counted(counted, 0)
+            self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
 
 
@@ -252,7 +252,7 @@ def longest_answer(settings: ModelSettings) -> int:
 
 
 def request_of(
-    talk: Conversation, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
+    talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
 ) -> ChatRequest:
     """The call as it stands; where the provider does not hold an answer to the schema, the system text says it."""
     request = talk.request(longest_answer(settings), schema, native=native)
@@ -268,7 +268,7 @@ def prompt_limit(settings: ModelSettings) -> int:
     return settings.max_context_tokens - settings.response_headroom_tokens
 
 
-def announce(talk: Conversation, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
+def announce(talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
     """Trim the prompt to its budget, and say how it is shared out. BudgetExceeded when it cannot be made to fit."""
     trimmed = talk.fit(prompt_limit(settings))
     budget = talk.budget(settings.max_context_tokens, settings.response_headroom_tokens, trimmed)

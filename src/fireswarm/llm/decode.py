@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.llm.decision import ActionType, ModelDecision
 
 REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ def decode(text: str) -> ModelDecision:
     try:
         decision = ModelDecision.model_validate(value)
     except ValidationError as error:
-        raise Undecodable(f"the JSON does not fit the schema: {explain(error)}") from error
+        raise Undecodable(f"the JSON does not fit the schema: {explain_validation(error)}") from error
     for number, action in enumerate(decision.planned_actions):
         missing = [name for name in REQUIRED_PARAMS[action.type] if not str(action.params.get(name) or "").strip()]
         if missing:

@@ -102,7 +102,7 @@ class Limiter:
             waited += pause
         return waited
 
-    async def refused(self, seconds: float) -> None:
+    async def back_off(self, seconds: float) -> None:
         """The provider said 429 or 529: nobody asks again before *seconds* have passed."""
         until = self.clock.now() + timedelta(seconds=seconds)
         self._paused_until = max(until, self._paused_until or until)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from fireswarm.contracts.llm.chat import ChatRequest, Message
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest
 from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.tokens import estimate_tokens, with_safety
@@ -65,12 +65,12 @@ class Part:
 
 @dataclass(slots=True)
 class _Turn:
-    message: Message
+    message: ChatMessage
     parts: list[Part]
 
 
 @dataclass(slots=True)
-class Conversation:
+class Transcript:
     """System text and messages. ``known_tokens`` is what the provider counted for the last prompt and its answer."""
 
     system: str
@@ -87,7 +87,7 @@ class Conversation:
         self._sums[Component.SYSTEM] = estimate_tokens(self.system)
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[ChatMessage, ...]:
         """The messages as they would be sent."""
         return tuple(turn.message for turn in self.turns)
 
@@ -95,11 +95,11 @@ class Conversation:
         """Add what the model is told next. Follows an answer, or begins the conversation."""
         self._add("user", list(parts))
 
-    def answered(self, text: str) -> None:
+    def add_answer(self, text: str) -> None:
         """Add what the model answered."""
         self._add("assistant", [Part(Component.STATE, text if text.strip() else NO_ANSWER, "an earlier decision")])
 
-    def counted(self, prompt_tokens: int, output_tokens: int) -> None:
+    def set_counts(self, prompt_tokens: int, output_tokens: int) -> None:
         """Take over what the provider counted for the last call; called after its answer was added."""
         if prompt_tokens:
             self.known_tokens, self._since, self.counted_by = prompt_tokens + output_tokens, 0, "usage"
@@ -144,7 +144,7 @@ class Conversation:
             before = part.tokens
             part.replace(rest)
             self._sums[part.component] += part.tokens - before
-            turn.message = Message(turn.message.role, _joined(turn.parts))
+            turn.message = ChatMessage(turn.message.role, _join(turn.parts))
             cut.append(part.name)
         if self.tokens > limit:
             raise BudgetExceeded(
@@ -165,11 +165,11 @@ class Conversation:
                     yield turn, part, f"{TRIMMED}] {part.text[:SHORTENED_CHARS]}"
 
     def _add(self, role: Literal["user", "assistant"], parts: list[Part]) -> None:
-        self.turns.append(_Turn(Message(role, _joined(parts)), parts))
+        self.turns.append(_Turn(ChatMessage(role, _join(parts)), parts))
         for part in parts:
             self._sums[part.component] += part.tokens
             self._since += part.tokens
 
 
-def _joined(parts: list[Part]) -> str:
+def _join(parts: list[Part]) -> str:
     return "\n\n".join(part.text for part in parts)

@@ -123,7 +123,7 @@ class StoreLedger:
             if own.calls > self._stored.get(day, 0)
         ]
 
-    def stored(self, writes: Sequence[Write]) -> None:
+    def mark_stored(self, writes: Sequence[Write]) -> None:
         """Hear which figures a commit has made durable; calls that came meanwhile are still to be stored."""
         told = {write.path: write.data for write in writes if isinstance(write, Merge)}
         for day in self._own:

@@ -5,8 +5,8 @@ written down and in what a skill's results become.
 """
 
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.mind.assignment import Assignment, Conclusion, Ending
+from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.loop import think
 from fireswarm.mind.mind import Mind
 
-__all__ = ["Assignment", "Conclusion", "Ending", "Mind", "Tool", "think"]
+__all__ = ["Assignment", "Conclusion", "ConclusionStatus", "Mind", "Tool", "think"]

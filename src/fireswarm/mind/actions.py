@@ -93,7 +93,7 @@ class Actor:
     async def _command(self, step: str, command: str, skill: Skill | None, retry: int) -> StepExecutionResult:
         reason = refuse_command(command, self.profile, skill, self.assignment.cwd)
         if reason:
-            return _refused(step, reason, retry)
+            return _refusal(step, reason, retry)
 
         async def run() -> dict[str, Any]:
             ran = await self.shell.run(command, self.assignment.cwd, self.timeout_seconds)
@@ -108,14 +108,14 @@ class Actor:
         tool = self.assignment.tools.get(name)
         if tool is None:
             known = ", ".join(sorted(self.assignment.tools)) or "none"
-            return _refused(step, f"there is no tool {name!r}; there are: {known}", retry)
+            return _refusal(step, f"there is no tool {name!r}; there are: {known}", retry)
         try:
             given = json_params(action.params.get("input"))
         except Undecodable as error:
-            return _refused(step, f"params.input of {name}: {error}", retry)
+            return _refusal(step, f"params.input of {name}: {error}", retry)
         reason = refuse_tool(tool, given, self.profile, skill)
         if reason:
-            return _refused(step, reason, retry)
+            return _refusal(step, reason, retry)
 
         async def run() -> dict[str, Any]:
             try:
@@ -123,7 +123,7 @@ class Actor:
             except LeaseLost:
                 raise
             except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
-                return self._result(step, 1, "", _told(error), retry, StepStatus.FAILED)
+                return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             return self._result(step, 0, text, "", retry, StepStatus.OK)
 
@@ -133,18 +133,18 @@ class Actor:
         name = str(action.params["skill"])
         allowed = self.assignment.skills
         if name not in self.catalog.skills or (allowed is not None and name not in allowed):
-            return _refused(step, f"there is no skill {name!r} among those you were shown", retry)
+            return _refusal(step, f"there is no skill {name!r} among those you were shown", retry)
         skill = self.catalog.skills[name]
         try:
             given = json_params(action.params.get("input"))
         except Undecodable as error:
-            return _refused(step, f"params.input of {name}: {error}", retry)
+            return _refusal(step, f"params.input of {name}: {error}", retry)
 
         async def run() -> dict[str, Any]:
             try:
                 result = await self.assignment.run_skill(skill, given)
             except SkillRefused as error:
-                return _refused(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
+                return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             except SkillFailed as error:
                 return self._result(step, 1, "", str(error), retry, StepStatus.FAILED)
             if result.state is SkillState.INPUT_REQUIRED:
@@ -180,14 +180,14 @@ class Actor:
         result = StepExecutionResult(
             step_id=step,
             exit_code=code,
-            stdout_summary=self._bounded(out),
-            stderr_summary=self._bounded(err),
+            stdout_summary=self._truncate(out),
+            stderr_summary=self._truncate(err),
             retry_count=retry,
             status=status,
         )
         return result.model_dump(mode="json", exclude_defaults=True)
 
-    def _bounded(self, text: str) -> str:
+    def _truncate(self, text: str) -> str:
         """Cleaned, and cut to what a result may hold: the first and the last part of it."""
         text = self.redact.clean(text)
         limit = self.runtime.max_output_bytes
@@ -215,7 +215,7 @@ def shown_to_model(result: SkillResult) -> str:
     return json.dumps({key: value for key, value in content.items() if value}, ensure_ascii=False)
 
 
-def _refused(step: str, reason: str, retry: int) -> StepExecutionResult:
+def _refusal(step: str, reason: str, retry: int) -> StepExecutionResult:
     return StepExecutionResult(
         step_id=step, exit_code=REFUSED_CODE, stderr_summary=reason, retry_count=retry, status=StepStatus.REFUSED
     )
@@ -226,5 +226,5 @@ def _identifier(text: str) -> str:
     return name if name[:1].isalpha() or name[:1] == "_" else f"q_{name}"[:64]
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"

@@ -50,7 +50,7 @@ class Assignment:
     dry_run: bool = False
 
 
-class Ending(StrEnum):
+class ConclusionStatus(StrEnum):
     """How a run ended."""
 
     FINISHED = "finished"
@@ -64,7 +64,7 @@ class Ending(StrEnum):
 class Conclusion:
     """What a run left. ``reason`` is a stable word, ``answer`` is for people; ``error`` is what a failure came from."""
 
-    ending: Ending
+    ending: ConclusionStatus
     reason: str = ""
     answer: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)

@@ -50,7 +50,7 @@ class Briefing:
     _asked: set[str] = field(default_factory=set)
 
     @property
-    def shown(self) -> frozenset[str]:
+    def known_skills(self) -> frozenset[str]:
         """Skills the model knows of."""
         return frozenset(candidate.skill_name for candidate in self.candidates)
 
@@ -108,7 +108,7 @@ class Briefing:
             parts += self._overview(self.candidates[0].skill_name)
         return parts
 
-    def disclosed(self, skill: str, wanted: Iterable[str]) -> list[Part]:
+    def disclose(self, skill: str, wanted: Iterable[str]) -> list[Part]:
         """The overview of a skill that leads for the first time, and the references asked for."""
         parts = self._overview(skill) if skill else []
         asked = [path for path in dict.fromkeys(wanted) if f"{skill}\n{path}" not in self._asked]

@@ -7,7 +7,7 @@ from typing import Any
 from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.mind.assignment import Assignment, Conclusion, Ending
+from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.mind import Mind
 
 SHOWN_CHARS = 500
@@ -30,7 +30,7 @@ def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) 
     )
 
 
-def executed(recorder: Recorder, turn: int, skill: str, action: ActionStep, result: StepExecutionResult) -> None:
+def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, result: StepExecutionResult) -> None:
     """Say what an action was and what came of it."""
     recorder.event(
         EventType.SKILL_STEP_EXECUTED,
@@ -44,7 +44,7 @@ def executed(recorder: Recorder, turn: int, skill: str, action: ActionStep, resu
     )
 
 
-def handed(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:
+def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:
     """Say that *skill* leads now, after *earlier* (or nobody), and why."""
     if earlier:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": earlier, "reason": f"handoff: {reason}"})
@@ -53,11 +53,11 @@ def handed(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str)
     )
 
 
-def ended(recorder: Recorder, conclusion: Conclusion) -> None:
+def record_end(recorder: Recorder, conclusion: Conclusion) -> None:
     """Say how the run ended: the last event."""
     if conclusion.skill:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": conclusion.skill, "reason": conclusion.reason})
-    failed = conclusion.ending is Ending.FAILED
+    failed = conclusion.ending is ConclusionStatus.FAILED
     payload: dict[str, Any] = {
         "reason": conclusion.reason,
         "turns": conclusion.turns,
@@ -66,5 +66,5 @@ def ended(recorder: Recorder, conclusion: Conclusion) -> None:
         ("error" if failed else "answer"): conclusion.answer,
     }
     if not failed:
-        payload["mode"] = "dry_run" if conclusion.ending is Ending.DRY_RUN else conclusion.ending.value
+        payload["mode"] = "dry_run" if conclusion.ending is ConclusionStatus.DRY_RUN else conclusion.ending.value
     recorder.event(EventType.RUN_FAILED if failed else EventType.RUN_FINISHED, payload)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
-from fireswarm.skills.allowed_tools import permits
+from fireswarm.skills.allowed_tools import denial_reason
 from fireswarm.skills.command_line import Unreadable, read_command_line
 from fireswarm.skills.packs.catalog import Skill
 
@@ -59,7 +59,7 @@ def profile_of(constraints: Constraints, profile: str) -> str:
 
 def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -> str:
     """Why *command* may not run; empty when it may."""
-    if skill is not None and (reason := permits(skill.allowed_tools, "Bash", command)):
+    if skill is not None and (reason := denial_reason(skill.allowed_tools, "Bash", command)):
         return reason
     if profile == "permissive":
         return ""
@@ -80,7 +80,9 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
 
 def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, skill: Skill | None) -> str:
     """Why *tool* may not be called; empty when it may."""
-    if skill is not None and (reason := permits(skill.allowed_tools, tool.spec_name or tool.name, _argument(given))):
+    if skill is not None and (
+        reason := denial_reason(skill.allowed_tools, tool.spec_name or tool.name, _argument(given))
+    ):
         return reason
     if tool.writes and profile != "permissive":
         return f"the task is {profile}, and {tool.name} writes"

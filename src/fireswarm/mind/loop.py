@@ -17,12 +17,12 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import BudgetExceeded, MissingApiKey, ModelError, NoProgress, NotFound
 from fireswarm.llm.client import Asking, announce
 from fireswarm.llm.decode import Undecodable, json_params
-from fireswarm.llm.prompt import Component, Conversation, Part
+from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.mind import events
 from fireswarm.mind.actions import Actor, Delegates, NeedsAnswer
-from fireswarm.mind.assignment import Assignment, Conclusion, Ending
+from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.briefing import Briefing, results_part
-from fireswarm.mind.mind import Failed, Mind
+from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
 
@@ -32,11 +32,11 @@ MAX_RESULT_FAULTS = 3
 
 async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
     """Carry out an assignment, and say how it ended. The last event is ``run_finished`` or ``run_failed``."""
-    return await Run(mind, assignment, recorder).conclude()
+    return await MindRun(mind, assignment, recorder).conclude()
 
 
 @dataclass(slots=True)
-class Run:
+class MindRun:
     """One run on its way. ``skill`` is the one that leads now; ``turn`` counts decisions asked for."""
 
     mind: Mind
@@ -44,7 +44,7 @@ class Run:
     recorder: Recorder
     machine: Machine = field(default_factory=Machine)
     briefing: Briefing = field(init=False)
-    talk: Conversation | None = None
+    talk: Transcript | None = None
     asking: Asking | None = None
     actor: Actor = field(init=False)
     progress: Progress = field(default_factory=Progress)
@@ -83,16 +83,16 @@ class Run:
             try:
                 self.machine.move(await steps[self.machine.state]())
             except NeedsAnswer as needed:
-                self._wait(Ending.WAITING, needed, questions=needed.questions)
+                self._wait(ConclusionStatus.WAITING, needed, questions=needed.questions)
             except Delegates as handed:
                 self.actor.outputs.append(handed.result)
-                self._wait(Ending.DELEGATING, handed, tasks=handed.tasks)
-            except Failed as failure:
+                self._wait(ConclusionStatus.DELEGATING, handed, tasks=handed.tasks)
+            except RunFailed as failure:
                 self._fail(failure.reason, str(failure), failure.error)
             except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
                 self._fail(error.code, str(error), error)
         assert self.conclusion is not None
-        events.ended(self.recorder, self.conclusion)
+        events.record_end(self.recorder, self.conclusion)
         return self.conclusion
 
     # ── before the first call ───────────────────────────────────────────────────────────────────────
@@ -108,7 +108,7 @@ class Run:
     async def _prefilter(self) -> State:
         candidates = await self.briefing.prefilter()
         if not candidates:
-            raise Failed(
+            raise RunFailed(
                 "no_skill_candidates",
                 "no skill fits the task: add one, lower skills.prefilter_min_score, or set "
                 "skills.prefilter_zero_candidate_strategy to fallback_all_skills",
@@ -117,11 +117,11 @@ class Run:
 
     async def _disclose(self) -> State:
         if self.talk is None:
-            self.talk = Conversation(self.assignment.system)
+            self.talk = Transcript(self.assignment.system)
             self.talk.say(*self.briefing.opening())
             return State.CALL_LLM
         wanted = self.decision.required_disclosure_paths
-        shown = self.briefing.disclosed(self.skill, wanted)
+        shown = self.briefing.disclose(self.skill, wanted)
         if shown:
             self.progress.idle = 0
         elif wanted and not self.pending:
@@ -138,7 +138,7 @@ class Run:
         mind = self.mind
         if self.assignment.dry_run:
             announce(self.talk, mind.settings.model, self.recorder, 1)
-            return self._end(Ending.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
+            return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
         if self.asking is None:
             if mind.client is None:
                 raise MissingApiKey(mind.no_model)
@@ -146,7 +146,7 @@ class Run:
             self.asking = Asking(mind.client, self.recorder, self.talk, words)
         if not self.attempt:
             if self.turn >= mind.settings.runtime.max_turns:
-                raise Failed(
+                raise RunFailed(
                     "max_turns_exceeded",
                     f"no end after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
                 )
@@ -198,7 +198,7 @@ class Run:
         """Carry out one action; a failed one is tried once more where the policy says so."""
         skill = self.mind.catalog.skills.get(self.skill)
         result = await self.actor.act(name, action, skill, 0)
-        events.executed(self.recorder, self.turn, self.skill, action, result)
+        events.record_step(self.recorder, self.turn, self.skill, action, result)
         again = self.mind.settings.runtime.on_step_failure.startswith("retry_once")
         if (
             result.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
@@ -208,7 +208,7 @@ class Run:
             self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": name, "retry": 1})
             self.machine.move(State.EXECUTE_STEP)
             result = await self.actor.act(f"{name}.r1", action, skill, 1)
-            events.executed(self.recorder, self.turn, self.skill, action, result)
+            events.record_step(self.recorder, self.turn, self.skill, action, result)
         return result
 
     def _after_failure(self, action: ActionStep, result: StepExecutionResult) -> bool:
@@ -221,7 +221,7 @@ class Run:
             self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
             return True
         told = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
-        raise Failed(
+        raise RunFailed(
             "step_failed", f"step {result.step_id} ({action.type.value}) {result.status.value}: {told[:1_000]}"
         )
 
@@ -259,18 +259,18 @@ class Run:
         if other == self.skill:
             self.progress.self_handoff(other)
             self._note(f"You already work by {other}. Act by its instructions, or finish.")
-        elif other not in self.briefing.shown:
+        elif other not in self.briefing.known_skills:
             self.progress.nothing_done()
             self._note(f"There is no skill {other!r} among those you were shown.")
         else:
-            self.progress.handed(self.skill, other)
+            self.progress.note_handover(self.skill, other)
             self._take_up(other, self.decision.reasoning_summary or "handed over")
 
     def _take_up(self, name: str, reason: str) -> None:
         """Let another skill lead, and say why."""
-        if not name or name == self.skill or name not in self.briefing.shown:
+        if not name or name == self.skill or name not in self.briefing.known_skills:
             return
-        events.handed(self.recorder, self.turn, self.skill, name, reason)
+        events.record_handover(self.recorder, self.turn, self.skill, name, reason)
         self.skill = name
         self.led.add(name)
 
@@ -283,10 +283,12 @@ class Run:
         if not fault and self.assignment.check_result is not None:
             fault = self.assignment.check_result(result)
         if not fault:
-            return self._end(Ending.FINISHED, "finished", str(finish.params.get("answer") or ""), result=result)
+            return self._end(
+                ConclusionStatus.FINISHED, "finished", str(finish.params.get("answer") or ""), result=result
+            )
         self.result_faults += 1
         if self.result_faults > MAX_RESULT_FAULTS:
-            raise Failed("result_invalid", f"the structured result does not hold: {fault}")
+            raise RunFailed("result_invalid", f"the structured result does not hold: {fault}")
         self._say(*self.pending, Part(Component.STATE, f"The result was not taken: {fault}\nMend it and finish again."))
         return State.CALL_LLM
 
@@ -298,7 +300,7 @@ class Run:
     def _note(self, text: str) -> None:
         self.pending.append(Part(Component.STATE, text))
 
-    def _end(self, ending: Ending, reason: str, answer: str, **more: Any) -> State:
+    def _end(self, ending: ConclusionStatus, reason: str, answer: str, **more: Any) -> State:
         # Decoding may have spelled out what was escaped in the answer's text: cleaned once more.
         clean = self.mind.redact
         more = {key: clean.value(value) if key == "result" else value for key, value in more.items()}
@@ -315,11 +317,11 @@ class Run:
         )
         return State.DONE
 
-    def _wait(self, ending: Ending, why: Exception, **more: Any) -> None:
+    def _wait(self, ending: ConclusionStatus, why: Exception, **more: Any) -> None:
         """End for now: what was journaled is not done again when the run goes on."""
         self.machine.move(State.HANDOFF_OR_FINISH)
         self.machine.move(self._end(ending, ending.value, str(why), **more))
 
     def _fail(self, reason: str, message: str, error: Exception | None) -> None:
-        self._end(Ending.FAILED, reason, message, error=error)
+        self._end(ConclusionStatus.FAILED, reason, message, error=error)
         self.machine.move(State.ERROR)

@@ -27,7 +27,7 @@ class Mind:
     reranker: Reranker | None = None
 
 
-class Failed(Exception):
+class RunFailed(Exception):
     """The run is over: a stable word, and a sentence for people."""
 
     def __init__(self, reason: str, message: str, error: Exception | None = None) -> None:

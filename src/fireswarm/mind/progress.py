@@ -46,7 +46,7 @@ class Progress:
         if self.idle >= SAME_TWICE:
             raise NoProgress("two decisions in a row planned nothing: the run was ended")
 
-    def handed(self, skill: str, other: str) -> None:
+    def note_handover(self, skill: str, other: str) -> None:
         """One skill handed over to another; the same two again, with no step in between, is NoProgress."""
         if (skill, other) in self._handoffs:
             raise NoProgress(f"{skill or 'the run'} handed over to {other} twice, and nothing was done in between")

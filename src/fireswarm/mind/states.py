@@ -22,7 +22,7 @@ class State(StrEnum):
     ERROR = "ERROR"
 
 
-class Transition(NamedTuple):
+class StateMove(NamedTuple):
     """One allowed move."""
 
     source: State
@@ -31,28 +31,28 @@ class Transition(NamedTuple):
 
 
 S = State
-TRANSITIONS: tuple[Transition, ...] = (
-    Transition(S.INIT, S.LOAD_SKILL_CATALOG, "the run starts"),
-    Transition(S.LOAD_SKILL_CATALOG, S.PREFILTER_SKILLS, "the catalog is loaded"),
-    Transition(S.PREFILTER_SKILLS, S.DISCLOSE_CONTEXT_STAGE, "there are candidates, or all skills are shown"),
-    Transition(S.DISCLOSE_CONTEXT_STAGE, S.CALL_LLM, "disclosure is selected and within its caps"),
-    Transition(S.CALL_LLM, S.CALL_LLM, "a transient fault, and retries are left"),
-    Transition(S.CALL_LLM, S.DECODE_DECISION, "an answer came"),
-    Transition(S.CALL_LLM, S.DONE, "a dry run: the prompt is composed, nothing is called"),
-    Transition(S.DECODE_DECISION, S.CALL_LLM, "the answer is no decision, and its one repair is left"),
-    Transition(S.DECODE_DECISION, S.EXECUTE_STEP, "an action is decided"),
-    Transition(S.DECODE_DECISION, S.HANDOFF_OR_FINISH, "a finish, a handoff or more disclosure is decided"),
-    Transition(S.EXECUTE_STEP, S.VERIFY_PROGRESS, "the steps are over"),
-    Transition(S.EXECUTE_STEP, S.EXECUTE_STEP, "a step failed, and the policy allows one retry"),
-    Transition(
+TRANSITIONS: tuple[StateMove, ...] = (
+    StateMove(S.INIT, S.LOAD_SKILL_CATALOG, "the run starts"),
+    StateMove(S.LOAD_SKILL_CATALOG, S.PREFILTER_SKILLS, "the catalog is loaded"),
+    StateMove(S.PREFILTER_SKILLS, S.DISCLOSE_CONTEXT_STAGE, "there are candidates, or all skills are shown"),
+    StateMove(S.DISCLOSE_CONTEXT_STAGE, S.CALL_LLM, "disclosure is selected and within its caps"),
+    StateMove(S.CALL_LLM, S.CALL_LLM, "a transient fault, and retries are left"),
+    StateMove(S.CALL_LLM, S.DECODE_DECISION, "an answer came"),
+    StateMove(S.CALL_LLM, S.DONE, "a dry run: the prompt is composed, nothing is called"),
+    StateMove(S.DECODE_DECISION, S.CALL_LLM, "the answer is no decision, and its one repair is left"),
+    StateMove(S.DECODE_DECISION, S.EXECUTE_STEP, "an action is decided"),
+    StateMove(S.DECODE_DECISION, S.HANDOFF_OR_FINISH, "a finish, a handoff or more disclosure is decided"),
+    StateMove(S.EXECUTE_STEP, S.VERIFY_PROGRESS, "the steps are over"),
+    StateMove(S.EXECUTE_STEP, S.EXECUTE_STEP, "a step failed, and the policy allows one retry"),
+    StateMove(
         S.EXECUTE_STEP, S.HANDOFF_OR_FINISH, "a step failed and another skill is left, or somebody has to answer"
     ),
-    Transition(S.VERIFY_PROGRESS, S.DISCLOSE_CONTEXT_STAGE, "more has to be disclosed"),
-    Transition(S.VERIFY_PROGRESS, S.CALL_LLM, "go on with what the steps gave"),
-    Transition(S.VERIFY_PROGRESS, S.HANDOFF_OR_FINISH, "the objective is met"),
-    Transition(S.HANDOFF_OR_FINISH, S.DISCLOSE_CONTEXT_STAGE, "another skill goes on, or more is disclosed"),
-    Transition(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result does not hold, and the model is told why"),
-    Transition(S.HANDOFF_OR_FINISH, S.DONE, "it is complete, or waits for somebody"),
+    StateMove(S.VERIFY_PROGRESS, S.DISCLOSE_CONTEXT_STAGE, "more has to be disclosed"),
+    StateMove(S.VERIFY_PROGRESS, S.CALL_LLM, "go on with what the steps gave"),
+    StateMove(S.VERIFY_PROGRESS, S.HANDOFF_OR_FINISH, "the objective is met"),
+    StateMove(S.HANDOFF_OR_FINISH, S.DISCLOSE_CONTEXT_STAGE, "another skill goes on, or more is disclosed"),
+    StateMove(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result does not hold, and the model is told why"),
+    StateMove(S.HANDOFF_OR_FINISH, S.DONE, "it is complete, or waits for somebody"),
 )
 """Every move beside ``* -> ERROR``: the seed's, and ours for dry runs, results that do not hold, and waiting."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ADVICE, AdviceKind, AdviceRequest, ExecutionMode, TraceMap
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
@@ -83,7 +83,7 @@ def _schema_faults(files: Carried) -> list[str]:
     try:
         schema, trace = NodeSchema.model_validate(files.json(INFERRED)), TraceMap.model_validate(files.json(TRACE))
     except ValidationError as error:
-        return [explain(error)]
+        return [explain_validation(error)]
     return trace_faults(trace, schema.fields(), files.tree(SOURCES))
 
 
@@ -119,7 +119,7 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
             case AdviceKind.PATCH:
                 faults = _advised_patch(request, advice.model_dump()["patch"])
     except ValidationError as error:
-        return explain(error)
+        return explain_validation(error)
     except (InvalidInput, TypeError, ValueError) as error:
         return str(error)
     return "; ".join(faults)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from fireswarm.skills.checks.code import judged
+from fireswarm.skills.checks.code import findings_in
 
 
 def code_faults(path: str, text: str) -> list[str]:
@@ -21,5 +21,5 @@ def code_faults(path: str, text: str) -> list[str]:
         except ValueError as error:
             return [f"{path}: {error}"]
     if path.endswith(".py"):
-        return [f"{path}:{line}: {rule}: {message}" for line, rule, message in judged(text)]
+        return [f"{path}:{line}: {rule}: {message}" for line, rule, message in findings_in(text)]
     return []

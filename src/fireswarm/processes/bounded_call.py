@@ -25,12 +25,16 @@ async def in_own_process[T](
     """Call *function*, importable by its name, with *given*; raises TimeoutError when it passes a bound."""
     try:
         with anyio.fail_after(seconds + START_SECONDS):
-            return await anyio.to_process.run_sync(_bounded, function, given, seconds, memory_bytes, cancellable=True)
+            return await anyio.to_process.run_sync(
+                _call_within_limits, function, given, seconds, memory_bytes, cancellable=True
+            )
     except anyio.BrokenWorkerProcess as error:
         raise TimeoutError("the process was ended") from error
 
 
-def _bounded[T](function: Callable[..., T], given: tuple[Any, ...], seconds: float, memory_bytes: int | None) -> T:
+def _call_within_limits[T](
+    function: Callable[..., T], given: tuple[Any, ...], seconds: float, memory_bytes: int | None
+) -> T:
     with _limits(seconds, memory_bytes):
         return function(*given)
 

@@ -30,7 +30,7 @@ from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes import sandbox_entry
 from fireswarm.processes.mounts import interpreter, shared_python, system_mounts
 from fireswarm.processes.seccomp import call_filter
-from fireswarm.processes.shell import Kept, drain
+from fireswarm.processes.shell import OutputTail, drain
 
 LOOK_SECONDS = 0.1
 """Between two looks at memory and folder: short, since what is taken in between is not held back."""
@@ -115,7 +115,7 @@ class _Watched:
             )
         except OSError as error:
             raise SandboxRefused(f"code is not run, as {argv[0]} cannot be started: {error.strerror}") from error
-        out, err = Kept(self.limits.max_output_bytes), Kept(self.limits.max_output_bytes)
+        out, err = OutputTail(self.limits.max_output_bytes), OutputTail(self.limits.max_output_bytes)
         try:
             with anyio.move_on_after(self.limits.timeout_seconds) as scope:
                 async with anyio.create_task_group() as tasks:

@@ -12,7 +12,7 @@ from fireswarm.processes.mounts import system_mounts
 PROBE_SECONDS = 60.0
 
 
-def confined(place: Path, *libraries: str) -> list[str]:
+def confinement_prefix(place: Path, *libraries: str) -> list[str]:
     """Return what to put before a command of this interpreter, to confine it.
 
     It then has no network, *place* to write, and nothing else to read but programs and *libraries*. Empty where

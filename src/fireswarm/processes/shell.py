@@ -41,7 +41,7 @@ class Ran:
 
 
 @dataclass(slots=True)
-class Kept:
+class OutputTail:
     """The first and the last bytes of a stream."""
 
     limit: int
@@ -94,7 +94,7 @@ class Shell:
         except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
             why = getattr(error, "strerror", None) or str(error)
             return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started in {cwd}: {why}")
-        out, err = Kept(self.max_output_bytes), Kept(self.max_output_bytes)
+        out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         timed_out = False
         _running.add(own)
         try:
@@ -115,7 +115,7 @@ class Shell:
         return Ran(code, out.text(), err.text(), timed_out)
 
 
-async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: Kept) -> None:
+async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:
     """Read a stream to its end, whatever of it is kept."""
     if stream is None:
         return
@@ -135,14 +135,14 @@ class _Own:
 
     def kill_all(self) -> None:
         for _ in range(ROUNDS):
-            found = [process for pid in set(psutil.pids()) - self.before if (process := self._owned(pid))]
+            found = [process for pid in set(psutil.pids()) - self.before if (process := self._own_process(pid))]
             for process in found:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             if not found:
                 return
 
-    def _owned(self, pid: int) -> psutil.Process | None:
+    def _own_process(self, pid: int) -> psutil.Process | None:
         try:
             process = psutil.Process(pid)
             return process if process.environ().get(MARK) == self.mark else None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from fireswarm.contracts.section import Section
+from fireswarm.contracts.section import SettingsSection
 
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
 """The model taken when ``model.name`` is not set: current in the SDKs this version was built with (2026-11)."""
@@ -15,7 +15,7 @@ DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash"
 Price = dict[str, float]
 
 
-class ProviderSettings(Section):
+class ProviderSettings(SettingsSection):
     """One provider. The key itself is never in a file: ``api_key_env`` names the variable that holds it."""
 
     api_key_env: str = Field(default="", description="environment variable that holds the API key")
@@ -39,14 +39,14 @@ class GeminiSettings(ProviderSettings):
     api_key_env: str = Field(default="GEMINI_API_KEY", description="environment variable that holds the API key")
 
 
-class Providers(Section):
+class Providers(SettingsSection):
     """Settings by provider."""
 
     anthropic: AnthropicSettings = AnthropicSettings()
     gemini: GeminiSettings = GeminiSettings()
 
 
-class ModelSettings(Section):
+class ModelSettings(SettingsSection):
     """Which model, and how it is asked."""
 
     provider: Literal["anthropic", "gemini", "scripted"] = Field(
@@ -85,7 +85,7 @@ class ModelSettings(Section):
         return self
 
 
-class RuntimeSettings(Section):
+class RuntimeSettings(SettingsSection):
     """How a run acts, fails and stops."""
 
     profile: Literal["permissive", "read_only", "demo_safe"] = Field(
@@ -109,7 +109,7 @@ class RuntimeSettings(Section):
     signal_grace_seconds: float = Field(default=10.0, ge=0, description="time to stop after SIGINT or SIGTERM")
 
 
-class SkillSettings(Section):
+class SkillSettings(SettingsSection):
     """Where skills are found and how much of them is shown."""
 
     dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
@@ -136,7 +136,7 @@ class SkillSettings(Section):
         return self.dir if isinstance(self.dir, tuple) else (self.dir,)
 
 
-class BudgetSettings(Section):
+class BudgetSettings(SettingsSection):
     """Limits in tokens and USD; null is no limit. Checked before each call."""
 
     task_tokens: int | None = Field(default=None, ge=1, description="tokens one task or run may use")
@@ -158,7 +158,7 @@ class BudgetSettings(Section):
         return self
 
 
-class LoggingSettings(Section):
+class LoggingSettings(SettingsSection):
     """What is shown and kept of a run."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severe event shown")
@@ -173,7 +173,7 @@ class LoggingSettings(Section):
     redact_secrets: Literal[True] = Field(default=True, description="cannot be turned off")
 
 
-class AgentSettings(Section):
+class AgentSettings(SettingsSection):
     """Everything that thinking needs; the whole of ``agent.yaml``."""
 
     capabilities: tuple[str | dict[str, Any], ...] = Field(

@@ -59,7 +59,7 @@ def load_settings(
         _put(source, ("store", "uri"), f"firelite://{env['FIRESTORE_EMULATOR_HOST']}")
     _override(source, overrides or {})
     source.values["root"] = root
-    return validated(Settings, source)
+    return validate(Settings, source)
 
 
 def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
@@ -76,7 +76,7 @@ def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None =
     """Read an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
     source = read_source(path) if path is not None else Source()
     _override(source, overrides or {})
-    return validated(AgentSettings, source)
+    return validate(AgentSettings, source)
 
 
 def read_source(path: Path) -> Source:
@@ -121,27 +121,27 @@ def _lines(node: yaml.MappingNode, above: Keys, source: Source, seen: set[int]) 
             _lines(value, keys, source, seen)
 
 
-def validated[T: BaseModel](kind: type[T], source: Source) -> T:
+def validate[T: BaseModel](kind: type[T], source: Source) -> T:
     """Validate what was read; ConfigError lists every fault with its place and what is possible."""
     try:
         return kind.model_validate(source.values)
     except ValidationError as error:
-        faults = [_told(kind, source, item) for item in error.errors()]
+        faults = [_describe_fault(kind, source, item) for item in error.errors()]
         raise ConfigError("\n".join(faults)) from error
 
 
-def _told(kind: type[BaseModel], source: Source, item: ErrorDetails) -> str:
+def _describe_fault(kind: type[BaseModel], source: Source, item: ErrorDetails) -> str:
     keys: Keys = tuple(str(part) for part in item["loc"])
     place = f"{source.where(keys)}: {'.'.join(keys) or 'settings'}"
     if item["type"] != "extra_forbidden":
-        return f"{place}: {item['msg']} (given: {_shown(item['input'])})"
+        return f"{place}: {item['msg']} (given: {_preview(item['input'])})"
     known = _known_keys(kind, keys[:-1])
     near = difflib.get_close_matches(keys[-1], known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
     return f"{place}: there is no such key; {hint}"
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     return "a map" if isinstance(value, dict) else Redactor().text(repr(value))[:80]
 
 

@@ -32,7 +32,11 @@ def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
         else:
             default = _plain(field.get_default(call_default_factory=True))
             yield Key(
-                f"{above}{name}", _kind(field.annotation), _yaml(default), _allowed(field), field.description or ""
+                f"{above}{name}",
+                _kind(field.annotation),
+                _yaml(default),
+                _allowed_values(field),
+                field.description or "",
             )
 
 
@@ -53,7 +57,7 @@ def _sample(model: type[BaseModel], depth: int, lines: list[str], values: BaseMo
             lines.append(f"{indent}{name}:")
             _sample(type(value), depth + 1, lines, value)
         else:
-            allowed = _allowed(field)
+            allowed = _allowed_values(field)
             about = f"{field.description or ''}" + (f" ({allowed})" if allowed else "")
             lines.append(f"{indent}{name}: {_yaml(_plain(value))}  # {about}")
 
@@ -90,7 +94,7 @@ def _kind(annotation: Any) -> str:
     return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
-def _allowed(field: FieldInfo) -> str:
+def _allowed_values(field: FieldInfo) -> str:
     words = [word for kind in (field.annotation, *get_args(field.annotation)) for word in _literals(kind)]
     bounds = [
         f"{sign} {getattr(limit, attribute)}"

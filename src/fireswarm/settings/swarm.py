@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from fireswarm.contracts.section import Section
+from fireswarm.contracts.section import SettingsSection
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings
 
 CONFIG_FILE = "swarm.yaml"
 
 
-class StoreSettings(Section):
+class StoreSettings(SettingsSection):
     """Which Firestore. ``uri``: ``embedded``, ``memory``, ``firelite://host:port`` or ``firestore``."""
 
     uri: str = Field(default="embedded", description="embedded | memory | firelite://HOST:PORT | firestore")
@@ -24,7 +24,7 @@ class StoreSettings(Section):
     blobs: str = Field(default=".fireswarm/blobs", description="folder or gs://bucket/prefix for large content")
 
 
-class LeaseSettings(Section):
+class LeaseSettings(SettingsSection):
     """How tasks are held and retried; all in seconds."""
 
     lease_seconds: float = Field(default=60.0, gt=0.2, description="life of a claim without renewal")
@@ -32,7 +32,7 @@ class LeaseSettings(Section):
     backoff_max_seconds: float = Field(default=300.0, gt=0, description="longest pause before a retry")
 
 
-class WorkerSettings(Section):
+class WorkerSettings(SettingsSection):
     """One role process."""
 
     concurrency: int = Field(default=4, ge=1, le=1_000, description="tasks a role process works on at once")
@@ -44,7 +44,7 @@ class WorkerSettings(Section):
     heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="pause between heartbeats while idle")
 
 
-class StateSettings(Section):
+class StateSettings(SettingsSection):
     """Where skills keep their conversations. ``database_url`` is only read from ``DATABASE_URL`` or given here."""
 
     backend: Literal["firestore", "sqlite", "postgres"] = Field(

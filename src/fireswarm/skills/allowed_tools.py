@@ -37,7 +37,7 @@ _KEYWORDS = frozenset(
 """Words that make the shell read on in another way, or run what follows them as a command of its own."""
 
 
-def permits(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
+def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
     """Say why *tool* may not be used with *argument* (a command, a path or an address); None when it may.
 
     An empty list allows everything.

@@ -74,9 +74,9 @@ def _word(line: str, place: int) -> tuple[Word, int]:
             piece, inner, place = _double_quoted(line, place)
             expands = expands or inner
         elif letter == "\\":
-            piece, place = _escaped(line, place)
+            piece, place = _read_escape(line, place)
         else:
-            expands = expands or _unquoted(line, place)
+            expands = expands or _check_unquoted(line, place)
             globbed = globbed or (letter in _GLOBS and not text)
             piece, place = letter, place + 1
         text += piece
@@ -95,23 +95,23 @@ def _double_quoted(line: str, place: int) -> tuple[str, str, int]:
     place += 1
     while place < len(line) and line[place] != '"':
         if line[place] == "\\":
-            escaped, place = _escaped(line, place)
+            escaped, place = _read_escape(line, place)
             text += escaped if escaped in '"\\$`' else "\\" + escaped
             continue
-        expands = expands or _substituted(line, place)
+        expands = expands or _check_substitution(line, place)
         text, place = text + line[place], place + 1
     if place >= len(line):
         raise Unreadable("an unclosed quote")
     return text, expands, place + 1
 
 
-def _escaped(line: str, place: int) -> tuple[str, int]:
+def _read_escape(line: str, place: int) -> tuple[str, int]:
     if place + 1 >= len(line) or line[place + 1] == "\n":
         raise Unreadable("a backslash at the end of a line")
     return line[place + 1], place + 2
 
 
-def _unquoted(line: str, place: int) -> str:
+def _check_unquoted(line: str, place: int) -> str:
     letter = line[place]
     if letter in "<>":
         raise Unreadable("a redirection")
@@ -121,10 +121,10 @@ def _unquoted(line: str, place: int) -> str:
         raise Unreadable("a control character")
     if letter == "$" and line[place + 1 : place + 2] in {"'", '"'}:
         raise Unreadable("a quote after $")
-    return "braces" if letter in "{}" else _substituted(line, place)
+    return "braces" if letter in "{}" else _check_substitution(line, place)
 
 
-def _substituted(line: str, place: int) -> str:
+def _check_substitution(line: str, place: int) -> str:
     if line[place] == "`" or (line[place] == "$" and line[place + 1 : place + 2] in {"(", "{", "["}):
         raise Unreadable("a substitution")
     if line[place] == "\0":

@@ -107,19 +107,19 @@ def provenance(skill: Skill) -> tuple[str, ...]:
 def metadata(skill: Skill) -> Disclosed:
     """Stage 0: name, description and tags."""
     text = f"{skill.name}: {skill.description}" + (f" [{', '.join(skill.tags)}]" if skill.tags else "")
-    return Disclosed(0, skill.name, text, (_shown(skill.file, text),))
+    return Disclosed(0, skill.name, text, (_disclosed_file(skill.file, text),))
 
 
 def overview(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     """Stage 1: title and summary of SKILL.md, and what it offers: ``SKILL.md#Heading`` and reference files."""
-    blocked = _blocked(skill, 1, block_outside)
+    blocked = _block(skill, 1, block_outside)
     if blocked is not None:
         return blocked
     body = _read(skill).body
     text, whole = _summary(body)
     offered = [f"{skill.file}#{section.title}" for section in bodies.sections(body) if section.text not in text]
     offered += skill.references_index
-    return Disclosed(1, skill.name, text, (_shown(skill.file, text, not whole),), tuple(offered[:MAX_OFFERED]))
+    return Disclosed(1, skill.name, text, (_disclosed_file(skill.file, text, not whole),), tuple(offered[:MAX_OFFERED]))
 
 
 def references(
@@ -134,7 +134,7 @@ def references(
 
     *spent* is what earlier steps of the run took of the caps. What does not fit is cut at a line, and said.
     """
-    blocked = _blocked(skill, 2, block_outside)
+    blocked = _block(skill, 2, block_outside)
     if blocked is not None:
         return blocked
     allowed, used = limits or DisclosureLimits(), spent or Spent()
@@ -145,7 +145,7 @@ def references(
         try:
             path, content = _asked_for(skill, asked)
         except (ValueError, OSError) as reason:
-            refused.append((asked, _told(reason)))
+            refused.append((asked, _read_fault(reason)))
             continue
         fitted = _fit(path, content, text, allowed, used)
         if fitted is None:
@@ -159,7 +159,7 @@ def references(
 
 def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     """Stage 3: what can be executed and under which constraints. No script's text beyond its first words is shown."""
-    blocked = _blocked(skill, 3, block_outside)
+    blocked = _block(skill, 3, block_outside)
     if blocked is not None:
         return blocked
     found = scripts_of(skill.folder, skill.entry)
@@ -172,7 +172,7 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
         safe = "may be repeated" if skill.idempotent else "must not be repeated after it began"
         lines.append(f"Entry: {skill.entry.as_posix()}, function run(SkillRequest) -> SkillResult; it {safe}")
     text = "\n".join(lines)
-    shown = [_shown(script.path, describe(script)) for script in found]
+    shown = [_disclosed_file(script.path, describe(script)) for script in found]
     return Disclosed(3, skill.name, text, tuple(shown), tuple(script.path for script in found))
 
 
@@ -245,13 +245,13 @@ def _fit(
     note = f"[{path}: cut, {len(content):,} characters in all]\n"
     full = before + gap + whole + content
     if _within(full, limits, spent) == full:
-        return full, _shown(path, content)
+        return full, _disclosed_file(path, content)
     fitted = _within(before + gap + note + content, limits, spent)
     start = len(before + gap + note)
     if len(fitted) < start + LEAST_SHOWN_CHARS:
         return None
     shown = _cut_at_line(fitted[start:])
-    return fitted[:start] + shown, _shown(path, shown, True)
+    return fitted[:start] + shown, _disclosed_file(path, shown, True)
 
 
 def _within(text: str, limits: DisclosureLimits, spent: Spent) -> str:
@@ -276,19 +276,19 @@ def _read(skill: Skill) -> Parsed:
         return parse(file.read(MAX_FILE_BYTES + 1))
 
 
-def _blocked(skill: Skill, stage: int, block_outside: bool) -> Disclosed | None:
+def _block(skill: Skill, stage: int, block_outside: bool) -> Disclosed | None:
     try:
         faults = provenance(skill)
     except OSError as error:
-        return Disclosed(stage, skill.name, "", refused=((skill.file, _told(error)),))
+        return Disclosed(stage, skill.name, "", refused=((skill.file, _read_fault(error)),))
     if not faults or not block_outside:
         return None
     return Disclosed(stage, skill.name, "", refused=tuple((skill.name, fault) for fault in faults))
 
 
-def _shown(path: str, text: str, truncated: bool = False) -> DisclosedFile:
+def _disclosed_file(path: str, text: str, truncated: bool = False) -> DisclosedFile:
     return DisclosedFile(path, len(text.encode("utf-8", "replace")), estimated_tokens(text), truncated)
 
 
-def _told(error: Exception) -> str:
+def _read_fault(error: Exception) -> str:
     return f"it cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)

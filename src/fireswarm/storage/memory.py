@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Delete, Merge, Snapshot, Store, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
@@ -19,7 +19,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import MEMORY
-from fireswarm.storage.documents.read import readable
+from fireswarm.storage.documents.read import parse_readable
 
 MAX_KEYWORDS = 30
 """Firestore allows 30 values in an array-contains-any filter."""
@@ -88,14 +88,14 @@ class Memory:
         """Facts of this session that carry any of *keywords* (the first 30 count)."""
         if not keywords:
             return []
-        return readable(await self.store.query(queries.recall(session_hash, keywords, limit)), parse_fact)
+        return parse_readable(await self.store.query(queries.recall(session_hash, keywords, limit)), parse_fact)
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
         """The facts of one bucket of a session, the newest first."""
         found = await self.store.query(
             queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
         )
-        return readable(found, parse_fact)
+        return parse_readable(found, parse_fact)
 
     async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
         """Delete a fact; False when there was none."""
@@ -114,4 +114,4 @@ def parse_fact(snapshot: Snapshot) -> Fact:
     try:
         return Fact.model_validate(fields)
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not a fact: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not a fact: {explain_validation(error)}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from fireswarm.contracts.ports import Blobs, Clock, Contexts, Store, Unstored
+from fireswarm.contracts.ports import Blobs, Clock, ConversationStore, PendingWrites, Store
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.mind import Mind
@@ -53,5 +53,5 @@ class Swarm:
     mind: Mind | None = None
     protocol: str = ""
     advisor: str = ""
-    unstored: Unstored | None = None
-    contexts: Contexts | None = None
+    unstored: PendingWrites | None = None
+    contexts: ConversationStore | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fireswarm.wiring.packaged import packaged
+from fireswarm.wiring.packaged import packaged_path
 
 if TYPE_CHECKING:
     from fireswarm.wiring.swarm import (
@@ -35,7 +35,7 @@ __all__ = [
     "open_client",
     "open_database",
     "open_swarm",
-    "packaged",
+    "packaged_path",
     "serving",
 ]
 

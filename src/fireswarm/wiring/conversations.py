@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fireswarm.clocks import ServerClock
-from fireswarm.contracts.ports import Clock, Contexts, Store
+from fireswarm.contracts.ports import Clock, ConversationStore, Store
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings, load_settings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.cleaning import Cleaner
-from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.swarm.conversations.adapter import AgentAdapter
 from fireswarm.wiring.model import redactor_for
 
 
-def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> Contexts:
+def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> ConversationStore:
     """Conversations as ``state.backend`` (STATE_STORE_BACKEND) says. ConfigError says what it lacks."""
     clean = Cleaner(redactor_for(settings))
     state = settings.state
@@ -32,7 +32,7 @@ def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> Cont
         return PostgresContexts(state.database_url, clock, clean)
     if store is None:
         raise ConfigError("STATE_STORE_BACKEND is firestore: open the swarm's store, or use sqlite or postgres")
-    return StoreContexts(store, clock, clean)
+    return DocumentConversations(store, clock, clean)
 
 
 def create_agent_adapter(

@@ -25,7 +25,7 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import DiscoveryLimits, places
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
-from fireswarm.wiring.packaged import packaged
+from fireswarm.wiring.packaged import packaged_path
 
 PROTOCOL_FILE = "PROTOCOL.md"
 ADVISOR_FILE = "ADVISOR.md"
@@ -161,7 +161,7 @@ def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
     """The skills of the stand-alone agent: the nearest folder first, the packaged ones last."""
     skills = settings.skills
-    folders = places([*given] or [*skills.dirs], root, home, packaged("skills"))
+    folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills"))
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
     return load_catalog(folders, limits=limits, cache=default_cache(folders))
 
@@ -169,5 +169,5 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
 def prompt_file(roles: Path, name: str) -> str:
     """A prompt of ``roles/`` that is no role: PROTOCOL.md or AGENT.md, one's own or the packaged."""
     own = roles / name
-    path = own if own.is_file() else packaged("roles") / name
+    path = own if own.is_file() else packaged_path("roles") / name
     return path.read_text(encoding="utf-8").strip()

@@ -39,7 +39,7 @@ from fireswarm.swarm.roles.card import load_roles
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
 from fireswarm.wiring.model import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
-from fireswarm.wiring.packaged import packaged
+from fireswarm.wiring.packaged import packaged_path
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
@@ -59,7 +59,7 @@ CONNECT_PAUSE_SECONDS = 0.1
 def data_path(settings: Settings, name: str) -> Path:
     """A data folder or file of the user's own repository, or the packaged one."""
     own = settings.path(name)
-    return own if own.exists() else packaged(name)
+    return own if own.exists() else packaged_path(name)
 
 
 def new_agent_id(role: str) -> str:
@@ -70,7 +70,7 @@ def new_agent_id(role: str) -> str:
 def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
     """Read role cards, skills and the handoff policy; ConfigError names file and key."""
     roles = load_roles(data_path(settings, "roles"))
-    folders = places((), settings.path("."), Path.home(), packaged("skills"))
+    folders = places((), settings.path("."), Path.home(), packaged_path("skills"))
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
     return roles, catalog, policy
@@ -214,13 +214,13 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
     name, _, port = host.rpartition(":")
     if not name or not port.isdecimal():
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
-    await _reached(name.strip("[]"), int(port))
+    await _check_reachable(name.strip("[]"), int(port))
     # The official client reads the emulator's address from the environment and nowhere else.
     os.environ["FIRESTORE_EMULATOR_HOST"] = host
     return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
 
 
-async def _reached(host: str, port: int) -> None:
+async def _check_reachable(host: str, port: int) -> None:
     """Raise StoreUnavailable where nobody listens: the client would try for half a minute, and not say where."""
     with anyio.move_on_after(CONNECT_SECONDS):
         while True:

@@ -10,8 +10,8 @@ import pytest
 from fireswarm import errors
 from fireswarm.api.application import make_application
 from fireswarm.api.auth import Access
-from fireswarm.api.problems import STATUS, told
-from fireswarm.api.session import Service
+from fireswarm.api.problems import STATUS, refusal_of
+from fireswarm.api.session import ApiSession
 from fireswarm.redaction import REDACTED, Redactor
 from tests.support.swarm import open_test_swarm
 
@@ -28,7 +28,7 @@ def test_the_table_holds_no_error_that_is_gone() -> None:
 
 
 def test_a_problem_says_what_happened_without_secrets_and_whether_to_try_again() -> None:
-    refusal = told(errors.StoreUnavailable("key sk-ant-0123456789abcdefghij"), Redactor())
+    refusal = refusal_of(errors.StoreUnavailable("key sk-ant-0123456789abcdefghij"), Redactor())
     assert (refusal.status, refusal.code, refusal.retryable) == (503, "store_unavailable", True)
     assert refusal.detail == f"key {REDACTED}"
 
@@ -36,7 +36,7 @@ def test_a_problem_says_what_happened_without_secrets_and_whether_to_try_again()
 @pytest.mark.anyio
 async def test_every_field_and_parameter_is_explained_with_an_example() -> None:
     async with open_test_swarm() as swarm:
-        document = make_application(Service(swarm.core, Redactor())).openapi()
+        document = make_application(ApiSession(swarm.core, Redactor())).openapi()
     missing = [
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()

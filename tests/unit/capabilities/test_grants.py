@@ -32,13 +32,13 @@ def use(given: Any) -> CapabilityUse:
 
 
 def test_a_persons_task_has_the_roles_capabilities_and_then_its_own() -> None:
-    found = grants.submitted(CARD, [use("research")])
+    found = grants.grants_for_submitted(CARD, [use("research")])
     assert [each.id for each in found] == ["workspace", "web_fetch", "research"]
-    assert grants.submitted(CARD, []) == CARD.capabilities
+    assert grants.grants_for_submitted(CARD, []) == CARD.capabilities
 
 
 def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() -> None:
-    found = grants.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": 1}})])
+    found = grants.grants_for_submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": 1}})])
     assert found[1] == use(
         {"id": "web_fetch", "config": {"allow_hosts": ["wiki.example"], "max_redirects": 1}, "prefix": "w_"}
     )
@@ -54,25 +54,25 @@ def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() ->
 )
 def test_not_even_a_person_opens_a_door_by_a_task(asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="may not set .* that is for the role's card"):
-        grants.submitted(CARD, [use(asked)])
+        grants.grants_for_submitted(CARD, [use(asked)])
 
 
 def test_what_cannot_be_used_is_refused_when_it_is_submitted() -> None:
     with pytest.raises(NotFound, match="no capability 'telepathy'"):
-        grants.submitted(CARD, [use("telepathy")])
+        grants.grants_for_submitted(CARD, [use("telepathy")])
     with pytest.raises(ConfigError, match="max_redirects"):
-        grants.submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": -1}})])
+        grants.grants_for_submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": -1}})])
     with pytest.raises(ConfigError, match="servers"):
-        grants.submitted(CARD, [use("mcp")])
+        grants.grants_for_submitted(CARD, [use("mcp")])
 
 
 def test_a_plan_names_what_the_role_has_or_offers_as_the_operator_set_it() -> None:
-    assert grants.planned(CARD, ["web_fetch"]) == CARD.capabilities
-    assert grants.planned(CARD, ["sandbox", "web_fetch"]) == (*CARD.capabilities, *CARD.offers)
+    assert grants.grants_for_planned(CARD, ["web_fetch"]) == CARD.capabilities
+    assert grants.grants_for_planned(CARD, ["sandbox", "web_fetch"]) == (*CARD.capabilities, *CARD.offers)
 
 
 def test_a_plan_gives_a_role_no_power_that_nobody_gave_it() -> None:
     with pytest.raises(
         InvalidInput, match="scout neither has nor offers mcp, research; .* sandbox, web_fetch, workspace"
     ):
-        grants.planned(CARD, ["research", "mcp", "web_fetch"])
+        grants.grants_for_planned(CARD, ["research", "mcp", "web_fetch"])

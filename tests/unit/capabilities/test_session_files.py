@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fireswarm.capabilities import CapabilityContext
 from fireswarm.capabilities.session_files.capability import WRITE_ATTEMPTS, SessionFiles, SessionFilesConfig
-from fireswarm.capabilities.session_files.storage import FolderShelf, Kept, StoreShelf
+from fireswarm.capabilities.session_files.storage import FolderShelf, StoredFile, StoreShelf
 from fireswarm.contracts.ports import Query
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, NotFound
 from fireswarm.firelite.wire.inprocess import connect
@@ -250,7 +250,7 @@ class Meddled(StoreShelf):
 
     meddlers: list[Callable[[], Awaitable[Any]]] = field(default_factory=list[Callable[[], Awaitable[Any]]])
 
-    async def put(self, path: str, content: str | bytes, before: Kept | None) -> int:
+    async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
         if self.meddlers:
             await self.meddlers.pop()()
         return await super().put(path, content, before)

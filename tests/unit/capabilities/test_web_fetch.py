@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fireswarm.capabilities import CapabilityContext, registry
-from fireswarm.capabilities.web.content import Unpacker, decoded, filename, is_binary
+from fireswarm.capabilities.web.content import Unpacker, decode_body, filename, is_binary
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import ConfigError, FireswarmError, HostRefused, InvalidInput, ToolFailed
@@ -134,7 +134,7 @@ async def test_packed_content_is_unpacked() -> None:
     with pytest.raises(ToolFailed, match="'br'"):
         Unpacker("br")
     with pytest.raises(ToolFailed, match="is not gzip"):
-        Unpacker("gzip").feed(b"plain words", 100)
+        Unpacker("gzip").decompress(b"plain words", 100)
 
 
 async def test_redirects_are_followed_and_bounded() -> None:
@@ -236,7 +236,7 @@ def test_the_name_of_a_file(disposition: str, url: str, name: str | None) -> Non
     ],
 )
 def test_characters_by_mark_header_page_and_else_utf_8(body: bytes, content_type: str, text: str) -> None:
-    assert decoded(body, content_type) == text
+    assert decode_body(body, content_type) == text
 
 
 def test_what_is_text() -> None:

@@ -13,7 +13,7 @@ from fireswarm.capabilities.workspace import (
     MAX_LINES,
     MAX_MATCHES,
     MAX_SEARCHED_BYTES,
-    described,
+    describe_tools,
     reading_tools,
 )
 from fireswarm.errors import InvalidInput
@@ -103,10 +103,10 @@ async def test_a_wrong_input_says_what_is_wrong(tool: str, given: dict[str, Any]
 
 def test_the_tools_are_described_for_the_model_in_a_fixed_order(root: Path) -> None:
     tools = reading_tools(root)
-    text = described(tools)
+    text = describe_tools(tools)
     assert text.index("`list_files`") < text.index("`read_file`") < text.index("`search_text`")
     assert "start" in text
     assert "lines" in text
-    assert described({}) == ""
+    assert describe_tools({}) == ""
     assert [tool.spec_name for tool in tools.values()] == ["Glob", "Read", "Grep"]
     assert not any(tool.writes for tool in tools.values())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.ports import Store
 from fireswarm.llm.limiter import Bucket, FirestoreLimits, Limiter
-from fireswarm.mind import Ending
+from fireswarm.mind import ConclusionStatus
 from tests.support.minds import Bench, Heard, LeapingClock, decided, finish
 from tests.support.swarm import open_test_swarm
 
@@ -74,8 +74,8 @@ async def test_after_a_refusal_the_whole_process_waits_and_does_not_come_back_al
         await limiter.admit(1)
         admitted.append((clock.now() - START).total_seconds())
 
-    await limiter.refused(10)
-    await limiter.refused(4)  # a shorter pause does not end a longer one
+    await limiter.back_off(10)
+    await limiter.back_off(4)  # a shorter pause does not end a longer one
     async with anyio.create_task_group() as tasks:
         for _ in range(40):
             tasks.start_soon(call)
@@ -177,7 +177,7 @@ async def test_a_429_pauses_every_process_on_the_store() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         first, second = (Limiter(clock, shared=FirestoreLimits(swarm.store, clock, "x")) for _ in range(2))
-        await first.refused(30)
+        await first.back_off(30)
         assert 30 <= await second.admit(1) <= 32
         assert await first.admit(1) == 0
 
@@ -198,7 +198,7 @@ async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Pa
         bench = Bench(tmp_path)
         bench.store = swarm.store
         ran = await bench.run(Heard({"error": 429, "retry_after": 30}, answer))
-        assert ran.conclusion.ending is Ending.FINISHED
+        assert ran.conclusion.ending is ConclusionStatus.FINISHED
         data = (await swarm.store.get(FirestoreLimits(swarm.store, bench.clock, "scripted").path)).data
         assert 30 <= (data["paused_until"] - START).total_seconds() <= 33
         bench.clock = LeapingClock()  # another process, at the time of the refusal

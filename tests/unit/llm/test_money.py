@@ -14,7 +14,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.budget import PRICES, Meter, Spend
 from fireswarm.llm.spend import FileLedger, StoreLedger
-from fireswarm.mind import Ending
+from fireswarm.mind import ConclusionStatus
 from fireswarm.settings.agent import BudgetSettings
 from tests.support.minds import Bench, LeapingClock, command, decided, finish
 from tests.support.swarm import open_test_swarm
@@ -149,10 +149,10 @@ async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
         assert [write.path for write in ledger.writes()] == [write.path for write in lost]
         await ledger.add(Spend.of_call(50, 0.1))  # while the commit is under way
         await swarm.store.commit(list(lost))
-        ledger.stored(lost)
+        ledger.mark_stored(lost)
         assert [write.data["tokens"] for write in ledger.writes() if isinstance(write, Merge)] == [150]
         await swarm.store.commit(list(again := ledger.writes()))
-        ledger.stored(again)
+        ledger.mark_stored(again)
         assert ledger.writes() == []
         assert (await StoreLedger(swarm.store, swarm.clock, "s1", "b").session()).tokens == 150
 
@@ -160,7 +160,7 @@ async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
 async def test_a_breach_ends_the_run_before_the_call_and_is_no_crash(tmp_path: Path) -> None:
     bench = Bench(tmp_path).set(budget__task_tokens=1_200)
     ran = await bench.run(SCRIPT)
-    assert (ran.conclusion.ending, ran.conclusion.reason) == (Ending.FAILED, "budget_exceeded")
+    assert (ran.conclusion.ending, ran.conclusion.reason) == (ConclusionStatus.FAILED, "budget_exceeded")
     assert "budget.task_tokens" in ran.conclusion.answer
     assert ran.conclusion.spend.tokens <= 1_200
     assert len(ran.of(EventType.LLM_REQUEST_SENT)) == ran.conclusion.spend.calls >= 1

@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.prompt import NO_ANSWER, TRIM_TO, TRIMMED, Component, Conversation, Part
+from fireswarm.llm.prompt import NO_ANSWER, TRIM_TO, TRIMMED, Component, Part, Transcript
 from fireswarm.llm.tokens import estimate_tokens, with_safety
 
 ORDER = ["system_prompt", "user_task", "run_state_summary", "candidate_skill_metadata", "disclosed_content"]
 
 
-def talk(results: int = 4, size: int = 2_000) -> Conversation:
+def talk(results: int = 4, size: int = 2_000) -> Transcript:
     """A task, two references, and then one answer and one result a turn."""
-    made = Conversation("system " * 20)
+    made = Transcript("system " * 20)
     made.say(
         Part(Component.TASK, "the task " * 20, "the task"),
         Part(Component.CANDIDATES, "candidate " * 20, "the candidates"),
         Part(Component.DISCLOSED, "old reference " * 100, "references of a"),
     )
     for number in range(results):
-        made.answered(f"answer {number} " * 10)
+        made.add_answer(f"answer {number} " * 10)
         parts = [Part(Component.STATE, f"result {number} " + "x" * size, f"results of turn {number}")]
         if number == 1:
             parts.append(Part(Component.DISCLOSED, "new reference " * 100, "references of b"))
@@ -91,7 +91,7 @@ def test_trimming_is_deterministic_and_cuts_nothing_twice() -> None:
 
 
 def test_a_task_that_does_not_fit_is_a_breached_budget_and_not_a_cut_task() -> None:
-    made = Conversation("system")
+    made = Transcript("system")
     made.say(Part(Component.TASK, "x" * 40_000))
     with pytest.raises(BudgetExceeded, match=r"raise model.max_context_tokens"):
         made.fit(1_000)
@@ -119,8 +119,8 @@ def test_system_text_and_task_are_never_touched(results: int, size: int, limit: 
 
 def test_what_the_provider_counted_replaces_the_estimate() -> None:
     made = talk(1)
-    made.answered("an answer")
-    made.counted(500, 40)
+    made.add_answer("an answer")
+    made.set_counts(500, 40)
     assert (made.tokens, made.counted_by) == (541, "usage")
     made.say(Part(Component.STATE, "y" * 400))
     assert made.tokens == 540 + with_safety(100)
@@ -130,7 +130,7 @@ def test_what_the_provider_counted_replaces_the_estimate() -> None:
 
 def test_an_empty_answer_leaves_no_empty_message() -> None:
     made = talk(0)
-    made.answered("  \n")
+    made.add_answer("  \n")
     assert made.messages[-1].text == NO_ANSWER
 
 
@@ -148,10 +148,10 @@ def test_a_message_that_was_not_cut_keeps_its_wire_form() -> None:
 def test_a_prompt_that_the_provider_counts_higher_than_we_estimate_is_cut_all_the_same() -> None:
     made = talk()
     estimated = made.tokens
-    made.counted(estimated * 2, 0)
+    made.set_counts(estimated * 2, 0)
     cut = made.fit(int(estimated * 1.5))
     assert cut
     assert made.tokens <= estimated * 1.5 * TRIM_TO
-    made.answered("next")
-    made.counted(estimated, 10)
+    made.add_answer("next")
+    made.set_counts(estimated, 10)
     assert made.tokens == estimated + 10 + with_safety(0)

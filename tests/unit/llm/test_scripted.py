@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason
 from fireswarm.errors import ConfigError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.settings import load_agent_settings
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.anyio
 
 
 def after(answers: int) -> ChatRequest:
-    talk = [message for _ in range(answers) for message in (Message("user", "q"), Message("assistant", "a"))]
-    return ChatRequest("system", (*talk, Message("user", "q")), 100)
+    talk = [message for _ in range(answers) for message in (ChatMessage("user", "q"), ChatMessage("assistant", "a"))]
+    return ChatRequest("system", (*talk, ChatMessage("user", "q")), 100)
 
 
 async def test_the_answer_depends_on_the_conversation_alone() -> None:

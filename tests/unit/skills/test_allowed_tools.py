@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.skills.allowed_tools import permits
+from fireswarm.skills.allowed_tools import denial_reason
 
 GIT = ("Bash(git:*)", "Bash(ls -la)", "Bash(npm run *)", "Read")
 
 
 def test_an_empty_list_and_a_star_allow_everything() -> None:
-    assert permits((), "Bash", "rm -rf /") is None
-    assert permits(("*",), "mcp__x__y") is None
-    assert permits(("Bash",), "run_command", "a; b > c $(d)") is None
-    assert permits(("Bash(*)",), "bash", "x") is None
+    assert denial_reason((), "Bash", "rm -rf /") is None
+    assert denial_reason(("*",), "mcp__x__y") is None
+    assert denial_reason(("Bash",), "run_command", "a; b > c $(d)") is None
+    assert denial_reason(("Bash(*)",), "bash", "x") is None
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_an_empty_list_and_a_star_allow_everything() -> None:
     ],
 )  # fmt: skip
 def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
-    assert permits(GIT, "Bash", command) is None
+    assert denial_reason(GIT, "Bash", command) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
     ],
 )  # fmt: skip
 def test_everything_else_is_refused_with_the_reason(command: str, because: str) -> None:
-    refusal = permits(GIT, "bash", command)
+    refusal = denial_reason(GIT, "bash", command)
     assert refusal is not None
     assert because in refusal
 
@@ -65,7 +65,7 @@ def test_everything_else_is_refused_with_the_reason(command: str, because: str) 
 def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]) -> None:
     """What is allowed is, by another reading of the shell's rules, nothing but git commands."""
     line = "".join(parts)
-    if permits(("Bash(git:*)",), "Bash", line) is None:
+    if denial_reason(("Bash(git:*)",), "Bash", line) is None:
         lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         lexer.commenters = ""
@@ -77,7 +77,7 @@ def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> None:
     for tool in ("Bash", "Read", "WebFetch"):
-        assert permits((rule, f"{tool}({rule})"), tool, command) != ""
+        assert denial_reason((rule, f"{tool}({rule})"), tool, command) != ""
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> Non
     ],
 )
 def test_paths_hosts_and_servers(rule: str, tool: str, argument: str, allowed: bool) -> None:
-    assert (permits((rule,), tool, argument) is None) == allowed
+    assert (denial_reason((rule,), tool, argument) is None) == allowed

@@ -14,7 +14,7 @@ from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
 from fireswarm.skills.routing.bench import measure, read_labelled
-from fireswarm.skills.routing.related import read_groups, related
+from fireswarm.skills.routing.related import read_groups, related_stems
 from fireswarm.skills.routing.rerank import route_with
 from fireswarm.skills.routing.router import MIN_SCORE, Router
 from fireswarm.skills.routing.words import extensions, is_soft, stem, words
@@ -155,7 +155,7 @@ def test_words_of_other_scripts_become_pairs_and_signs_stay_with_their_languages
 def test_related_words_go_both_ways_or_one_way() -> None:
     groups = read_groups("# comment\n\ncar, motor vehicle\nwheel > car\n")
     assert groups == {"car": ("motor vehicl",), "motor vehicl": ("car",), "wheel": ("car",)}
-    assert "xlsx" in related()["spreadsheet"]
+    assert "xlsx" in related_stems()["spreadsheet"]
 
 
 # ── the benchmark ───────────────────────────────────────────────────────────────────────────────────────

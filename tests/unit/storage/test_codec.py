@@ -85,6 +85,6 @@ def test_writes_name_exactly_the_fields_they_change() -> None:
 
 def test_cursors_follow_the_order() -> None:
     query = Query("c", order_by=(("b", "desc"), ("a", "asc")), start_after={"a": 1, "b": 2})
-    message = codec.structured(query)
+    message = codec.structured_query(query)
     assert [value.integer_value for value in message.start_at.values] == [2, 1]
     assert not message.start_at.before

@@ -15,19 +15,19 @@ MOMENT = "2026-11-22T06:00:00Z"
 """Of every example."""
 
 
-class View(BaseModel):
+class ResponseModel(BaseModel):
     """Base of what is answered; read from the contracts by attribute."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-class Sent(BaseModel):
+class RequestModel(BaseModel):
     """Base of what is sent; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def said(description: str, example: Any, **more: Any) -> Any:
+def documented(description: str, example: Any, **more: Any) -> Any:
     """A field with its meaning and an example; *more* as for pydantic's Field."""
     return Field(description=description, examples=[example], **more)
 
@@ -75,35 +75,35 @@ Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}$")]
 """An id as it stands in a path."""
 
 
-class Fault(View):
+class Fault(ResponseModel):
     """One thing that is wrong with a request."""
 
-    where: str = said("place of the fault: body, query, path or header, then the field", "body.objective")
-    message: str = said("what is wrong there", "Field required")
+    where: str = documented("place of the fault: body, query, path or header, then the field", "body.objective")
+    message: str = documented("what is wrong there", "Field required")
 
 
-class Problem(View):
+class Problem(ResponseModel):
     """An error, as RFC 9457 has it (application/problem+json)."""
 
-    type: str = said("URI of the kind of problem", "urn:fireswarm:problem:not_found")
-    title: str = said("the kind of problem in words, always the same", "Not found")
-    status: int = said("the HTTP status", 404)
-    detail: str = said("what happened and what to do", "there is no task 4711")
-    code: str = said("stable word for programs", "not_found")
-    retryable: bool = said("true when the same request may succeed later", False)
-    errors: tuple[Fault, ...] = said(
+    type: str = documented("URI of the kind of problem", "urn:fireswarm:problem:not_found")
+    title: str = documented("the kind of problem in words, always the same", "Not found")
+    status: int = documented("the HTTP status", 404)
+    detail: str = documented("what happened and what to do", "there is no task 4711")
+    code: str = documented("stable word for programs", "not_found")
+    retryable: bool = documented("true when the same request may succeed later", False)
+    errors: tuple[Fault, ...] = documented(
         "each fault of a request that does not fit", [{"where": "body.objective", "message": "Field required"}],
         default=(),
     )  # fmt: skip
 
 
-class Page(View):
+class Page(ResponseModel):
     """Base of a page of a list."""
 
-    items: tuple[Any, ...] = said("what is on this page", [])
-    next_cursor: str | None = said(
+    items: tuple[Any, ...] = documented("what is on this page", [])
+    next_cursor: str | None = documented(
         "give it as `cursor` to get the next page; null on the last one", "WyIyMDI2LTExLTIy", default=None
     )
-    unreadable: tuple[str, ...] = said(
+    unreadable: tuple[str, ...] = documented(
         "ids of documents on this page that break their contract, such as tasks mistyped by hand", [], default=()
     )

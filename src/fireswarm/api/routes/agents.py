@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
-from fireswarm.api.models.capabilities import AgentChange, AgentPage, AgentSent, AgentView, uses_of
+from fireswarm.api.models.capabilities import AgentChange, AgentCreate, AgentOut, AgentPage, uses_of
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.problems import Refusal, Refused
-from fireswarm.api.session import Given, InPath
+from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.errors import Conflict
 from fireswarm.storage.documents.paths import AGENTS
@@ -23,8 +23,8 @@ IfMatch = Annotated[
 ]
 
 
-@router.post("", status_code=201, response_model=AgentView)
-async def create_agent(given: Given, sent: AgentSent, response: Response) -> Any:
+@router.post("", status_code=201, response_model=AgentOut)
+async def create_agent(given: CurrentSession, sent: AgentCreate, response: Response) -> Any:
     """Store an agent. Its capabilities are held to their schemas; settings that open doors stay with the role card."""
     spec = AgentSpec(
         name=sent.name,
@@ -35,12 +35,12 @@ async def create_agent(given: Given, sent: AgentSent, response: Response) -> Any
     )
     agent = await stored_agents.create(given.swarm, given.session, spec)
     response.headers["Location"] = f"/v1/agents/{agent.agent_id}"
-    return _shown(agent, response)
+    return _agent_response(agent, response)
 
 
 @router.get("", response_model=AgentPage)
 async def list_agents(
-    given: Given,
+    given: CurrentSession,
     status: Annotated[AgentLife | None, Query(description="only those", examples=["active"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
@@ -52,27 +52,27 @@ async def list_agents(
     return AgentPage.model_validate(found.fields())
 
 
-@router.get("/{agent_id}", response_model=AgentView)
-async def get_agent(given: Given, agent_id: InPath, response: Response) -> Any:
+@router.get("/{agent_id}", response_model=AgentOut)
+async def get_agent(given: CurrentSession, agent_id: InPath, response: Response) -> Any:
     """Show one agent."""
-    return _shown(await stored_agents.get(given.swarm, given.session, agent_id), response)
+    return _agent_response(await stored_agents.get(given.swarm, given.session, agent_id), response)
 
 
-@router.patch("/{agent_id}", response_model=AgentView)
+@router.patch("/{agent_id}", response_model=AgentOut)
 async def change_agent(
-    given: Given, agent_id: InPath, sent: AgentChange, response: Response, if_match: IfMatch = None
+    given: CurrentSession, agent_id: InPath, sent: AgentChange, response: Response, if_match: IfMatch = None
 ) -> Any:
     """Replace the fields that are sent; tasks that were submitted before keep what they were given."""
     version = _version(if_match)
     try:
-        agent = await stored_agents.change(given.swarm, given.session, agent_id, sent.changed(), version)
+        agent = await stored_agents.change(given.swarm, given.session, agent_id, sent.sent_fields(), version)
     except Conflict as conflict:
         raise _stale(conflict) from conflict
-    return _shown(agent, response)
+    return _agent_response(agent, response)
 
 
 @router.delete("/{agent_id}", status_code=204)
-async def delete_agent(given: Given, agent_id: InPath, if_match: IfMatch = None) -> None:
+async def delete_agent(given: CurrentSession, agent_id: InPath, if_match: IfMatch = None) -> None:
     """Remove an agent; its tasks go on."""
     try:
         await stored_agents.delete(given.swarm, given.session, agent_id, _version(if_match))
@@ -80,9 +80,9 @@ async def delete_agent(given: Given, agent_id: InPath, if_match: IfMatch = None)
         raise _stale(conflict) from conflict
 
 
-def _shown(agent: Agent, response: Response) -> AgentView:
+def _agent_response(agent: Agent, response: Response) -> AgentOut:
     response.headers["ETag"] = f'"{agent.version}"'
-    return AgentView.model_validate(agent)
+    return AgentOut.model_validate(agent)
 
 
 def _version(if_match: str | None) -> int | None:

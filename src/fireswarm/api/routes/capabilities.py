@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from fireswarm.api.models.capabilities import CapabilityDetail, CapabilityList, CapabilityView, ToolView
-from fireswarm.api.session import Given
+from fireswarm.api.models.capabilities import CapabilityDetail, CapabilityList, CapabilityOut, ToolOut
+from fireswarm.api.session import CurrentSession
 from fireswarm.capabilities import registry
 from fireswarm.capabilities.describe import tools_of
 
@@ -18,13 +18,13 @@ router = APIRouter(prefix="/v1/capabilities", tags=["capabilities"])
 async def list_capabilities() -> Any:
     """List all capabilities, by id; there are few, so there are no pages."""
     known = registry().known
-    items = [CapabilityView.model_validate(known[name].info) for name in sorted(known)]
+    items = [CapabilityOut.model_validate(known[name].info) for name in sorted(known)]
     return CapabilityList(items=tuple(items), total=len(items))
 
 
 @router.get("/{capability_id}", response_model=CapabilityDetail)
 async def get_capability(
-    given: Given,
+    given: CurrentSession,
     capability_id: Annotated[str, Path(max_length=50, description="its id", examples=["web_fetch"])],
 ) -> Any:
     """Show one capability with its settings and tools."""
@@ -35,5 +35,5 @@ async def get_capability(
         needs=capability.needs,
         settings=capability.config.model_json_schema().get("properties", {}),
         operator_keys=capability.operator_keys,
-        tools=None if tools is None else tuple(ToolView.model_validate(tool) for tool in tools),
+        tools=None if tools is None else tuple(ToolOut.model_validate(tool) for tool in tools),
     )

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query, Response
 
 from fireswarm.api.models.base import Id
 from fireswarm.api.models.work import TASK_ID
-from fireswarm.api.session import Given
-from fireswarm.api.stream import EventStream, Position
+from fireswarm.api.session import CurrentSession
+from fireswarm.api.stream import EventStream, StreamPosition
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 
@@ -26,7 +26,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 @router.get("", response_class=Response, responses=STREAM)
 async def follow_events(
-    given: Given,
+    given: CurrentSession,
     task: Annotated[
         Id | None,
         Query(description="a task: its whole objective is told, from the beginning to the end", examples=[TASK_ID]),
@@ -37,7 +37,7 @@ async def follow_events(
     ] = None,
 ) -> Response:
     """Follow an objective from its beginning; without `task` the session, from now on."""
-    position = Position.decoded(last_event_id) if last_event_id else None
+    position = StreamPosition.decode(last_event_id) if last_event_id else None
     chain = None if task is None else (await given.task(task)).trace.chain_id
     if position is not None and position.ended and chain is not None:
         return Response(status_code=204)

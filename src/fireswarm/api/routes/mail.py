@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from fireswarm.api.models.records import MessagePage, MessageView
+from fireswarm.api.models.records import MessageOut, MessagePage
 from fireswarm.api.models.work import TASK_ID
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.session import Given, InPath
+from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.storage.documents.paths import MAILBOX, message_path
 from fireswarm.swarm.records.mailbox import parse_message
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/mail", tags=["mail"])
 
 @router.get("", response_model=MessagePage)
 async def list_mail(
-    given: Given,
+    given: CurrentSession,
     to: Annotated[str | None, Query(max_length=200, description="to one role or agent", examples=["scout"])] = None,
     task: Annotated[
         str | None, Query(max_length=200, description="about one task, by its id", examples=[TASK_ID])
@@ -34,8 +34,8 @@ async def list_mail(
     return MessagePage.model_validate(found.fields())
 
 
-@router.get("/{message_id}", response_model=MessageView)
-async def get_mail(given: Given, message_id: InPath) -> Any:
+@router.get("/{message_id}", response_model=MessageOut)
+async def get_mail(given: CurrentSession, message_id: InPath) -> Any:
     """Show one message."""
-    snapshot = given.held(await given.swarm.store.get(message_path(message_id)), "message")
-    return MessageView.model_validate(parse_message(snapshot))
+    snapshot = given.own_document(await given.swarm.store.get(message_path(message_id)), "message")
+    return MessageOut.model_validate(parse_message(snapshot))

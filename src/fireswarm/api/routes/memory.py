@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from fireswarm.api.models.records import FactPage, FactView, Heartbeats, Recalled, heartbeat
+from fireswarm.api.models.records import FactOut, FactPage, HeartbeatPage, Recalled, heartbeat_out
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.session import Given
+from fireswarm.api.session import CurrentSession
 from fireswarm.storage.documents.paths import MEMORY
 from fireswarm.storage.memory import keywords_of, parse_fact
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/memory", tags=["memory"])
 
 @router.get("/facts", response_model=FactPage)
 async def list_facts(
-    given: Given,
+    given: CurrentSession,
     bucket: Annotated[str | None, Query(max_length=100, description="of one bucket", examples=["inventory"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
@@ -30,7 +30,7 @@ async def list_facts(
 
 @router.get("/recall", response_model=Recalled)
 async def recall(
-    given: Given,
+    given: CurrentSession,
     query: Annotated[
         str, Query(min_length=1, max_length=1_000, description="words to recall by", examples=["changed files"])
     ],
@@ -39,12 +39,12 @@ async def recall(
     """Recall facts by the words of a text, as agents do."""
     words = keywords_of([query])
     found = await given.swarm.memory.recall(given.session, words, limit)
-    return Recalled(keywords=tuple(words), items=tuple(FactView.model_validate(fact) for fact in found))
+    return Recalled(keywords=tuple(words), items=tuple(FactOut.model_validate(fact) for fact in found))
 
 
-@router.get("/agents", response_model=Heartbeats)
-async def list_heartbeats(given: Given, limit: Limit = DEFAULT_LIMIT) -> Any:
+@router.get("/agents", response_model=HeartbeatPage)
+async def list_heartbeats(given: CurrentSession, limit: Limit = DEFAULT_LIMIT) -> Any:
     """List role processes by their latest heartbeat; a day after the last one it is forgotten."""
     now = given.swarm.clock.now()
-    items = tuple(heartbeat(status, now) for status in await given.swarm.heartbeats.latest(limit))
-    return Heartbeats(items=items, total=len(items))
+    items = tuple(heartbeat_out(status, now) for status in await given.swarm.heartbeats.latest(limit))
+    return HeartbeatPage(items=items, total=len(items))

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 
 from fireswarm.api.models.work import TASK_ID, RunDetail, RunPage
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.session import Given, InPath
+from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents.paths import RUNS, run_path
-from fireswarm.storage.documents.read import run_of
+from fireswarm.storage.documents.read import parse_run_snapshot
 from fireswarm.swarm.records.run_reader import read_events
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -20,7 +20,7 @@ SHOWN_EVENTS = 200
 
 @router.get("", response_model=RunPage)
 async def list_runs(
-    given: Given,
+    given: CurrentSession,
     task: Annotated[str | None, Query(max_length=200, description="of one task, by its id", examples=[TASK_ID])] = None,
     role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
     status: Annotated[RunStatus | None, Query(description="only those", examples=["completed"])] = None,
@@ -29,21 +29,21 @@ async def list_runs(
 ) -> Any:
     """List runs, those that began last first; without their events."""
     filters = {"task_id": task, "role": role, "status": status}
-    found = await read_page(given.swarm, RUNS, "started_at", run_of, limit=limit, cursor=cursor, **filters)
+    found = await read_page(given.swarm, RUNS, "started_at", parse_run_snapshot, limit=limit, cursor=cursor, **filters)
     return RunPage.model_validate(found.fields())
 
 
 @router.get("/{run_id}", response_model=RunDetail)
 async def get_run(
-    given: Given,
+    given: CurrentSession,
     run_id: InPath,
     events: Annotated[
         int, Query(ge=0, le=5_000, description="how many of its last events", examples=[200])
     ] = SHOWN_EVENTS,
 ) -> Any:
     """Show one run with its events."""
-    snapshot = given.held(await given.swarm.store.get(run_path(run_id)), "run")
+    snapshot = given.own_document(await given.swarm.store.get(run_path(run_id)), "run")
     found = await read_events(given.swarm.store, snapshot)
     shown = found[max(0, len(found) - events) :]
-    fields = {name: value for name, value in run_of(snapshot) if name != "events"}
+    fields = {name: value for name, value in parse_run_snapshot(snapshot) if name != "events"}
     return RunDetail.model_validate(fields | {"events": shown, "events_left_out": len(found) - len(shown)})

@@ -8,25 +8,25 @@ from typing import Any
 from fastapi import APIRouter
 
 from fireswarm import __version__
-from fireswarm.api.models.records import RoleView, StatusView
-from fireswarm.api.session import Given
+from fireswarm.api.models.records import RoleOut, StatusOut
+from fireswarm.api.session import CurrentSession
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 
 
-@router.get("", response_model=StatusView)
-async def get_status(given: Given) -> Any:
+@router.get("", response_model=StatusOut)
+async def get_status(given: CurrentSession) -> Any:
     """Show tasks by status, agents by state, and the roles. Costs a read for each status, one for each agent."""
     swarm, now = given.swarm, given.swarm.clock.now()
     counts = {status.value: await swarm.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
     states = Counter(status.state_at(now) for status in await swarm.heartbeats.latest())
     roles = [
-        RoleView(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
+        RoleOut(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
         for _, card in sorted(swarm.roles.items())
     ]
-    return StatusView(
+    return StatusOut(
         version=__version__,
         session=given.session,
         now=now,

@@ -8,16 +8,16 @@ from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
 from fireswarm.api.models.capabilities import uses_of
-from fireswarm.api.models.work import AnswersSent, Canceled, CancelSent, TaskPage, TaskSent, TaskView
+from fireswarm.api.models.work import AnswersRequest, CancelOut, CancelRequest, TaskCreate, TaskOut, TaskPage
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.session import Given, InPath, Service
-from fireswarm.contracts.base import explain
+from fireswarm.api.session import ApiSession, CurrentSession, InPath
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import Constraints, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import TASKS, task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.submission import check, stored_agents
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -26,22 +26,22 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 @router.post(
     "",
     status_code=201,
-    response_model=TaskView,
-    responses={200: {"model": TaskView, "description": "The same work was submitted before: this is its task"}},
+    response_model=TaskOut,
+    responses={200: {"model": TaskOut, "description": "The same work was submitted before: this is its task"}},
 )
-async def submit_task(given: Given, sent: TaskSent, response: Response) -> Any:
+async def submit_task(given: CurrentSession, sent: TaskCreate, response: Response) -> Any:
     """Submit an objective. 201 for a new task; 200 for one that the same objective and context made before."""
     spec = await _spec(given, sent)
     submitted = await given.swarm.board.submit(spec)
     response.headers["Location"] = f"/v1/tasks/{submitted.task.task_id}"
     if not submitted.created:
         response.status_code = 200
-    return TaskView.model_validate(await given.swarm.board.get(submitted.task.task_id))
+    return TaskOut.model_validate(await given.swarm.board.get(submitted.task.task_id))
 
 
 @router.get("", response_model=TaskPage)
 async def list_tasks(
-    given: Given,
+    given: CurrentSession,
     status: Annotated[TaskStatus | None, Query(description="only those", examples=["blocked"])] = None,
     role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
     limit: Limit = DEFAULT_LIMIT,
@@ -49,39 +49,41 @@ async def list_tasks(
 ) -> Any:
     """List tasks, those that changed last first; one that changes meanwhile moves to the front."""
     filters = {"status": status, "assigned_to": role}
-    found = await read_page(given.swarm, TASKS, "updated_at", task_of, limit=limit, cursor=cursor, **filters)
+    found = await read_page(
+        given.swarm, TASKS, "updated_at", parse_task_snapshot, limit=limit, cursor=cursor, **filters
+    )
     return TaskPage.model_validate(found.fields())
 
 
-@router.get("/{task_id}", response_model=TaskView)
-async def get_task(given: Given, task_id: InPath) -> Any:
+@router.get("/{task_id}", response_model=TaskOut)
+async def get_task(given: CurrentSession, task_id: InPath) -> Any:
     """Show one task."""
-    return TaskView.model_validate(await given.task(task_id))
+    return TaskOut.model_validate(await given.task(task_id))
 
 
-@router.post("/{task_id}/cancel", response_model=Canceled)
-async def cancel_task(given: Given, task_id: InPath, sent: CancelSent | None = None) -> Any:
+@router.post("/{task_id}/cancel", response_model=CancelOut)
+async def cancel_task(given: CurrentSession, task_id: InPath, sent: CancelRequest | None = None) -> Any:
     """Cancel a task, and with `tree` every task below it; running work stops within two seconds."""
     await given.task(task_id)
-    asked = sent or CancelSent()
-    return Canceled(canceled=tuple(await given.swarm.board.cancel(task_id, asked.reason, tree=asked.tree)))
+    asked = sent or CancelRequest()
+    return CancelOut(canceled=tuple(await given.swarm.board.cancel(task_id, asked.reason, tree=asked.tree)))
 
 
-@router.post("/{task_id}/retry", response_model=TaskView)
-async def retry_task(given: Given, task_id: InPath) -> Any:
+@router.post("/{task_id}/retry", response_model=TaskOut)
+async def retry_task(given: CurrentSession, task_id: InPath) -> Any:
     """Queue a failed or paused task again."""
     await given.task(task_id)
-    return TaskView.model_validate(await given.swarm.board.retry(task_id))
+    return TaskOut.model_validate(await given.swarm.board.retry(task_id))
 
 
-@router.post("/{task_id}/answer", response_model=TaskView)
-async def answer_task(given: Given, task_id: InPath, sent: AnswersSent) -> Any:
+@router.post("/{task_id}/answer", response_model=TaskOut)
+async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersRequest) -> Any:
     """Supply what a blocked task asks for; it runs on at once."""
     await given.task(task_id)
-    return TaskView.model_validate(await given.swarm.board.answer(task_id, sent.answers))
+    return TaskOut.model_validate(await given.swarm.board.answer(task_id, sent.answers))
 
 
-async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
+async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
     """What was sent, as the board takes it; InvalidInput where it does not fit this swarm or session."""
     agent = None if sent.agent_id is None else await stored_agents.get(given.swarm, given.session, sent.agent_id)
     if agent is not None and sent.role not in (None, agent.role):
@@ -106,14 +108,14 @@ async def _spec(given: Service, sent: TaskSent) -> TaskSpec:
             fresh_key=sent.again,
         )
     except ValidationError as error:
-        raise InvalidInput(f"nothing was submitted: {explain(error)}") from error
+        raise InvalidInput(f"nothing was submitted: {explain_validation(error)}") from error
     if agent is not None:
-        spec = check.assigned(agent, spec)
+        spec = check.assign_to_agent(agent, spec)
     check.check_task(given.swarm, spec)
     return spec
 
 
-async def _check_parents(given: Service, ids: tuple[str, ...]) -> None:
+async def _check_parents(given: ApiSession, ids: tuple[str, ...]) -> None:
     for snapshot in await given.swarm.store.get_many([task_path(task_id) for task_id in ids]):
         if (snapshot.data or {}).get("session_hash") != given.session:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is no task of this session")

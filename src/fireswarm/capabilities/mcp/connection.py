@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
-from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, filled, identity
+from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.tool import Tool
@@ -80,9 +80,11 @@ class Connection:
                         self._decided.set()
                         await self._until_ended(client)
             except Exception as error:  # the same boundary: told with what the server wrote to its log
-                raise self._told(error, log) from error
+                raise self._explain_failure(error, log) from error
             if scope.cancelled_caught:
-                raise self._told(TimeoutError(f"it has not answered within {self.config.start_seconds:g} s"), log)
+                raise self._explain_failure(
+                    TimeoutError(f"it has not answered within {self.config.start_seconds:g} s"), log
+                )
 
     async def _until_ended(self, client: Client) -> None:
         async with anyio.create_task_group() as tasks:
@@ -112,14 +114,14 @@ class Connection:
             own = StdioServerParameters(
                 command=server.command,
                 args=list(server.args),
-                env=filled(server.env, self.environment, where),
+                env=expand_variables(server.env, self.environment, where),
                 cwd=server.cwd,
             )
-            return _watched(stdio_client(own, errlog=log), self._ended)  # pyright: ignore[reportArgumentType] - any file
-        headers = filled(server.headers, self.environment, where)
+            return _watch_transport(stdio_client(own, errlog=log), self._ended)  # pyright: ignore[reportArgumentType] - any file
+        headers = expand_variables(server.headers, self.environment, where)
         return _over_http(server.url, headers, Guard.of(server.allow_hosts), self.config.call_seconds)
 
-    def _told(self, error: Exception, log: IO[bytes]) -> FireswarmError:
+    def _explain_failure(self, error: Exception, log: IO[bytes]) -> FireswarmError:
         """Why there is no connection, in one line, with the last that the server wrote."""
         cause = _innermost(error)
         if isinstance(cause, FireswarmError):
@@ -210,7 +212,9 @@ class Connection:
 
 
 @asynccontextmanager
-async def _watched(transport: AbstractAsyncContextManager[Any], ended: anyio.Event) -> AsyncGenerator[tuple[Any, Any]]:
+async def _watch_transport(
+    transport: AbstractAsyncContextManager[Any], ended: anyio.Event
+) -> AsyncGenerator[tuple[Any, Any]]:
     """A transport that says when the server's end of it is closed."""
     async with transport as (read, write), anyio.create_task_group() as tasks:
         send, receive = anyio.create_memory_object_stream[Any](0)

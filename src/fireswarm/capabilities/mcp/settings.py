@@ -56,7 +56,7 @@ class McpConfig(BaseModel):
     keep_list_seconds: float = Field(default=600.0, ge=0, description="a list is not asked for again for so long")
 
 
-def filled(values: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:
+def expand_variables(values: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:
     """*values* with variables put in; ConfigError names one that is not set."""
 
     def value_of(match: re.Match[str]) -> str:

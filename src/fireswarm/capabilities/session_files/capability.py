@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.session_files.grep import search
-from fireswarm.capabilities.session_files.storage import FolderShelf, Kept, Shelf, StoreShelf, size_of
+from fireswarm.capabilities.session_files.storage import FolderShelf, Shelf, StoredFile, StoreShelf, size_of
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import Conflict, InvalidInput, NotFound
 from fireswarm.redaction import environment_redactor
@@ -116,7 +116,7 @@ def _content(given: str, encoding: str, most: int) -> str | bytes:
     return content
 
 
-def _shown(content: str | bytes) -> str:
+def _as_text(content: str | bytes) -> str:
     return content if isinstance(content, str) else base64.b64encode(content).decode()
 
 
@@ -147,7 +147,7 @@ class SessionFiles:
             raise NotFound(f"there is no file {place}: list_directory shows what there is")
         return {
             "path": place,
-            "content": _shown(kept.content),
+            "content": _as_text(kept.content),
             "encoding": kept.encoding,
             "size_bytes": kept.size_bytes,
             "version": kept.version,
@@ -171,7 +171,7 @@ class SessionFiles:
             before = await self._get(place)
             if unsure is not None and before is not None and (before.version, before.content) == (unsure, kept):
                 told.pop("overtook")  # the answer was lost, not the write
-                return self._written(before.version, kept, place, told)
+                return self._write_result(before.version, kept, place, told)
             self._expect(place, before, if_version)
             if before is None:
                 await self._admit(place)
@@ -181,7 +181,7 @@ class SessionFiles:
                 told["overtook"] = "another agent wrote this file at the same time: read it, if both should stay"
                 unsure = (1 if before is None else before.version + 1) if error.ambiguous else None
                 continue
-            return self._written(version, kept, place, told)
+            return self._write_result(version, kept, place, told)
         raise Conflict(f"{place} is being written by others all the time: try again, or use a file of your own")
 
     async def list_directory(self, path: str = "/") -> dict[str, Any]:
@@ -263,13 +263,13 @@ class SessionFiles:
             "updated_at": kept.updated_at if kept else None,
         }
 
-    async def _get(self, path: str) -> Kept | None:
+    async def _get(self, path: str) -> StoredFile | None:
         return (await self.shelf.get_many([path]))[0]
 
     async def _is_folder(self, path: str) -> bool:
         return bool(await self.shelf.between(*_below(path), 1))
 
-    async def _pages(self, lower: str, upper: str) -> AsyncIterator[list[Kept]]:
+    async def _pages(self, lower: str, upper: str) -> AsyncIterator[list[StoredFile]]:
         """All files of a range, page by page; one that may be empty at least."""
         while True:
             page = await self.shelf.between(lower, upper, PAGE)
@@ -295,18 +295,18 @@ class SessionFiles:
             )
 
     @staticmethod
-    def _expect(path: str, before: Kept | None, version: int | None) -> None:
+    def _expect(path: str, before: StoredFile | None, version: int | None) -> None:
         there = before.version if before else 0
         if version is not None and there != version:
             raise InvalidInput(f"{path} has version {there}, not {version}: read it again, then write")
 
-    def _written(self, version: int, content: str | bytes, path: str, told: dict[str, Any]) -> dict[str, Any]:
+    def _write_result(self, version: int, content: str | bytes, path: str, told: dict[str, Any]) -> dict[str, Any]:
         self.folders.update(_parents(path))
         self.room -= version == 1
         return {"path": path, "size_bytes": size_of(content), "created": version == 1, "version": version} | told
 
 
-def _entry(kept: Kept, path: str, nested: str) -> dict[str, Any]:
+def _entry(kept: StoredFile, path: str, nested: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": path.rpartition("/")[2], "path": path, "is_directory": bool(nested)}
     if nested:
         return entry

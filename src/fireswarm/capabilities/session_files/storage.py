@@ -25,7 +25,7 @@ DELETES_PER_COMMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredFile:
     """One file. ``content`` is text, or bytes where it was written as base64; ``seen`` is its version to the store."""
 
     path: str
@@ -49,11 +49,11 @@ class Kept:
 class Shelf(Protocol):
     """The files of one session. ``put`` raises Conflict when the file is not as *before* any more."""
 
-    async def get_many(self, paths: Sequence[str]) -> list[Kept | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
         """Read files; None for those that are not there."""
         ...
 
-    async def between(self, lower: str, upper: str, limit: int) -> list[Kept]:
+    async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
         """Files whose path is *lower* or after it and before *upper*, in order."""
         ...
 
@@ -61,7 +61,7 @@ class Shelf(Protocol):
         """How many files there are."""
         ...
 
-    async def put(self, path: str, content: str | bytes, before: Kept | None) -> int:
+    async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
         """Write a file and return its version."""
         ...
 
@@ -87,21 +87,21 @@ class StoreShelf:
     store: Store
     session_hash: str
 
-    async def get_many(self, paths: Sequence[str]) -> list[Kept | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
         """Read files in one call; billed a read each."""
         found = await self.store.get_many([self._document(path) for path in paths])
-        return [_kept(item) if item.data is not None else None for item in found]
+        return [_parse_file(item) if item.data is not None else None for item in found]
 
-    async def between(self, lower: str, upper: str, limit: int) -> list[Kept]:
+    async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
         """Files whose path is *lower* or after it and before *upper*, in order."""
         found = await self.store.query(queries.session_files(self.session_hash, lower, upper, limit))
-        return [_kept(item) for item in found]
+        return [_parse_file(item) for item in found]
 
     async def count(self) -> int:
         """How many files there are; billed a read for each thousand."""
         return await self.store.count(queries.session_files(self.session_hash, "/", "0"))
 
-    async def put(self, path: str, content: str | bytes, before: Kept | None) -> int:
+    async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
         """Write a file and return its version."""
         version = 1 if before is None else before.version + 1
         kind = "text" if isinstance(content, str) else "base64"
@@ -126,9 +126,9 @@ class StoreShelf:
         return f"{FILES}/{file_id(self.session_hash, path)}"
 
 
-def _kept(found: Snapshot) -> Kept:
+def _parse_file(found: Snapshot) -> StoredFile:
     data = found.data or {}
-    return Kept(
+    return StoredFile(
         data["path"], data["content"], data["version"], data["created_at"], data["updated_at"], found.update_time
     )
 
@@ -146,11 +146,11 @@ class FolderShelf:
         if not self.folder.is_relative_to(workdir.resolve()):
             raise ConfigError(f"{workdir / place} leads out of {workdir}: remove the symbolic link")
 
-    async def get_many(self, paths: Sequence[str]) -> list[Kept | None]:
+    async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
         """Read files."""
         return [await anyio.to_thread.run_sync(self._read, self._place(path)) for path in paths]
 
-    async def between(self, lower: str, upper: str, limit: int) -> list[Kept]:
+    async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
         """Files whose path is *lower* or after it and before *upper*, in order."""
         every = await anyio.to_thread.run_sync(self._all)
         return sorted((item for item in every if lower <= item.path < upper), key=lambda item: item.path)[:limit]
@@ -159,7 +159,7 @@ class FolderShelf:
         """How many files there are."""
         return sum(1 for _ in self.folder.glob("*.json"))
 
-    async def put(self, path: str, content: str | bytes, before: Kept | None) -> int:
+    async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
         """Write a file and return its version."""
         return await anyio.to_thread.run_sync(partial(self._put, path, content, before))
 
@@ -171,21 +171,21 @@ class FolderShelf:
     def _place(self, path: str) -> Path:
         return self.folder / f"{file_id('', path)}.json"
 
-    def _all(self) -> list[Kept]:
+    def _all(self) -> list[StoredFile]:
         found = (self._read(place) for place in self.folder.glob("*.json"))
         return [item for item in found if item is not None]
 
     @staticmethod
-    def _read(place: Path) -> Kept | None:
+    def _read(place: Path) -> StoredFile | None:
         try:
             data = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         content = data["content"] if data["encoding"] == "text" else base64.b64decode(data["content"])
         times = [datetime.fromisoformat(data[name]) for name in ("created_at", "updated_at")]
-        return Kept(data["path"], content, data["version"], *times)
+        return StoredFile(data["path"], content, data["version"], *times)
 
-    def _put(self, path: str, content: str | bytes, before: Kept | None) -> int:
+    def _put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
         now = datetime.now(UTC)
         version = 1 if before is None else before.version + 1
         data = {

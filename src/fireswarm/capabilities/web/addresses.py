@@ -45,7 +45,7 @@ def as_number(host: str) -> Address | None:
         return None
 
 
-def embedded(address: Address) -> list[IPv4Address]:
+def embedded_ipv4(address: Address) -> list[IPv4Address]:
     """The IPv4 addresses that an IPv6 address carries: mapped, compatible, 6to4, Teredo, NAT64, ISATAP."""
     if isinstance(address, IPv4Address):
         return []
@@ -60,7 +60,7 @@ def why_refused(address: Address) -> str:
     """Why no request goes to *address*, in a word; empty when it is of the public internet."""
     if reason := _reason(address):
         return reason
-    return next((f"{reason} ({each})" for each in embedded(address) if (reason := _reason(each))), "")
+    return next((f"{reason} ({each})" for each in embedded_ipv4(address) if (reason := _reason(each))), "")
 
 
 def _reason(address: Address) -> str:

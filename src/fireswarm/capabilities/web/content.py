@@ -73,7 +73,7 @@ def known_binary(media_type: str) -> bool:
     return media_type.partition("/")[0] in BINARY_KINDS and media_type not in TEXT_TYPES
 
 
-def decoded(body: bytes, content_type: str) -> str:
+def decode_body(body: bytes, content_type: str) -> str:
     """The text: by the mark at its start, else the header's charset, else the page's own, else UTF-8."""
     for mark, charset in _MARKS:
         if body.startswith(mark):
@@ -114,7 +114,7 @@ def is_html(media_type: str, text: str) -> bool:
     return media_type in UNSURE_TYPES and text[:200].lstrip().lower().startswith(("<!doctype html", "<html"))
 
 
-async def converted(page: str, *, markdown: bool, most: int) -> str:
+async def convert_page(page: str, *, markdown: bool, most: int) -> str:
     """A page as Markdown or as plain text, at most *most* characters; ToolFailed where that takes too much."""
     try:
         return await in_own_process(
@@ -156,7 +156,7 @@ class Unpacker:
             raise ToolFailed(f"the server sent the content encoded as {self.encoding!r}, which was not asked for")
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
-    def feed(self, data: bytes, most: int) -> bytes:
+    def decompress(self, data: bytes, most: int) -> bytes:
         """What *data* stands for, at most *most* bytes of it."""
         if self._stream is None:
             return data[:most]

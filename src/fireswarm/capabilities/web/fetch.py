@@ -14,8 +14,8 @@ from fireswarm.capabilities.capability import Capability, CapabilityContext, too
 from fireswarm.capabilities.web.content import (
     SNIFFED_BYTES,
     Unpacker,
-    converted,
-    decoded,
+    convert_page,
+    decode_body,
     filename,
     is_binary,
     is_html,
@@ -47,7 +47,7 @@ class WebFetchConfig(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _PageBody:
     content: bytes = b""
     suffix: str = ""
 
@@ -74,9 +74,11 @@ class WebFetch:
         headers = {"User-Agent": USER_AGENT, "Accept": "text/html, text/*, */*;q=0.8", "Accept-Encoding": "gzip"}
         try:
             async with httpx2.AsyncClient(transport=transport, trust_env=False, headers=headers, timeout=None) as http:
-                response = await self._answer(http, http.build_request(method, _checked(url)))
+                response = await self._answer(http, http.build_request(method, _check_url(url)))
                 try:
-                    return await self._told(url, response, "markdown" if as_markdown else "text" if as_text else "raw")
+                    return await self._page_result(
+                        url, response, "markdown" if as_markdown else "text" if as_text else "raw"
+                    )
                 finally:
                     with anyio.CancelScope(shield=True):
                         await response.aclose()
@@ -101,7 +103,7 @@ class WebFetch:
             await response.aclose()
         raise ToolFailed(f"redirected more than {self.config.max_redirects} times; the last to {request.url}")
 
-    async def _told(self, url: str, response: httpx2.Response, form: str) -> dict[str, Any]:
+    async def _page_result(self, url: str, response: httpx2.Response, form: str) -> dict[str, Any]:
         content_type = response.headers.get("content-type", "")
         media_type = type_of(content_type)
         announced = response.headers.get("content-length", "")
@@ -124,28 +126,28 @@ class WebFetch:
         told |= {"size": len(body.content), "format": "raw", "truncated": bool(body.suffix)}
         if is_binary(media_type, body.content[:SNIFFED_BYTES]):
             return told | {"error": BINARY}
-        text, suffix = decoded(body.content, content_type), body.suffix
+        text, suffix = decode_body(body.content, content_type), body.suffix
         if form != "raw" and is_html(media_type, text):
-            text = await converted(text, markdown=form == "markdown", most=self.config.max_bytes)
+            text = await convert_page(text, markdown=form == "markdown", most=self.config.max_bytes)
             suffix = CUT if len(text) == self.config.max_bytes else suffix
             told |= {"format": form, "truncated": bool(suffix)}
         return told | {"content": f"{text}\n\n{suffix}" if suffix else text}
 
-    async def _read(self, response: httpx2.Response) -> _Body:
+    async def _read(self, response: httpx2.Response) -> _PageBody:
         """The body, as far as it comes within its time and its size."""
         unpacker = Unpacker(response.headers.get("content-encoding", ""))
         content = bytearray()
         most = self.config.max_bytes
         with anyio.move_on_after(self.config.body_seconds):
             async for data in response.aiter_raw():
-                content += unpacker.feed(data, most + 1 - len(content))
+                content += unpacker.decompress(data, most + 1 - len(content))
                 if len(content) > most:
-                    return _Body(bytes(content[:most]), CUT)
-            return _Body(bytes(content))
-        return _Body(bytes(content), TIMED_OUT)
+                    return _PageBody(bytes(content[:most]), CUT)
+            return _PageBody(bytes(content))
+        return _PageBody(bytes(content), TIMED_OUT)
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     """InvalidInput for what is no address of the web."""
     given = url.strip()
     if not given.lower().startswith(("http://", "https://")):

@@ -49,7 +49,7 @@ class Guard:
     def allows(self, host: str, port: int) -> bool:
         """True for a host that the operator named."""
         name = host_name(host)
-        return not self.allow_hosts.isdisjoint({name, _spelled(name), f"{_spelled(name)}:{port}"})
+        return not self.allow_hosts.isdisjoint({name, _host_in_url(name), f"{_host_in_url(name)}:{port}"})
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """The addresses to connect to. HostRefused when one of them may not be reached; OSError when there is none."""
@@ -68,7 +68,7 @@ class Guard:
         return found
 
 
-def _spelled(name: str) -> str:
+def _host_in_url(name: str) -> str:
     """As in a URL: an IPv6 address in brackets."""
     return f"[{name}]" if ":" in name else name
 
@@ -77,7 +77,7 @@ def _refusal(name: str, port: int, address: str, reason: str) -> str:
     where = f"{address}, " if address and address != name else ""
     return (
         f"{name} is {where}a {reason} address, which is not reached from here; the operator can allow it: "
-        f'allow_hosts: ["{_spelled(name)}:{port}"] in the capability\'s configuration'
+        f'allow_hosts: ["{_host_in_url(name)}:{port}"] in the capability\'s configuration'
     )
 
 

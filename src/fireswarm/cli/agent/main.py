@@ -11,7 +11,7 @@ import typer
 
 from fireswarm import __version__
 from fireswarm.cli.shared import capabilities, skills
-from fireswarm.cli.shared.errors import reported
+from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.startup import without_collector
 
@@ -224,5 +224,5 @@ def with_values(arguments: Sequence[str]) -> list[str]:
 
 def main() -> None:
     """Entry point: a known error is told on standard error, with exit code 1."""
-    with reported():
+    with report_errors():
         app(with_values(sys.argv[1:]))

@@ -21,7 +21,7 @@ from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, run_agent
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord
-from fireswarm.mind import Conclusion, Ending
+from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
 from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
@@ -157,9 +157,9 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    if conclusion.ending is Ending.FAILED:
+    if conclusion.ending is ConclusionStatus.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
-    elif conclusion.ending is Ending.WAITING:
+    elif conclusion.ending is ConclusionStatus.WAITING:
         for question in conclusion.questions:
             console.print(f"needs {question.name}: {question.description}", markup=False)
         console.print("Answer it in a terminal, or give it with --context name=value.")
@@ -192,4 +192,6 @@ def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
 def _exit_code(conclusion: Conclusion) -> int:
     if conclusion.reason == "interrupted":
         return INTERRUPTED
-    return {Ending.FAILED: 1, Ending.WAITING: WAITING, Ending.DELEGATING: 1}.get(conclusion.ending, 0)
+    return {ConclusionStatus.FAILED: 1, ConclusionStatus.WAITING: WAITING, ConclusionStatus.DELEGATING: 1}.get(
+        conclusion.ending, 0
+    )

@@ -34,7 +34,7 @@ def show(name: str, *, as_json: bool) -> None:
     if as_json:
         told: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)
         told |= {"needs": capability.needs, "settings": settings, "operator_keys": capability.operator_keys}
-        print_json(told | {"tools": None if tools is None else [_told(tool) for tool in tools]})
+        print_json(told | {"tools": None if tools is None else [_tool_row(tool) for tool in tools]})
         return
     console.print(f"[bold]{capability.id}[/]  {capability.name}, {capability.status.value}, {capability.source}")
     console.print(capability.description, soft_wrap=True)
@@ -54,7 +54,7 @@ def _setter(capability: Capability, key: str) -> str:
     return "role card" if key in capability.operator_keys else "task, role card"
 
 
-def _told(tool: Tool) -> dict[str, Any]:
+def _tool_row(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,

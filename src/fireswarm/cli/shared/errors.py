@@ -11,7 +11,7 @@ from fireswarm.redaction import environment_redactor
 
 
 @contextlib.contextmanager
-def reported(*more: type[Exception]) -> Generator[None]:
+def report_errors(*more: type[Exception]) -> Generator[None]:
     """Turn a known error, or one in a group, into a message and an exit code."""
     try:
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.swarm import Swarm
 
 
@@ -18,4 +18,4 @@ async def find_task(swarm: Swarm, prefix: str) -> Task:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")
     if len(found) > 1 and found[0].id != prefix:
         raise InvalidInput(f"more than one task id begins with {prefix}: give more of it")
-    return task_of(found[0])
+    return parse_task_snapshot(found[0])

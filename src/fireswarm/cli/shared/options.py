@@ -92,7 +92,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     console.print(drawn)
 
 
-def styled(word: str) -> str:
+def style_status(word: str) -> str:
     """A status word in its colour."""
     style = STYLES.get(word)
     return f"[{style}]{word}[/]" if style else word
@@ -115,7 +115,7 @@ def clip(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """A number with its noun: ``1 task``, ``2 tasks``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
@@ -148,4 +148,4 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 def usage_line(usage: Mapping[str, int]) -> str:
     """Billed operations in words."""
-    return ", ".join(counted(usage.get(f"{kind}s", 0), kind) for kind in ("read", "write", "delete"))
+    return ", ".join(count_noun(usage.get(f"{kind}s", 0), kind) for kind in ("read", "write", "delete"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from fireswarm.cli.shared.options import clip, console, counted, print_json, table
+from fireswarm.cli.shared.options import clip, console, count_noun, print_json, table
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.skills import disclosure
 from fireswarm.skills.checks.pack import check_paths
@@ -24,14 +24,14 @@ from fireswarm.skills.routing import bench as benching
 from fireswarm.skills.routing.router import MIN_SCORE, Router
 
 
-def _packaged() -> Path:
-    from fireswarm.wiring import packaged  # brings the whole engine, which neither --help nor a given folder needs
+def _packaged_skills() -> Path:
+    from fireswarm.wiring import packaged_path  # brings the whole engine, which neither --help nor a given folder needs
 
-    return packaged("skills")
+    return packaged_path("skills")
 
 
 def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
-    folders = places(skills_dirs or (), Path.cwd(), Path.home(), _packaged())
+    folders = places(skills_dirs or (), Path.cwd(), Path.home(), _packaged_skills())
     return load_catalog(folders, cache=default_cache(folders))
 
 
@@ -41,7 +41,7 @@ def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "skills": [_described(skill) for skill in catalog.skills.values()],
+                "skills": [_skill_row(skill) for skill in catalog.skills.values()],
                 "left_out": [{"path": path, "reason": reason} for path, reason in catalog.left_out],
                 "warnings": [{"path": path, "warning": warning} for path, warning in catalog.warned],
             }
@@ -62,7 +62,7 @@ def inspect(
     """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
     skill = _catalog(skills_dir).get(name)
     scripts = disclosure.scripts(skill, block_outside=False)
-    shown: dict[str, Any] = _described(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
+    shown: dict[str, Any] = _skill_row(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
     with skill.path.open("rb") as file:
         parsed = parse(file.read(MAX_FILE_BYTES + 1))
     if show_frontmatter:
@@ -102,7 +102,7 @@ def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as
     """Judge skills strictly by the specification; returns the exit code: 1 when there is a fault."""
     given = [*(paths or ()), *(skills_dir or ())]
     usual = [path for path in (Path("skills"), Path(".agents/skills")) if path.is_dir()]
-    report = check_paths(given or usual or [_packaged()])
+    report = check_paths(given or usual or [_packaged_skills()])
     if as_json:
         faults = [
             {"path": fault.path, "line": fault.line, "rule": fault.rule, "message": fault.message}
@@ -112,8 +112,8 @@ def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as
     else:
         for fault in report.faults:
             console.print(str(fault), markup=False, soft_wrap=True)
-        said = counted(len(report.faults), "fault") if report.faults else "no fault"
-        console.print(f"{counted(report.skills, 'skill')} checked, {said}")
+        said = count_noun(len(report.faults), "fault") if report.faults else "no fault"
+        console.print(f"{count_noun(report.skills, 'skill')} checked, {said}")
     return 1 if report.faults else 0
 
 
@@ -133,7 +133,7 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
         proposed[query] = router.route(query, top_k=top_k, min_score=0.0)
         return [candidate.skill_name for candidate in proposed[query]]
 
-    labelled = [_known(prompt, catalog) for prompt in prompts]
+    labelled = [_catalog_name(prompt, catalog) for prompt in prompts]
     figures = benching.measure(rank, labelled, top_k=top_k)
     passed = [
         any(c.skill_name == prompt.skill and c.score >= MIN_SCORE for c in proposed[prompt.query])
@@ -151,14 +151,14 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
     )
 
 
-def _known(prompt: benching.Labelled, catalog: Catalog) -> benching.Labelled:
+def _catalog_name(prompt: benching.Labelled, catalog: Catalog) -> benching.Labelled:
     """A label as the catalog calls the skill: one whose name was not legal goes by another here."""
     if prompt.skill in catalog.skills or slug(prompt.skill) not in catalog.skills:
         return prompt
     return prompt._replace(skill=slug(prompt.skill))
 
 
-def _described(skill: Skill) -> dict[str, Any]:
+def _skill_row(skill: Skill) -> dict[str, Any]:
     return {
         **skill.describe().model_dump(),
         "folder": str(skill.folder),

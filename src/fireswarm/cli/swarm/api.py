@@ -13,7 +13,7 @@ import typer
 
 from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.cli.swarm.fleet import signalled
+from fireswarm.cli.swarm.fleet import stop_signal
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
 
@@ -64,20 +64,20 @@ def _say(address: str, settings: Settings, made: str | None) -> None:
 
 async def _serve(settings: Settings, access: Access, listening: socket, made: str | None) -> None:
     from fireswarm.api.server import address_of, serve
-    from fireswarm.api.session import Service
+    from fireswarm.api.session import ApiSession
     from fireswarm.wiring.model import redactor_for
 
     secrets = [access.token] if access.token else []
     redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)
     async with (
-        signalled() as stop,
+        stop_signal() as stop,
         wiring.serving(settings) as uri,
         wiring.open_swarm(
             settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})
         ) as swarm,
     ):
         await serve(
-            Service(swarm, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
+            ApiSession(swarm, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
         )
     errors.print("stopped", style="dim")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fireswarm import wiring as roots
-from fireswarm.cli.shared.options import Project, Root, StoreUri, console, counted, run_async, settings_for
+from fireswarm.cli.shared.options import Project, Root, StoreUri, console, count_noun, run_async, settings_for
 
 app = typer.Typer(help="Conversations of skills: migrate, prune.", no_args_is_help=True)
 
@@ -35,7 +35,7 @@ def migrate(root: Root = Path()) -> None:
             await contexts.close()
 
     steps = run_async(main)
-    console.print(f"made {counted(steps, 'step')}" if steps else "nothing to do, the tables are up to date")
+    console.print(f"made {count_noun(steps, 'step')}" if steps else "nothing to do, the tables are up to date")
 
 
 @app.command()
@@ -52,4 +52,4 @@ def prune(
             assert swarm.contexts is not None
             return await swarm.contexts.prune(swarm.clock.now() + timedelta(days=days))
 
-    console.print(f"removed {counted(run_async(main), 'conversation')}")
+    console.print(f"removed {count_noun(run_async(main), 'conversation')}")

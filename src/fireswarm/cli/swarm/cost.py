@@ -12,11 +12,11 @@ from typing import Any
 
 from rich.markup import escape
 
-from fireswarm.cli.shared.options import clip, console, counted, short, table
+from fireswarm.cli.shared.options import clip, console, count_noun, short, table
 from fireswarm.contracts.swarm.run import Run
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
-from fireswarm.storage.documents.read import readable, run_of
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.swarm import Swarm
 
 COUNTS = (
@@ -96,14 +96,14 @@ class Spending:
             "total": self.total.fields(),
             "by_objective": [
                 {"chain_id": name, "objective": self.objectives.get(name, ""), **total.fields()}
-                for name, total in ordered(self.by_objective)
+                for name, total in sort_by_cost(self.by_objective)
             ],
-            "by_role": {name: total.fields() for name, total in ordered(self.by_role)},
-            "by_model": {name: total.fields() for name, total in ordered(self.by_model)},
+            "by_role": {name: total.fields() for name, total in sort_by_cost(self.by_role)},
+            "by_model": {name: total.fields() for name, total in sort_by_cost(self.by_model)},
         }
 
 
-def ordered(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
+def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
     """The dearest first; without a price, the one with most tokens."""
     return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
 
@@ -112,14 +112,14 @@ async def read_spending(swarm: Swarm, limit: int, session: str | None = None) ->
     """Add up the newest *limit* runs, of one session when it is named."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
     found = await swarm.store.query(query)
-    spending = summed(readable(found[:limit], run_of), more=len(found) > limit)
-    dearest = [name for name, _ in ordered(spending.by_objective)][:SHOWN_OBJECTIVES]
+    spending = sum_runs(parse_readable(found[:limit], parse_run_snapshot), more=len(found) > limit)
+    dearest = [name for name, _ in sort_by_cost(spending.by_objective)][:SHOWN_OBJECTIVES]
     for task in await swarm.store.get_many([task_path(name) for name in dearest]):
         spending.objectives[task.id] = str((task.data or {}).get("objective", ""))
     return spending
 
 
-def summed(runs: Iterable[Run], *, more: bool = False) -> Spending:
+def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
     """Add up *runs*."""
     listed = list(runs)
     spending = Spending(len(listed), more)
@@ -130,25 +130,25 @@ def summed(runs: Iterable[Run], *, more: bool = False) -> Spending:
 
 def draw(spending: Spending) -> None:
     """Print what was spent for a person."""
-    read = f"the newest {counted(spending.runs, 'run')}" if spending.more else counted(spending.runs, "run")
+    read = f"the newest {count_noun(spending.runs, 'run')}" if spending.more else count_noun(spending.runs, "run")
     if not spending.total.counts["calls"]:
         console.print(f"no model was asked in {read}")
         return
     for title, sums in (("model", spending.by_model), ("role", spending.by_role)):
-        rows = [(name, *total.cells()) for name, total in ordered(sums)]
+        rows = [(name, *total.cells()) for name, total in sort_by_cost(sums)]
         table(f"models, by {title}", [title, *COLUMNS], rows, none="")
-    shown = ordered(spending.by_objective)
+    shown = sort_by_cost(spending.by_objective)
     rows = [
         (short(name), *total.cells(), escape(clip(spending.objectives.get(name, ""), 60)))
         for name, total in shown[:SHOWN_OBJECTIVES]
     ]
     table("models, by objective", ["task", *COLUMNS, "objective"], rows, none="")
     if len(shown) > SHOWN_OBJECTIVES:
-        console.print(f"and {counted(len(shown) - SHOWN_OBJECTIVES, 'objective')} that cost less: --json has all")
+        console.print(f"and {count_noun(len(shown) - SHOWN_OBJECTIVES, 'objective')} that cost less: --json has all")
     beyond = "; there are more: --limit reads further back" if spending.more else ""
     count = spending.total.counts
     console.print(f"models: {count['usd']:.4f} USD for {count['calls']:,} calls in {read}{beyond}", soft_wrap=True)
-    _say_unpriced(ordered(spending.by_model))
+    _say_unpriced(sort_by_cost(spending.by_model))
 
 
 def _say_unpriced(models: Sequence[tuple[str, Total]]) -> None:

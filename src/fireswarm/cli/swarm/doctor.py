@@ -89,7 +89,9 @@ def _data(settings: Settings) -> list[Finding]:
         return findings
     roles, catalog, policy = swarm
     for path, reason in catalog.left_out:
-        if not (reason.startswith("shadowed") and path.is_relative_to(wiring.packaged("skills"))):  # one's own wins
+        if not (
+            reason.startswith("shadowed") and path.is_relative_to(wiring.packaged_path("skills"))
+        ):  # one's own wins
             findings.append(Finding("skill", None, f"{path} left out: {reason}"))
     findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
     for card in roles.values():

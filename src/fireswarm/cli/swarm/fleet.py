@@ -22,7 +22,7 @@ from anyio.lowlevel import current_token
 
 from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.cli.watch.follow import Follower
+from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.progress import follow, report
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
@@ -103,7 +103,7 @@ async def demonstrate(
         console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
         async with wiring.open_swarm(settings_for(settings.root, uri, project, settings.session)) as swarm:
             task_id = (await swarm.board.submit(spec)).task.task_id
-            runs = Follower(swarm, task_id, console) if told else None
+            runs = RunPrinter(swarm, task_id, console) if told else None
             await until_signal(lambda: follow(swarm, task_id, runs=runs))
             await fleet.stop()
             status = await report(swarm, task_id, time.monotonic() - started)
@@ -113,7 +113,7 @@ async def demonstrate(
 
 
 @contextlib.asynccontextmanager
-async def signalled() -> AsyncGenerator[anyio.Event]:
+async def stop_signal() -> AsyncGenerator[anyio.Event]:
     """An event that is set when somebody asks this process to stop; heard from the first line of the block on."""
     stop = anyio.Event()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -130,7 +130,7 @@ async def signalled() -> AsyncGenerator[anyio.Event]:
 
 async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
     """Await *call*, but return when somebody asks this process to stop."""
-    async with signalled() as stop, anyio.create_task_group() as group:
+    async with stop_signal() as stop, anyio.create_task_group() as group:
 
         async def end() -> None:
             await stop.wait()
@@ -148,7 +148,7 @@ def init(
     """Lay out roles/, mailbox/, skills/ and the Firebase files in a folder of your own."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SCAFFOLD:
-        source, target = wiring.packaged(name), folder / name
+        source, target = wiring.packaged_path(name), folder / name
         if target.exists() and not force:
             console.print(f"kept     {target}")
             continue
@@ -192,7 +192,7 @@ def up(
 
     async def main() -> None:
         async with (
-            signalled() as stop,
+            stop_signal() as stop,
             wiring.serving(settings, port=port) as uri,
             fleet_of(settings, uri, wanted).running() as fleet,
         ):
@@ -223,7 +223,7 @@ def role(
     agent = agent_id or wiring.new_agent_id(name)
 
     async def main() -> None:
-        async with signalled() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
+        async with stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
             told = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(swarm)}"
             errors.print(told, style="dim", soft_wrap=True)
             if with_parent:

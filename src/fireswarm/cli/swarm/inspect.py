@@ -27,7 +27,7 @@ from fireswarm.cli.shared.options import (
     run_async,
     settings_for,
     short,
-    styled,
+    style_status,
     table,
     usage_line,
 )
@@ -36,7 +36,7 @@ from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
-from fireswarm.storage.documents.read import readable, run_of
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
 """Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
@@ -63,7 +63,7 @@ def runs(
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            found = readable(await swarm.store.query(query), run_of)
+            found = parse_readable(await swarm.store.query(query), parse_run_snapshot)
         if as_json:
             print_json(found)
             return
@@ -71,7 +71,7 @@ def runs(
             (
                 f"{short(run.task_id)}.{run.epoch}",
                 run.role,
-                styled(run.status.value),
+                style_status(run.status.value),
                 ago(run.started_at),
                 f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
                 run.agent_id.rpartition("-")[2],
@@ -100,7 +100,7 @@ def agents(
             (
                 status.agent_id,
                 status.role,
-                styled(status.state_at(datetime.now(UTC))),
+                style_status(status.state_at(datetime.now(UTC))),
                 ago(status.created_at),
                 f"{status.cpu:.0f} %",
                 f"{status.mem / 1e6:.0f} MB",
@@ -140,7 +140,7 @@ def mail(
                 short(message.message_id),
                 message.from_agent_id,
                 message.to_agent_id,
-                styled(message.status.value),
+                style_status(message.status.value),
                 str(message.payload.trace.step),
                 f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
                 ago(message.created_at),

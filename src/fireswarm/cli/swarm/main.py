@@ -9,7 +9,7 @@ import typer
 
 from fireswarm import __version__
 from fireswarm.cli.shared import capabilities, skills
-from fireswarm.cli.shared.errors import reported
+from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import api, conversations, doctor, fleet, inspect, pipeline, store, tasks
 from fireswarm.cli.watch import artifacts
 from fireswarm.firelite.errors import FireliteError
@@ -76,5 +76,5 @@ class _CleanFormatter(logging.Formatter):
 
 def main() -> None:
     """Entry point: a known error is one line on standard error and exit code 1."""
-    with reported(FireliteError):
+    with report_errors(FireliteError):
         app()

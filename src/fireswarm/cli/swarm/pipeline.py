@@ -15,7 +15,7 @@ from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
 from fireswarm.cli.swarm.fleet import DEMO_LEASE_SECONDS, demonstrate
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import TraceMap
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
@@ -37,7 +37,7 @@ def demo(
     project: Project = None,
 ) -> None:
     """Run the pipeline on the shipped source with a scripted advisor: store and five roles as processes, no key."""
-    shipped = wiring.packaged("skills") / "node-pipeline" / "references" / "demo"
+    shipped = wiring.packaged_path("skills") / "node-pipeline" / "references" / "demo"
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
         raise InvalidInput(f"there is no {source}: name the file or folder of a node's source")
@@ -88,7 +88,7 @@ def check(
         trace = TraceMap.model_validate(_read(file))
         schema = NodeSchema.model_validate(_read(folder / INFERRED))
     except ValidationError as error:
-        raise InvalidInput(f"{file}: {explain(error)}") from error
+        raise InvalidInput(f"{file}: {explain_validation(error)}") from error
     bundle = folder / "source_bundle"
     sources = {item.relative_to(bundle).as_posix(): item.read_text("utf-8") for item in _files(bundle)}
     faults = trace_faults(trace, schema.fields(), sources if bundle.is_dir() else None)

@@ -11,13 +11,13 @@ from rich.markup import escape
 from rich.text import Text
 from rich.tree import Tree
 
-from fireswarm.cli.shared.options import ago, clip, console, short, styled, table
+from fireswarm.cli.shared.options import ago, clip, console, short, style_status, table
 from fireswarm.cli.watch.follow import Teller, tail
 from fireswarm.contracts.swarm.run import Run, RunStatus
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
-from fireswarm.storage.documents.read import readable, run_of, task_of
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot, parse_task_snapshot
 from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 
@@ -41,11 +41,14 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     """Read a task's surroundings."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
     found_runs = await swarm.store.query(query)
-    runs = tuple(readable(found_runs, run_of))
+    runs = tuple(parse_readable(found_runs, parse_run_snapshot))
     events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
     ids = dict.fromkeys([*task.depends_on, *task.children])
     found = await swarm.store.get_many([task_path(task_id) for task_id in ids])
-    relatives = {task.task_id: task for task in readable((item for item in found if item.data is not None), task_of)}
+    relatives = {
+        task.task_id: task
+        for task in parse_readable((item for item in found if item.data is not None), parse_task_snapshot)
+    }
     return Seen(task, why(task, relatives), runs, relatives, events)
 
 
@@ -91,7 +94,7 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     """Print a task for a person, with the last *events* of its last run."""
     task = seen.task
     word = task.status_reason.value if task.status_reason else task.status.value
-    console.print(f"[bold]{task.task_id}[/]  {styled(word)}  {task.assigned_to}", soft_wrap=True)
+    console.print(f"[bold]{task.task_id}[/]  {style_status(word)}  {task.assigned_to}", soft_wrap=True)
     console.print(escape(task.objective), soft_wrap=True)
     console.print(escape(seen.why), style="yellow" if task.status is TaskStatus.BLOCKED else "", soft_wrap=True)
     lease = f"{task.lease.owner_agent_id}, epoch {task.lease.epoch}" if task.lease else "none"
@@ -108,7 +111,7 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     rows = [
         (
             run.run_id.rpartition(".")[2],
-            styled(run.status.value),
+            style_status(run.status.value),
             run.agent_id,
             ago(run.started_at),
             escape(clip(run.summary, 90)),
@@ -139,7 +142,9 @@ def _draw_graph(seen: Seen) -> None:
             branch = tree.add(title)
             for item in known:
                 word = item.status_reason.value if item.status_reason else item.status.value
-                branch.add(f"{short(item.task_id)} {item.assigned_to} {styled(word)} {escape(clip(item.summary, 80))}")
+                branch.add(
+                    f"{short(item.task_id)} {item.assigned_to} {style_status(word)} {escape(clip(item.summary, 80))}"
+                )
     console.print(tree)
 
 

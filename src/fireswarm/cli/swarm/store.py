@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
-from fireswarm.cli.swarm.fleet import signalled
+from fireswarm.cli.swarm.fleet import stop_signal
 from fireswarm.errors import InvalidInput
 
 app = typer.Typer(help="The embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
@@ -45,7 +45,7 @@ def serve(
     async def main() -> None:
         index_set = None if indexes is None else IndexSet.load(indexes)
         with Database.open(path, indexes=index_set) as database:
-            async with signalled() as stop, Server(database, host="127.0.0.1", port=port) as server:
+            async with stop_signal() as stop, Server(database, host="127.0.0.1", port=port) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
                 await stop.wait()

@@ -31,14 +31,14 @@ from fireswarm.cli.shared.options import (
     run_async,
     settings_for,
     short,
-    styled,
+    style_status,
     table,
 )
 from fireswarm.cli.swarm.show import draw, look
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.event_line import SEVERITY
-from fireswarm.cli.watch.follow import Follower
-from fireswarm.contracts.base import explain as explain_error
+from fireswarm.cli.watch.follow import RunPrinter
+from fireswarm.contracts.base import explain_validation as explain_error
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
@@ -111,7 +111,7 @@ def submit(
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
             await progress.follow(
-                swarm, chain, live=not as_json, runs=None if as_json else Follower(swarm, chain, console)
+                swarm, chain, live=not as_json, runs=None if as_json else RunPrinter(swarm, chain, console)
             )
             return await progress.report(swarm, chain, time.monotonic() - started)
 
@@ -157,8 +157,10 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
         return named
     if named is not None:
         raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
-    if not (wiring.packaged("skills") / f"{pipeline}-pipeline").is_dir():
-        known = sorted(path.name.removesuffix("-pipeline") for path in wiring.packaged("skills").glob("*-pipeline"))
+    if not (wiring.packaged_path("skills") / f"{pipeline}-pipeline").is_dir():
+        known = sorted(
+            path.name.removesuffix("-pipeline") for path in wiring.packaged_path("skills").glob("*-pipeline")
+        )
         raise InvalidInput(f"there is no pipeline {pipeline!r}; there is {', '.join(known)}")
     return f"{pipeline}-pipeline"
 
@@ -207,7 +209,7 @@ def tasks(
             (
                 short(task.task_id),
                 task.assigned_to,
-                styled(task.status_reason.value if task.status_reason else task.status.value),
+                style_status(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
                 escape(f"{clip(task.objective, 60)} | {clip(task.summary, 80)}"),
@@ -264,7 +266,7 @@ def watch(
                 chain = newest[0].trace.chain_id
             else:
                 chain = (await find_task(swarm, task_id)).trace.chain_id
-            found = await progress.follow(swarm, chain, runs=Follower(swarm, chain, console, level))
+            found = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
             console.print(progress.view(found))
             return all(task.status is TaskStatus.DONE for task in found)
 

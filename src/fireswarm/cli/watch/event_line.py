@@ -48,7 +48,7 @@ class EventPrinter:
         line.append(f"{turn:>2} ", "cyan")
         line.append(f"{clip(self._skill, 24):<24} ", "magenta")
         line.append(f"{kind.value:<27} ", STYLES[severity] or "bold")
-        line.append(_told(kind, payload), STYLES[severity])
+        line.append(_describe(kind, payload), STYLES[severity])
         if self._console.is_terminal:  # one line an event, however wide; a file gets all of it
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
@@ -65,7 +65,7 @@ class EventPrinter:
             self._speaking = False
 
 
-def _told(kind: EventType, payload: Payload) -> str:
+def _describe(kind: EventType, payload: Payload) -> str:
     tell = _TOLD.get(kind)
     return tell(payload) if tell else ""
 
@@ -75,7 +75,7 @@ def _candidates(payload: Payload) -> str:
     return ", ".join(named) or "no candidate"
 
 
-def _disclosed(payload: Payload) -> str:
+def _describe_disclosure(payload: Payload) -> str:
     files = payload.get("files", [])
     refused = payload.get("refused") or []
     named = ", ".join(str(file["path"]) for file in files[:3]) + (
@@ -85,7 +85,7 @@ def _disclosed(payload: Payload) -> str:
     return f"stage {payload.get('stage')}: {named} ({payload.get('bytes')} bytes, {payload.get('tokens')} tokens){end}"
 
 
-def _answered(payload: Payload) -> str:
+def _describe_answer(payload: Payload) -> str:
     usd = payload.get("usd")
     price = f", {usd:.5f} USD" if isinstance(usd, (int, float)) else ", no price known"
     cached = f", {payload['cached_tokens']} cached" if payload.get("cached_tokens") else ""
@@ -95,14 +95,14 @@ def _answered(payload: Payload) -> str:
     )
 
 
-def _decided(payload: Payload) -> str:
+def _describe_decision(payload: Payload) -> str:
     if not payload.get("ok"):
         return f"not a decision: {payload.get('fault')}"
     actions = ", ".join(payload.get("actions", [])) or "no action"
     return f"{actions}: {clip(str(payload.get('reasoning_summary', '')), 160)}"
 
 
-def _stepped(payload: Payload) -> str:
+def _describe_step(payload: Payload) -> str:
     params: Payload = payload.get("params", {})
     what = params.get("command") or params.get("skill") or params.get("tool") or params.get("question") or ""
     out = payload.get("stdout_summary") or payload.get("stderr_summary") or ""
@@ -116,18 +116,18 @@ _TOLD: dict[EventType, Callable[[Payload], str]] = {
     ),
     EventType.SKILL_CATALOG_LOADED: lambda p: f"{p.get('skills')} skills, {p.get('left_out_count')} left out",
     EventType.SKILL_PREFILTER_COMPLETED: _candidates,
-    EventType.SKILL_DISCLOSURE_LOADED: _disclosed,
+    EventType.SKILL_DISCLOSURE_LOADED: _describe_disclosure,
     EventType.PROMPT_BUDGET_COMPUTED: lambda p: (
         f"{p.get('allocated_prompt_tokens')} of {p.get('max_context_tokens')} tokens"
     ),
     EventType.PROMPT_COMPOSED: lambda p: f"{p.get('messages')} messages",
     EventType.LLM_REQUEST_SENT: lambda p: f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}",
     EventType.LLM_RETRY_SCHEDULED: lambda p: f"attempt {p.get('attempt')} in {p.get('pause_seconds')} s",
-    EventType.LLM_RESPONSE_RECEIVED: _answered,
+    EventType.LLM_RESPONSE_RECEIVED: _describe_answer,
     EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),
-    EventType.LLM_DECISION_DECODED: _decided,
+    EventType.LLM_DECISION_DECODED: _describe_decision,
     EventType.SKILL_INVOCATION_STARTED: lambda p: clip(str(p.get("reason", "")), 160),
-    EventType.SKILL_STEP_EXECUTED: _stepped,
+    EventType.SKILL_STEP_EXECUTED: _describe_step,
     EventType.STEP_RETRY_SCHEDULED: lambda p: f"step {p.get('step_id')} once more",
     EventType.SKILL_INVOCATION_FINISHED: lambda p: clip(str(p.get("reason", "")), 160),
     EventType.SIGNAL_RECEIVED: lambda p: str(p.get("signal")),

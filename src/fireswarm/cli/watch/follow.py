@@ -14,13 +14,13 @@ import anyio
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip, counted, short
+from fireswarm.cli.shared.options import clip, count_noun, short
 from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
-from fireswarm.swarm.records.run_reader import Event, Reader
+from fireswarm.swarm.records.run_reader import Event, RunReader
 from fireswarm.swarm.swarm import Swarm
 
 TICK_SECONDS = 2.0
@@ -54,7 +54,7 @@ class Teller:
         left = len(events) - last if last is not None else 0
         if left > 0:
             task = short(str(run.get("task_id")))
-            self._console.print(Text(f"{'':8} {task} … {counted(left, 'earlier event')}", "dim"), soft_wrap=True)
+            self._console.print(Text(f"{'':8} {task} … {count_noun(left, 'earlier event')}", "dim"), soft_wrap=True)
         for event in events[max(0, left) :]:
             self._one(run, event)
 
@@ -92,7 +92,7 @@ class Teller:
             self._console.print(line, soft_wrap=True)
 
 
-class Follower:
+class RunPrinter:
     """Follows the runs of one objective: prints what happens, and knows what models are saying just now."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Follower:
         self._console = console
         self._level = level
         self.on_change = on_change
-        self._runs: dict[str, tuple[Reader, Teller]] = {}
+        self._runs: dict[str, tuple[RunReader, Teller]] = {}
         self._known: dict[str, Snapshot] = {}
         self._over: set[str] = set()
         self._begun = False
@@ -120,7 +120,7 @@ class Follower:
             group.start_soon(self._tick)
             async with self._swarm.store.listen(queries.runs_of(self._chain_id)) as snapshots:
                 async for found in snapshots:
-                    changed = [run for run in found if self._changed(run)]
+                    changed = [run for run in found if self._has_changed(run)]
                     self._known = {run.path: run for run in found}
                     await self._tell(changed)
 
@@ -139,7 +139,7 @@ class Follower:
             if run.get("live") and run.get("status") == RunStatus.PROGRESS.value
         ]
 
-    def _changed(self, run: Snapshot) -> bool:
+    def _has_changed(self, run: Snapshot) -> bool:
         known = self._known.get(run.path)
         return known is None or known.update_time != run.update_time
 
@@ -153,16 +153,16 @@ class Follower:
             last = None if self._begun else EARLIER_SHOWN
             in_order = sorted(runs, key=lambda item: str((item.data or {}).get("started_at")))
             if not self._begun:
-                self._over = {run.path for run in [run for run in in_order if _ended(run)][:-EARLIER_RUNS]}
+                self._over = {run.path for run in [run for run in in_order if _has_ended(run)][:-EARLIER_RUNS]}
             self._begun = True
             for run in in_order:
                 if run.path in self._over:
                     continue
                 if run.path not in self._runs:
-                    self._runs[run.path] = (Reader(self._swarm.store), Teller(self._console, self._level))
+                    self._runs[run.path] = (RunReader(self._swarm.store), Teller(self._console, self._level))
                 reader, teller = self._runs[run.path]
                 teller.tell(run.data or {}, await reader.news(run), last=last)
-                if _ended(run):
+                if _has_ended(run):
                     self._over.add(run.path)
         if self.on_change is not None:
             self.on_change()
@@ -185,7 +185,7 @@ def _step_of(payload: Mapping[str, Any]) -> str:
     return str(payload.get("step", "")).rpartition(":")[0]
 
 
-def _ended(run: Snapshot) -> bool:
+def _has_ended(run: Snapshot) -> bool:
     return (run.data or {}).get("ended_at") is not None
 
 

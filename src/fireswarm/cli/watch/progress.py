@@ -12,12 +12,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.options import STYLES, clip, console, counted, short, styled, usage_line
-from fireswarm.cli.watch.follow import Follower
+from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, short, style_status, usage_line
+from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import readable, task_of
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.swarm import Swarm
 
 REFRESH_PER_SECOND = 8
@@ -40,7 +40,7 @@ def in_order(tasks: Sequence[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (task.trace.step, task.created_at, depth(task), task.plan_key))
 
 
-def ended(tasks: Sequence[Task], root_id: str) -> bool:
+def is_over(tasks: Sequence[Task], root_id: str) -> bool:
     """True when the root is terminal, or nothing can move without an operator."""
     root = next((task for task in tasks if task.task_id == root_id), None)
     if root is None:
@@ -63,7 +63,7 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
             short(task.task_id),
             mark,
             task.assigned_to,
-            styled(word),
+            style_status(word),
             Text(clip(task.summary, 60), no_wrap=True, overflow="ellipsis"),
         )
     said = [
@@ -73,7 +73,7 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
     return Group(line, grid, *said)
 
 
-async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: Follower | None = None) -> list[Task]:
+async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrinter | None = None) -> list[Task]:
     """Show an objective until it ends or nothing moves; returns its tasks as they ended. *runs* tells its events."""
     tasks: list[Task] = []
     with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
@@ -88,9 +88,9 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: Followe
                 group.start_soon(runs.follow)
             async with swarm.store.listen(queries.chain(root_id)) as snapshots:
                 async for found in snapshots:
-                    tasks = readable(found, task_of)
+                    tasks = parse_readable(found, parse_task_snapshot)
                     show()
-                    if ended(tasks, root_id):
+                    if is_over(tasks, root_id):
                         break
             group.cancel_scope.cancel()
         if runs is not None:
@@ -101,7 +101,7 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: Followe
 async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
     found = await swarm.store.query(queries.chain(root_id))
-    tasks = in_order(readable(found, task_of))
+    tasks = in_order(parse_readable(found, parse_task_snapshot))
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)
@@ -112,7 +112,7 @@ async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
             short(task.task_id),
             task.plan_key or "objective",
             task.assigned_to,
-            styled(word),
+            style_status(word),
             str(task.epoch),
             task.summary,
         )
@@ -125,7 +125,7 @@ async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     handoffs = sum(task.parent_task_id is not None for task in tasks)
     runs = sum(task.epoch for task in tasks)
     console.print(
-        f"{counted(len(tasks), 'task')}, {counted(runs, 'run')}, {counted(handoffs, 'handoff')}, {seconds:.1f} s; "
+        f"{count_noun(len(tasks), 'task')}, {count_noun(runs, 'run')}, {count_noun(handoffs, 'handoff')}, {seconds:.1f} s; "
         f"billed: {usage_line(usage)}",
         soft_wrap=True,
     )

@@ -54,7 +54,7 @@ class TokenUsage(Contract):
 
 
 @dataclass(slots=True)
-class Message:
+class ChatMessage:
     """One message. ``wire`` keeps what a provider's adapter made of it, so that it is converted once."""
 
     role: Literal["user", "assistant"]
@@ -67,7 +67,7 @@ class ChatRequest:
     """One call. ``schema`` asks for JSON that fits it; ``native`` says by the provider's own means."""
 
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     max_tokens: int
     schema: dict[str, Any] | None = None
     native: bool = True

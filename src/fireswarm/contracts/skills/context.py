@@ -19,7 +19,7 @@ _CONTEXT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
 """What can be a document's id, a folder's name and a key at once."""
 
 
-class ContextState(Stored):
+class ConversationState(Stored):
     """The main record of a conversation.
 
     ``version`` grows with every change and is what compare-and-set looks at. ``resume_key`` makes resume tokens.
@@ -64,14 +64,14 @@ class KeptFact(Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class Conversation:
     """A conversation as a store gives it: facts that have not expired, events and message ids, oldest first.
 
     ``gone`` names facts whose time is over and that are still stored; ``stamp`` is the store's own mark of this
     version, where it has one.
     """
 
-    state: ContextState
+    state: ConversationState
     facts: tuple[KeptFact, ...] = ()
     events: tuple[LoggedEvent, ...] = ()
     messages: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConversationChange:
     """What is to become of a conversation; what is None stays as it is.
 
     ``expected_version`` is the version it must have: 0 when there must be none yet. With ``message_id`` the change is
@@ -107,7 +107,7 @@ class Change:
     retention_days: float = RETENTION_DAYS
 
 
-def checked_context_id(context_id: str) -> str:
+def check_context_id(context_id: str) -> str:
     """Return *context_id*; InvalidInput when it cannot name a conversation in every store."""
     if _CONTEXT_ID.fullmatch(context_id) is None or ".." in context_id:
         raise InvalidInput(

@@ -201,7 +201,7 @@ class LoggedEvent(Stored):
     agent_id: str = ""
 
 
-class Conversation(Contract):
+class ConversationView(Contract):
     """What a turn is given of those before it.
 
     ``turn`` counts from 1. ``inputs`` are all inputs and answers so far, ``facts`` what the skill kept and has not

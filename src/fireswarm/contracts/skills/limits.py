@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fireswarm.contracts.section import Section
+from fireswarm.contracts.section import SettingsSection
 
 MAX_STEPS = 50
 MAX_FIX_ITERATIONS = 3
 MAX_CHANGED_FILES = 20
 
 
-class BackboneSettings(Section):
+class BackboneSettings(SettingsSection):
     """Bounds of one pipeline run."""
 
     auto_merge_enabled: bool = Field(default=False, description="let pr-prepare merge what it prepared")

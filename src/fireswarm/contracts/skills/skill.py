@@ -21,7 +21,7 @@ from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName,
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityId
-from fireswarm.contracts.skills.conversation import Conversation, ConversationEvent, InputField, PocketFact
+from fireswarm.contracts.skills.conversation import ConversationEvent, ConversationView, InputField, PocketFact
 from fireswarm.contracts.skills.limits import BackboneSettings
 
 
@@ -112,7 +112,7 @@ class SkillRequest(Contract):
     facts: tuple[Fact, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
     roles: tuple[str, ...] = ()
-    conversation: Conversation | None = None
+    conversation: ConversationView | None = None
     limits: BackboneSettings = BackboneSettings()
     advice: tuple[Advice, ...] = ()
     workdir: Path

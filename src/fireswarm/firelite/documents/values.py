@@ -107,10 +107,10 @@ def _segment(segment: str) -> bytes:
     match = _NUMERIC_ID.fullmatch(segment)
     if match is not None:
         return _SEGMENT_ID + ((int(match[1]) + _SIGN) & _ALL).to_bytes(8, "big")
-    return _SEGMENT_NAME + _escaped(segment.encode("utf-8", "surrogatepass"))
+    return _SEGMENT_NAME + _escape(segment.encode("utf-8", "surrogatepass"))
 
 
-def _escaped(raw: bytes) -> bytes:
+def _escape(raw: bytes) -> bytes:
     return raw.replace(b"\x00", b"\x00\xff") + _STRING_END
 
 
@@ -144,7 +144,7 @@ def _string(value: ValuePb) -> bytes:
 
 
 def _string_key(text: str) -> bytes:
-    return _STRING_TAG + _escaped(text.encode())
+    return _STRING_TAG + _escape(text.encode())
 
 
 _SHORT_LETTERS = 64  # statuses, owners, ids: they come again and again, and the cache stays small
@@ -152,7 +152,7 @@ _short_string_key = lru_cache(maxsize=16_384)(_string_key)
 
 
 def _bytes(value: ValuePb) -> bytes:
-    return bytes([TAG_BYTES]) + _escaped(value.bytes_value)
+    return bytes([TAG_BYTES]) + _escape(value.bytes_value)
 
 
 def _reference(value: ValuePb) -> bytes:

@@ -95,7 +95,7 @@ class IndexSet:
         if not query.scope.collection_id:
             return  # without a collection there are only names to go by, and those need no index
         for disjunct in query.disjuncts:
-            need = _need(query, disjunct, aggregated)
+            need = _need_of(query, disjunct, aggregated)
             if need not in self._proven:
                 self._prove(need)
                 self._proven.add(need)
@@ -103,7 +103,7 @@ class IndexSet:
     def _prove(self, need: Need) -> None:
         size = len(need.tail) + len(need.summed)
         if not size:
-            missing = need.fixed - self._merged(need)
+            missing = need.fixed - self._merge(need)
             if missing:
                 raise _missing_single(need, sorted(missing)[0], "CONTAINS" if missing & need.contains else "ASCENDING")
         elif size == 1 and not need.fixed and not (need.tail and need.tail[0][0] == NAME):
@@ -113,7 +113,7 @@ class IndexSet:
         elif not self._has_composite(need):
             raise _missing_composite(need)
 
-    def _merged(self, need: Need) -> set[FieldPath]:
+    def _merge(self, need: Need) -> set[FieldPath]:
         """The equality fields that single-field indexes or composite ones made of them cover."""
         covered: set[FieldPath] = set()
         for path in need.equal:
@@ -173,7 +173,7 @@ def _serves_prefix(fields: Sequence[tuple[FieldPath, str]], need: Need) -> bool:
     return all(path in (need.contains if mode == "CONTAINS" else need.equal) for path, mode in fields)
 
 
-def _need(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath]) -> Need:
+def _need_of(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath]) -> Need:
     equal = frozenset(p.path for p in disjunct if p.op is Op.EQUAL and p.path != NAME)
     contains = frozenset(p.path for p in disjunct if p.op is Op.ARRAY_CONTAINS)
     orders = [order for order in query.orders if order.path not in equal]

@@ -108,13 +108,13 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
     if not parts:
         raise InvalidArgument("A composite filter needs at least one filter.")
     if node.composite_filter.op == CompositeOperator.OR:
-        return _bounded(conjunction for part in parts for conjunction in part)
+        return _collect_disjuncts(conjunction for part in parts for conjunction in part)
     if node.composite_filter.op != CompositeOperator.AND:
         raise InvalidArgument("A composite filter's operator must be AND or OR.")
-    return _bounded(sum(chosen, ()) for chosen in product(*parts))
+    return _collect_disjuncts(sum(chosen, ()) for chosen in product(*parts))
 
 
-def _bounded(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
+def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
     result: list[Conjunction] = []
     for conjunction in conjunctions:
         result.append(conjunction)
@@ -136,7 +136,7 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
     operands = dict.fromkeys(_operand(path, item) for item in message.value.array_value.values)
     if message.op in _LIST_OPS:
-        return _bounded((Predicate(path, _LIST_OPS[message.op], (operand,)),) for operand in operands)
+        return _collect_disjuncts((Predicate(path, _LIST_OPS[message.op], (operand,)),) for operand in operands)
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
     if len(message.value.array_value.values) > NOT_IN_MAX:

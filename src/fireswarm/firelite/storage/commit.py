@@ -145,10 +145,10 @@ def _write_document(
         stamped = stamped or bool(transform.set_to_server_value)
     check_values(name, fields, changed)
     # A write that changes nothing keeps the version; one that takes the server's time always changes something.
-    if old is not None and not stamped and _serialized(document, old.create_us, old.update_us) == old.data:
+    if old is not None and not stamped and _serialize(document, old.create_us, old.update_us) == old.data:
         return None, old.update_us
     create_us = commit_us if old is None else old.create_us
-    data = _serialized(document, create_us, commit_us)
+    data = _serialize(document, create_us, commit_us)
     if len(data) > SMALL_BYTES:
         check_size(name, fields)
     if old is None:
@@ -156,7 +156,7 @@ def _write_document(
     return Version(old.successor(data, commit_us), fields), commit_us
 
 
-def _serialized(document: DocumentPb, create_us: int, update_us: int) -> bytes:
+def _serialize(document: DocumentPb, create_us: int, update_us: int) -> bytes:
     set_time(document.create_time, create_us)
     set_time(document.update_time, update_us)
     return document.SerializeToString(deterministic=True)

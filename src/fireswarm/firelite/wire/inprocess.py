@@ -174,14 +174,14 @@ def _stub(service: Service, method: Method) -> Callable[..., Awaitable[Any]]:
         return stream(implementation(unwrap(request)))
 
     async def stream_stream(requests: Any, **_: Any) -> AsyncIterator[Any]:
-        return stream(implementation(_unwrapped(requests, unwrap)))
+        return stream(implementation(_unwrap_all(requests, unwrap)))
 
     if method.streams_requests:
         return stream_stream
     return unary_stream if method.streams_responses else unary
 
 
-async def _unwrapped(requests: Any, unwrap: Callable[[Any], Any]) -> AsyncIterator[Any]:
+async def _unwrap_all(requests: Any, unwrap: Callable[[Any], Any]) -> AsyncIterator[Any]:
     if hasattr(requests, "__aiter__"):
         async for request in requests:
             yield unwrap(request)

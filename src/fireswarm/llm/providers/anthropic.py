@@ -10,7 +10,7 @@ import anthropic
 import httpx2
 from anthropic.types import Message as Answer
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
@@ -138,7 +138,7 @@ class AnthropicModel:
             return _response(await stream.get_final_message())
 
 
-def _wire(message: Message) -> Any:
+def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
         message.wire = {"role": message.role, "content": message.text}
     return message.wire

@@ -45,7 +45,7 @@ class GeminiReranker:
         """Judge *candidates* anew; descriptions that were embedded before are not sent again."""
         if len(candidates) < 2:
             return candidates
-        texts = [_told(skills[candidate.skill_name]) for candidate in candidates]
+        texts = [_skill_text(skills[candidate.skill_name]) for candidate in candidates]
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if len(self._known) + len(new) > REMEMBERED:
             self._known.clear()
@@ -95,7 +95,7 @@ class GeminiReranker:
         return found
 
 
-def _told(skill: Skill) -> str:
+def _skill_text(skill: Skill) -> str:
     return f"{skill.name.replace('-', ' ')}: {skill.description} {' '.join(skill.tags)}".strip()
 
 

@@ -59,18 +59,18 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return _bounded(milliseconds / 1_000)
+        return _clamp(milliseconds / 1_000)
     given = headers.get("retry-after")
     seconds = _number(given)
     if seconds is not None:
-        return _bounded(seconds)
+        return _clamp(seconds)
     if not given:
         return None
     try:
         when = parsedate_to_datetime(given)
     except (ValueError, OverflowError):
         return None
-    return _bounded((as_utc(when) - datetime.now(UTC)).total_seconds())
+    return _clamp((as_utc(when) - datetime.now(UTC)).total_seconds())
 
 
 def _number(text: str | None) -> float | None:
@@ -81,5 +81,5 @@ def _number(text: str | None) -> float | None:
     return number if number is None or number == number else None
 
 
-def _bounded(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_SECONDS)

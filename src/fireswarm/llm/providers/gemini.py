@@ -11,7 +11,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, Message, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
@@ -135,7 +135,7 @@ class GeminiModel:
             raise bad_options(PROVIDER, error) from error
 
 
-def _wire(message: Message) -> Any:
+def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
         role = "model" if message.role == "assistant" else "user"
         message.wire = types.Content(role=role, parts=[types.Part(text=message.text)])
@@ -194,12 +194,12 @@ def _fault(error: Exception) -> ModelError:
 
 def _asked_pause(body: Any) -> dict[str, str]:
     """Gemini asks for a pause in the body of its 429 (RetryInfo, ``"17s"``), not in a header."""
-    for detail in _listed(_listed(body, "error"), "details"):
-        delay = _listed(detail, "retryDelay")
+    for detail in _list_of(_list_of(body, "error"), "details"):
+        delay = _list_of(detail, "retryDelay")
         if isinstance(delay, str) and delay.endswith("s"):
             return {"retry-after": delay.removesuffix("s")}
     return {}
 
 
-def _listed(value: Any, key: str) -> Any:
+def _list_of(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) or () if isinstance(value, dict) else ()

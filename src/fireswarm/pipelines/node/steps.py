@@ -46,7 +46,7 @@ def next_round(request: SkillRequest) -> SkillResult:
         told = "; ".join(f"{child.key} is {child.status}: {child.summary}" for child in stuck)
         return SkillResult(state=SkillState.FAILED, summary=f"the run stopped: {told}"[:2_000], escalated=True)
     fixes = sum(child.key.startswith("code-fix") for child in children)
-    chosen = _chosen(children, files, fixes, request)
+    chosen = _choose_round(children, files, fixes, request)
     if chosen.ending:
         ended = files.artifacts()
         if chosen.ending == "done":
@@ -56,12 +56,12 @@ def next_round(request: SkillRequest) -> SkillResult:
     if total > request.limits.max_steps:
         told = f"the run would take {total} steps, and {request.limits.max_steps} are allowed"
         return SkillResult(state=SkillState.FAILED, summary=told, escalated=True)
-    tasks = _planned(chosen.steps, request, fixes)
+    tasks = _plan_tasks(chosen.steps, request, fixes)
     summary = f"steps {len(children) + 1} to {total}: {', '.join(chosen.steps)}"
     return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks, artifacts=files.artifacts())
 
 
-def _chosen(children: tuple[ChildResult, ...], files: Carried, fixes: int, request: SkillRequest) -> Round:
+def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int, request: SkillRequest) -> Round:
     ran = [child.key.partition(".")[0] for child in children]
     if not ran:
         return Round(FRONT)
@@ -78,7 +78,7 @@ def _chosen(children: tuple[ChildResult, ...], files: Carried, fixes: int, reque
     return Round(("pipeline-escalate",))
 
 
-def _planned(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:
+def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:
     number = sum(child.key.startswith("code-validate") for child in request.children)
     tasks: list[PlannedTask] = []
     for step in steps:

@@ -82,12 +82,12 @@ def check_source(path: Path, rules: Sequence[Rule] | None = None) -> list[Findin
     """Judge one file; never raises for what is in it."""
     try:
         with path.open("rb") as file:
-            return judged(file.read(MAX_CODE_BYTES), rules)
+            return findings_in(file.read(MAX_CODE_BYTES), rules)
     except OSError as error:
         return [(1, "code-unreadable", str(error.strerror))]
 
 
-def judged(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[Finding]:
+def findings_in(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[Finding]:
     """What is wrong with *code*; never raises for what is in it."""
     try:
         tree = ast.parse(code)
@@ -141,8 +141,8 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
         if isinstance(node, (ast.With, ast.AsyncWith))
         for item in node.items
     }
-    ended = _ended(module)
-    held = _held(module)
+    ended = _joined_names(module)
+    held = _names_by_call(module)
     for node, name in module.calls():
         if name in _POOLS and id(node) not in managed and held.get(id(node), "") not in ended:
             yield node.lineno, "thread-outlives", f"{name} outlives the call: use it by `with`"
@@ -150,7 +150,7 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
             yield node.lineno, "thread-outlives", f"{name} may outlive the call: keep it and join it before returning"
 
 
-def _ended(module: Module) -> set[str]:
+def _joined_names(module: Module) -> set[str]:
     """Names on which ``join`` or ``shutdown`` is called, and the lists whose members it is called on."""
     ended: set[str] = set()
     for node in ast.walk(module.tree):
@@ -168,7 +168,7 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, (ast.Constant, ast.JoinedStr))
 
 
-def _held(module: Module) -> dict[int, str]:
+def _names_by_call(module: Module) -> dict[int, str]:
     """Under which name a call's result is kept: assigned, in a list that is, or appended to one."""
     held: dict[int, str] = {}
     for node in ast.walk(module.tree):
@@ -191,7 +191,7 @@ _BY_POSITION = {"urllib.request.urlopen": 3, "http.client.HTTPConnection": 3, "h
 
 def http_with_timeout(module: Module) -> Iterator[Finding]:
     """Every request over HTTP says how long it waits; httpx's own five seconds are no decision of the skill's."""
-    held = _held(module)
+    held = _names_by_call(module)
     sessions = {held[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in held}
     sessions |= {
         ast.unparse(item.optional_vars)
@@ -203,13 +203,15 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
         and module.full(item.context_expr.func) in _CLIENTS
     }
     timed = {
-        name for node, called in module.calls() if called in _CLIENTS and _timed(node) and (name := held.get(id(node)))
+        name
+        for node, called in module.calls()
+        if called in _CLIENTS and _has_timeout(node) and (name := held.get(id(node)))
     }
     for node, name in module.calls():
         owner, _, verb = name.rpartition(".")
         by_client = owner in sessions and verb in _VERBS and owner not in timed
         positional = _BY_POSITION.get(name)
-        if not (name in _TIMED or by_client or positional) or _timed(node):
+        if not (name in _TIMED or by_client or positional) or _has_timeout(node):
             continue
         if positional is None or len(node.args) < positional:
             yield (
@@ -219,7 +221,7 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
             )
 
 
-def _timed(node: ast.Call) -> bool:
+def _has_timeout(node: ast.Call) -> bool:
     given = [word for word in node.keywords if word.arg == "timeout" or word.arg is None]
     return any(not (isinstance(word.value, ast.Constant) and word.value.value is None) for word in given)
 

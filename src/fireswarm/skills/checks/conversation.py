@@ -12,7 +12,7 @@ from fireswarm.contracts.inputs import faults
 from fireswarm.contracts.skills.conversation import Terms
 from fireswarm.errors import ConfigError
 from fireswarm.skills.packs.parse import Parsed
-from fireswarm.skills.packs.terms import FIELDS, said
+from fireswarm.skills.packs.terms import FIELDS, conversation_fields
 
 _RULES = {
     "interaction_outcomes": "interaction-outcomes",
@@ -26,7 +26,7 @@ def check_terms(parsed: Parsed) -> Iterator[tuple[int, str, str]]:
     if not any(name in parsed.header for name in FIELDS):
         return
     try:
-        found = said(parsed.header)
+        found = conversation_fields(parsed.header)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
         yield parsed.header_line + (mark.line if mark else 0), "conversation-yaml", f"it is not YAML: {error}"

@@ -34,7 +34,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PackFault:
     """One thing that is wrong, on a 1-based line of a file; ``rule`` is a stable name."""
 
     path: Path
@@ -51,30 +51,30 @@ class Report:
     """Faults in the order of the files and lines, and how many skills were judged."""
 
     skills: int
-    faults: tuple[Fault, ...]
+    faults: tuple[PackFault, ...]
 
 
 def check_paths(paths: Iterable[Path]) -> Report:
     """Judge SKILL.md files, skill folders, and every skill below other folders."""
-    faults: list[Fault] = []
+    faults: list[PackFault] = []
     judged = 0
     for path in paths:
         files = [path] if path.is_file() else [Path(place.file) for place in discover([path]).skills]
         if not files:
-            faults.append(Fault(path, 1, "no-skill", f"there is no {SKILL_FILE} here"))
+            faults.append(PackFault(path, 1, "no-skill", f"there is no {SKILL_FILE} here"))
         for file in files:
             judged += 1
             faults += check_file(file)
     return Report(judged, tuple(faults))
 
 
-def check_file(path: Path) -> tuple[Fault, ...]:
+def check_file(path: Path) -> tuple[PackFault, ...]:
     """Judge one SKILL.md; never raises for what is in it."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        return (Fault(path, 1, "unreadable", str(error.strerror)),)
+        return (PackFault(path, 1, "unreadable", str(error.strerror)),)
     parsed = parse(data)
     found = [*_form(path, data, parsed)]
     if parsed.has_header and parsed.closed:
@@ -87,7 +87,7 @@ def check_file(path: Path) -> tuple[Fault, ...]:
     if parsed.has_header and parsed.closed:
         found += check_terms(parsed)
         found += _mode(_metadata(parsed).get("execution_mode", ""))
-    judged = tuple(Fault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
+    judged = tuple(PackFault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
     return (*judged, *_code(folder, _metadata(parsed)))
 
 
@@ -98,13 +98,13 @@ def _mode(said: str) -> Iterator[Found]:
         yield 1, "execution-mode", f"metadata.execution_mode {said!r} is none of {known}"
 
 
-def _code(folder: Path, metadata: dict[str, str]) -> Iterator[Fault]:
+def _code(folder: Path, metadata: dict[str, str]) -> Iterator[PackFault]:
     """What is wrong with the code of a skill that has some."""
     entry, said = metadata.get("entry", ""), metadata.get("execution_mode", "")
     mode = ExecutionMode(said) if said in set(ExecutionMode) else None
     if entry and not provenance.leads_outside(entry, folder) and (folder / entry).is_file():
         for fault in check_code(folder, Path(entry), mode):
-            yield Fault(*fault)
+            yield PackFault(*fault)
 
 
 Found = tuple[int, str, str]
@@ -146,7 +146,7 @@ def _encoding(data: bytes) -> Iterator[Found]:
 def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
     """The fields: as YAML nodes, because these know their lines and whether a value is text."""
     first = parsed.header_line
-    node = _composed(parsed.header)
+    node = _compose(parsed.header)
     if isinstance(node, tuple):
         yield first + node[0], "frontmatter-yaml", node[1]
         return
@@ -166,7 +166,7 @@ def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
             yield from _JUDGES[name](value, first + value.start_mark.line, path)
 
 
-def _composed(header: str) -> Any:
+def _compose(header: str) -> Any:
     """The frontmatter as a mapping node; else (line of it, what is wrong)."""
     if too_deep(header) or len(header) > MAX_HEADER_CHARS:
         return 0, "the frontmatter is too long or too deeply nested"

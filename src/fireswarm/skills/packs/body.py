@@ -36,7 +36,7 @@ _RUNNERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class BodySection:
     """A heading with the text below it, up to the next heading of the same or a higher level."""
 
     title: str
@@ -87,14 +87,14 @@ def _inside(places: Sequence[tuple[int, int]], place: int) -> bool:
     return any(start <= place < end for start, end in places)
 
 
-def sections(body: str) -> tuple[Section, ...]:
+def sections(body: str) -> tuple[BodySection, ...]:
     """Every section of *body*; the text of one includes its sub-sections."""
     lines = body.split("\n")
     marks = headings(body)
-    found: list[Section] = []
+    found: list[BodySection] = []
     for place, (level, title, line) in enumerate(marks):
         end = next((later for deeper, _, later in marks[place + 1 :] if deeper <= level), len(lines))
-        found.append(Section(title, level, line + 1, "\n".join(lines[line:end]).strip()))
+        found.append(BodySection(title, level, line + 1, "\n".join(lines[line:end]).strip()))
     return tuple(found)
 
 
@@ -108,7 +108,7 @@ def mentions(body: str) -> tuple[Mention, ...]:
     """Local files that links and code spans name, each once, in the order of the text."""
     found: dict[str, Mention] = {}
     line, seen = 1, 0
-    for place, path, linked in sorted(_named(body)):
+    for place, path, linked in sorted(_named_paths(body)):
         clean = unquote(path).split("#")[0].split("?")[0].removeprefix("./") if linked else path.removeprefix("./")
         if clean and clean not in found:
             line, seen = line + body.count("\n", seen, place), place
@@ -116,7 +116,7 @@ def mentions(body: str) -> tuple[Mention, ...]:
     return tuple(found.values())
 
 
-def _named(body: str) -> Iterator[tuple[int, str, bool]]:
+def _named_paths(body: str) -> Iterator[tuple[int, str, bool]]:
     links = [*_LINK.finditer(body)] if "](" in body else []
     definitions = [*_DEFINITION.finditer("\n" + body)] if "]:" in body else []
     for match in (*links, *definitions):

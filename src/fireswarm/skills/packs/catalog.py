@@ -17,7 +17,7 @@ from fireswarm.skills.packs import body as bodies
 from fireswarm.skills.packs import fields as values
 from fireswarm.skills.packs import provenance
 from fireswarm.skills.packs.cache import CatalogCache, Stamp
-from fireswarm.skills.packs.discovery import SKILL_FILE, DiscoveryLimits, Found, discover, files_below
+from fireswarm.skills.packs.discovery import SKILL_FILE, DiscoveryLimits, FoundSkill, discover, files_below
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
 
 REFERENCE_FOLDERS = ("references", "resources", "assets")
@@ -106,12 +106,12 @@ def load_catalog(
         return _load(discover(folders, limits), CatalogCache.load(cache))
 
 
-def _load(found: Found, remembered: CatalogCache) -> Catalog:
+def _load(found: FoundSkill, remembered: CatalogCache) -> Catalog:
     skills: dict[str, Skill] = {}
     left_out: list[tuple[Path, str]] = []
     warned = list(found.notes)
     for _, file, stamp in found.skills:
-        skill = _remembered(file, stamp, remembered)
+        skill = _load_cached(file, stamp, remembered)
         if isinstance(skill, str):
             left_out.append((Path(file), skill))
         elif skill.name in skills:
@@ -135,10 +135,10 @@ def without_collection() -> Generator[None]:
             gc.enable()
 
 
-def _remembered(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
+def _load_cached(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
     """A skill, from the cache where it did not change; else why it cannot be used."""
     record = cache.get(file, stamp)
-    skill = _unpacked(record) if record is not None else None
+    skill = _unpack(record) if record is not None else None
     if skill is not None:
         return skill
     watched: list[str] = []
@@ -148,7 +148,7 @@ def _remembered(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
         skill = str(reason)
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
-    cache.put(file, stamp, watched, _packed(skill))
+    cache.put(file, stamp, watched, _pack(skill))
     return skill
 
 
@@ -177,8 +177,8 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
         folder=folder,
         entry=_entry(folder, metadata.get("entry"), warnings),
         version=metadata.get("version") or values.plain(parsed.fields.get("version")),
-        tags=values.listed(metadata.get("tags") or parsed.fields.get("tags")),
-        roles=values.listed(metadata.get("roles")),
+        tags=values.word_list(metadata.get("tags") or parsed.fields.get("tags")),
+        roles=values.word_list(metadata.get("roles")),
         idempotent=metadata.get("idempotent", "true").lower() != "false",
         headings=tuple(title for _, title, _ in bodies.headings(parsed.body)),
         allowed_tools=values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
@@ -278,14 +278,14 @@ _KINDS = (str, str, str, str | None, str, list, list, list, bool, list, str, str
 """What JSON has for each field of a skill, in their order."""
 
 
-def _packed(skill: Skill | str) -> list[Any]:
+def _pack(skill: Skill | str) -> list[Any]:
     if isinstance(skill, str):
         return [skill]
     values_of: list[Any] = [getattr(skill, name) for name in _FIELDS]
     return [str(value) if isinstance(value, Path) else value for value in values_of]
 
 
-def _unpacked(record: list[Any]) -> Skill | str | None:
+def _unpack(record: list[Any]) -> Skill | str | None:
     """A skill out of its record; None when the record is not what ``_packed`` wrote."""
     if len(record) == 1 and isinstance(record[0], str):
         return record[0]

@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class FoundSkill:
     """Places of skills in order of precedence, and what was left out."""
 
     skills: list[Place] = field(default_factory=list)
@@ -50,7 +50,7 @@ def places(given: Iterable[Path], here: Path, home: Path, packaged: Path) -> tup
     return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
 
 
-def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> Found:
+def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> FoundSkill:
     """Find every skill below *roots*; symbolic links are followed, but no folder is looked at twice.
 
     A folder with a SKILL.md is one skill: nothing below it is another. What the limits cut off is in ``notes``.
@@ -66,7 +66,7 @@ class _Search:
         self._limits = limits
         self._seen: set[tuple[int, int]] = set()
         self._looked_at = 0
-        self.found = Found()
+        self.found = FoundSkill()
 
     def below(self, root: Path) -> None:
         """Breadth first, so that the limits cut off what lies deepest."""

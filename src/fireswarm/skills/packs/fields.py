@@ -44,7 +44,7 @@ def slug(text: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:MAX_NAME_CHARS].strip("-")
 
 
-def listed(value: Any) -> tuple[str, ...]:
+def word_list(value: Any) -> tuple[str, ...]:
     """A list of words out of a YAML list or a text with commas (tags, roles)."""
     parts = [text for _, text in _leaves(value)] if isinstance(value, list) else plain(value).strip("[]").split(",")
     return tuple(dict.fromkeys(text for part in parts if (text := part.strip().strip("\"'"))))

@@ -126,7 +126,7 @@ def read_header(header: str, first_line: int, note: Any) -> dict[str, Any]:
     loaded = _load(header)
     if isinstance(loaded, dict):
         fields = {str(key): value for key, value in loaded.items() if isinstance(key, str)}
-        for name, line in _repeated(header, first_line):
+        for name, line in _repeated_keys(header, first_line):
             note(f"line {line}: {name} is given twice; the last one counts")
         return fields
     if loaded is None and not header.strip():
@@ -174,7 +174,7 @@ def too_deep(text: str) -> bool:
     return text.count("[") + text.count("{") > MAX_BRACKETS or _COMPACT_NESTING.search(text) is not None
 
 
-def _repeated(header: str, first_line: int) -> list[tuple[str, int]]:
+def _repeated_keys(header: str, first_line: int) -> list[tuple[str, int]]:
     seen: set[str] = set()
     again: list[tuple[str, int]] = []
     for number, line in enumerate(header.split("\n")):
@@ -220,13 +220,13 @@ def _as_written(value: str, block: str) -> Any:
     if not value and rest:
         pairs = [found for line in rest if (found := _FIELD.match(line))]
         if pairs and len(pairs) == sum(1 for line in rest if line):
-            return {found[1]: _unquoted((found[2] or "").strip()) for found in pairs}
+            return {found[1]: _unquote((found[2] or "").strip()) for found in pairs}
     if _BLOCK_SCALAR.match(value):
         value = ""
-    return _unquoted(" ".join(part for part in [value, *rest] if part))
+    return _unquote(" ".join(part for part in [value, *rest] if part))
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
     return text.lstrip("\"'") if text[:1] in {'"', "'"} and text.count(text[0]) == 1 else text

@@ -47,7 +47,7 @@ def scripts_of(folder: Path, entry: Path | None = None) -> tuple[Script, ...]:
     for name in dict.fromkeys(names):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-            found.append(_described(path, name))
+            found.append(_describe_script(path, name))
     return tuple(found[:MAX_SCRIPTS])
 
 
@@ -63,7 +63,7 @@ def _executable(name: str, item: os.DirEntry[str]) -> bool:
     return is_script(name) or ("." not in item.name and os.access(item.path, os.X_OK))
 
 
-def _described(path: Path, name: str) -> Script:
+def _describe_script(path: Path, name: str) -> Script:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES).decode("utf-8-sig", "replace")

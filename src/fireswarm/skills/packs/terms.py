@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.conversation import Terms
 from fireswarm.errors import ConfigError
 from fireswarm.skills.packs.catalog import Skill
@@ -42,15 +42,15 @@ def read_terms(path: Path) -> Terms | None:
     if not any(name in header for name in FIELDS):
         return None
     try:
-        found = said(header)
+        found = conversation_fields(header)
         return Terms.model_validate({name: field.value for name, field in found.items()}) if found else None
     except ValidationError as error:
-        raise ConfigError(f"{path}: the skill's conversation: {explain(error)}") from error
+        raise ConfigError(f"{path}: the skill's conversation: {explain_validation(error)}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: the skill's conversation is not YAML: {error}") from error
 
 
-def said(header: str) -> dict[str, Said]:
+def conversation_fields(header: str) -> dict[str, Said]:
     """The fields about a conversation in a frontmatter; YAMLError when it cannot be read."""
     if too_deep(header):
         return {}

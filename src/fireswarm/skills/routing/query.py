@@ -12,7 +12,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from fireswarm.skills.routing.index import Index
-from fireswarm.skills.routing.related import known_words, related
+from fireswarm.skills.routing.related import known_words, related_stems
 from fireswarm.skills.routing.words import STOP, extensions, is_soft, stem, words
 
 SOFT_WEIGHT = 0.4
@@ -79,7 +79,7 @@ def _terms(word: str, index: Index) -> Iterator[Term]:
     given = {key}
     if key in index.postings:
         yield _term(index, key, 1.0)
-    for other in related().get(key, ()):
+    for other in related_stems().get(key, ()):
         if other not in given and other in index.postings:
             given.add(other)
             yield _term(index, other, RELATED_FACTOR, f"related to {word}")
@@ -87,10 +87,10 @@ def _terms(word: str, index: Index) -> Iterator[Term]:
         if other not in given:
             given.add(other)
             yield _term(index, other, FAMILY_FACTOR, f"form of {word}")
-    if len(given) > 1 or key in index.postings or key in related():
+    if len(given) > 1 or key in index.postings or key in related_stems():
         return
     compound = list(_compound(key, index))
-    yield from compound or _mended(word, index)
+    yield from compound or _correct_typo(word, index)
 
 
 def _family(key: str, index: Index) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _family(key: str, index: Index) -> Iterator[str]:
     if len(key) < 4:
         return
     for length in range(max(4, len(key) - 3), len(key)):
-        if _known(key[:length], index):
+        if _is_known(key[:length], index):
             yield key[:length]
     place = bisect_left(index.strong, key)
     while place < len(index.strong) and index.strong[place].startswith(key):
@@ -107,7 +107,7 @@ def _family(key: str, index: Index) -> Iterator[str]:
         place += 1
 
 
-def _known(key: str, index: Index) -> bool:
+def _is_known(key: str, index: Index) -> bool:
     place = bisect_left(index.strong, key)
     return place < len(index.strong) and index.strong[place] == key
 
@@ -121,24 +121,24 @@ def _compound(key: str, index: Index) -> Iterator[Term]:
             return
 
 
-def _mended(word: str, index: Index) -> Iterator[Term]:
+def _correct_typo(word: str, index: Index) -> Iterator[Term]:
     """The known word that a typo may be meant for: the same first letter, one slip, two from eight letters on."""
     if len(word) < 5:
         return
     allowed = 2 if len(word) >= 8 else 1
-    candidates = [known for known in _spelled(word[0], index) if abs(len(known) - len(word)) <= allowed]
+    candidates = [known for known in _words_from(word[0], index) if abs(len(known) - len(word)) <= allowed]
     best = process.extractOne(word, candidates, scorer=OSA.distance, score_cutoff=allowed)
     if best is None:
         return
     key = stem(best[0])
     if key in index.postings:
         yield _term(index, key, TYPO_FACTOR, f"{word} read as {best[0]}")
-    for other in related().get(key, ()):
+    for other in related_stems().get(key, ()):
         if other in index.postings:
             yield _term(index, other, TYPO_FACTOR * RELATED_FACTOR, f"{word} read as {best[0]}")
 
 
-def _spelled(letter: str, index: Index) -> list[str]:
+def _words_from(letter: str, index: Index) -> list[str]:
     """Words with that first letter, as the skills and the thesaurus spell them; sorted, so that ties are stable."""
     if not index.by_letter:
         for known in sorted({*index.surface, *known_words()}):
@@ -157,17 +157,17 @@ def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
         seen.add(pair)
         terms = [
             _term(index, key, factor, how)
-            for key, factor, how in _meant(pair, joined, left + right)
+            for key, factor, how in _pair_terms(pair, joined, left + right)
             if key in index.postings
         ]
         if terms:
             yield Concept(f"{left} {right}", PHRASE_WEIGHT, tuple(terms))
 
 
-def _meant(pair: str, joined: str, together: str) -> Iterator[tuple[str, float, str]]:
+def _pair_terms(pair: str, joined: str, together: str) -> Iterator[tuple[str, float, str]]:
     """Terms for a pair of neighbours: the phrase, what is related to it, and the pair written as one word."""
     yield pair, 1.0, "phrase"
-    for other in related().get(pair, ()):
+    for other in related_stems().get(pair, ()):
         yield other, 1.0, f"related to {pair}"
     if len(together) > 5:
         yield joined, 2.0, f"as one word {together}"

@@ -17,13 +17,13 @@ FILE, STEMMED = "related.txt", "related.json"
 
 
 @cache
-def related() -> Mapping[str, tuple[str, ...]]:
+def related_stems() -> Mapping[str, tuple[str, ...]]:
     """Stems of a word or of a phrase (joined by blanks), each with the stems that may be meant by it."""
     text = (resources.files("fireswarm.skills.routing") / STEMMED).read_text(encoding="utf-8")
     return {source: tuple(meant) for source, meant in json.loads(text).items()}
 
 
-def stemmed() -> str:
+def stem_thesaurus() -> str:
     """``related.json`` as ``related.txt`` says it."""
     text = (resources.files("fireswarm.skills.routing") / FILE).read_text(encoding="utf-8")
     lines = (f"{json.dumps(source)}: {json.dumps(meant)}" for source, meant in sorted(read_groups(text).items()))

@@ -22,7 +22,7 @@ import anyio
 import anyio.to_process
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.llm.response import AgentResponse, as_result
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
@@ -67,7 +67,7 @@ async def run_skill(
     try:
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
-        raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain(error)}") from error
+        raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain_validation(error)}") from error
 
 
 def _in_child(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:

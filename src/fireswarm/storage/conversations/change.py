@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact
+from fireswarm.contracts.skills.context import Conversation, ConversationChange, ConversationState, KeptFact
 from fireswarm.contracts.skills.conversation import (
     MAX_BUCKETS,
     MAX_EVENT_BYTES,
@@ -29,7 +29,7 @@ from fireswarm.contracts.skills.conversation import (
 )
 from fireswarm.errors import DuplicateMessage, InvalidInput, VersionConflict
 from fireswarm.storage.conversations.cleaning import Cleaner
-from fireswarm.storage.conversations.summary import summarised
+from fireswarm.storage.conversations.summary import append_to_summary
 
 MAX_DEPTH = 16
 """Of a value: Firestore nests at most 20 deep, its own maps counted."""
@@ -39,7 +39,7 @@ MAX_DEPTH = 16
 class Advanced:
     """The conversation after a change, and what a store has to write and remove for it."""
 
-    context: Context
+    context: Conversation
     put_facts: tuple[KeptFact, ...] = ()
     drop_facts: tuple[tuple[str, str], ...] = ()
     new_events: tuple[LoggedEvent, ...] = ()
@@ -55,13 +55,13 @@ class _Facts:
     drop: set[tuple[str, str]] = field(default_factory=set)
 
 
-def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner) -> Advanced:
+def advance(found: Conversation | None, change: ConversationChange, now: datetime, clean: Cleaner) -> Advanced:
     """Apply *change* to what was *found*.
 
     DuplicateMessage when its message was applied before (the store knows the answer), VersionConflict when *found* is
     not what it expects, InvalidInput when something is larger than it may be.
     """
-    if handled(found, change):
+    if is_duplicate(found, change):
         raise duplicate(change)
     version = found.state.version if found else 0
     if version != change.expected_version:
@@ -69,15 +69,15 @@ def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner
             f"conversation {change.context_id} is at version {version}, not {change.expected_version}: "
             "it went on since it was read"
         )
-    before = found or Context(_new(change, now))
+    before = found or Conversation(_new(change, now))
     facts = _with_facts(before, change.facts, now, clean)
-    logged = _logged(before.state, change, now, clean)
+    logged = _append_log(before.state, change, now, clean)
     events = (*before.events, *logged)
     dropped, events = events[: max(0, len(events) - MAX_EVENTS)], events[-MAX_EVENTS:]
     messages = before.messages if change.message_id is None else (*before.messages, change.message_id)
     state = _state(before.state, change, now, clean, logged, dropped)
     return Advanced(
-        Context(state, tuple(facts.kept.values()), events, messages[-MAX_MESSAGES:]),
+        Conversation(state, tuple(facts.kept.values()), events, messages[-MAX_MESSAGES:]),
         put_facts=tuple(facts.put.values()),
         drop_facts=tuple(facts.drop),
         new_events=logged,
@@ -87,38 +87,38 @@ def advance(found: Context | None, change: Change, now: datetime, clean: Cleaner
     )
 
 
-def handled(found: Context | None, change: Change) -> bool:
+def is_duplicate(found: Conversation | None, change: ConversationChange) -> bool:
     """Whether the change's message was applied before."""
     return found is not None and change.message_id in found.messages
 
 
-def duplicate(change: Change, answer: JsonObject | None = None) -> DuplicateMessage:
+def duplicate(change: ConversationChange, answer: JsonObject | None = None) -> DuplicateMessage:
     """The error for a message that was handled before, with what it was answered."""
     told = f"message {change.message_id} of conversation {change.context_id} was handled before"
     return DuplicateMessage(told, answer)
 
 
-def restored(
-    state: ContextState,
+def restore(
+    state: ConversationState,
     facts: Iterable[KeptFact],
     events: Iterable[LoggedEvent],
     messages: Iterable[str],
     now: datetime,
     stamp: Any = None,
-) -> Context:
+) -> Conversation:
     """A conversation from what a store holds of it. Expired facts may be held a while longer, but nobody sees them."""
     held = sorted(facts, key=lambda fact: (fact.at, fact.name))
-    return Context(
+    return Conversation(
         state,
-        tuple(fact for fact in held if not _expired(fact, now)),
+        tuple(fact for fact in held if not _is_expired(fact, now)),
         tuple(events),
         tuple(messages),
-        gone=tuple(fact.name for fact in held if _expired(fact, now)),
+        gone=tuple(fact.name for fact in held if _is_expired(fact, now)),
         stamp=stamp,
     )
 
 
-def _expired(fact: KeptFact, now: datetime) -> bool:
+def _is_expired(fact: KeptFact, now: datetime) -> bool:
     return fact.expires_at is not None and fact.expires_at <= now
 
 
@@ -141,8 +141,8 @@ def _depth(value: Any) -> int:
     return 0
 
 
-def _new(change: Change, now: datetime) -> ContextState:
-    return ContextState(
+def _new(change: ConversationChange, now: datetime) -> ConversationState:
+    return ConversationState(
         context_id=change.context_id,
         session_hash=change.session_hash,
         skill=change.skill,
@@ -153,23 +153,23 @@ def _new(change: Change, now: datetime) -> ContextState:
 
 
 def _state(
-    before: ContextState,
-    change: Change,
+    before: ConversationState,
+    change: ConversationChange,
     now: datetime,
     clean: Cleaner,
     logged: tuple[LoggedEvent, ...],
     dropped: tuple[LoggedEvent, ...],
-) -> ContextState:
+) -> ConversationState:
     summary = before.summary if change.summary is None else clean.text(change.summary)
     if dropped:
-        summary = summarised(summary, dropped)
+        summary = append_to_summary(summary, dropped)
     given: dict[str, Any] = {
         "task_state": change.task_state,
         "turn": change.turn,
         "detail": None if change.detail is None else clean.text(change.detail)[:50],
         "summary_task": change.summary_task,
-        "inputs": _bounded(change.inputs, MAX_INPUT_BYTES, "the inputs so far", clean),
-        "input_request": _bounded(change.input_request, MAX_INPUT_BYTES, "the input request", clean),
+        "inputs": _limit(change.inputs, MAX_INPUT_BYTES, "the inputs so far", clean),
+        "input_request": _limit(change.input_request, MAX_INPUT_BYTES, "the input request", clean),
         "holder": change.holder,
     }
     update = {name: value for name, value in given.items() if value is not None}
@@ -186,11 +186,11 @@ def _state(
     )
 
 
-def _with_facts(before: Context, new: Iterable[PocketFact], now: datetime, clean: Cleaner) -> _Facts:
+def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, clean: Cleaner) -> _Facts:
     """The facts afterwards: expired ones go, and of each bucket the oldest when it is full."""
     facts = _Facts(drop=set(before.gone))
     for fact in before.facts:
-        if _expired(fact, now):
+        if _is_expired(fact, now):
             facts.drop.add(fact.name)
         else:
             facts.kept[fact.name] = fact
@@ -204,7 +204,7 @@ def _with_facts(before: Context, new: Iterable[PocketFact], now: datetime, clean
         fact = KeptFact(
             bucket=given.bucket,
             key=clean.text(given.key),
-            value=clean.named(given.key, given.value),
+            value=clean.clean_named(given.key, given.value),
             at=now,
             ttl_seconds=given.ttl_seconds,
             expires_at=until,
@@ -229,7 +229,9 @@ def _evict(facts: _Facts) -> None:
             facts.drop.add(name)  # also when it came just now: an earlier value of it may be stored
 
 
-def _logged(state: ContextState, change: Change, now: datetime, clean: Cleaner) -> tuple[LoggedEvent, ...]:
+def _append_log(
+    state: ConversationState, change: ConversationChange, now: datetime, clean: Cleaner
+) -> tuple[LoggedEvent, ...]:
     turn = change.turn if change.turn is not None else state.turn
     return tuple(
         LoggedEvent(
@@ -251,7 +253,7 @@ def _small(payload: JsonObject, kind: str) -> JsonObject:
     return {"cut": json.dumps(payload, ensure_ascii=True)[: MAX_EVENT_BYTES // 2]}
 
 
-def _bounded(value: JsonObject | None, most: int, what: str, clean: Cleaner) -> JsonObject | None:
+def _limit(value: JsonObject | None, most: int, what: str, clean: Cleaner) -> JsonObject | None:
     if value is None:
         return None
     if json_size(value, what) > most:
@@ -259,7 +261,7 @@ def _bounded(value: JsonObject | None, most: int, what: str, clean: Cleaner) -> 
     return clean.value(value)
 
 
-def _kept_response(change: Change, clean: Cleaner) -> JsonObject | None:
+def _kept_response(change: ConversationChange, clean: Cleaner) -> JsonObject | None:
     if change.message_id is None or change.response is None:
         return None
     cleaned: JsonObject = clean.value(change.response)

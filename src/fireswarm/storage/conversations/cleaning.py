@@ -35,12 +35,12 @@ class Cleaner:
             return self.text(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value)
-            return {self.text(str(key)): self.named(str(key), item) for key, item in pairs.items()}
+            return {self.text(str(key)): self.clean_named(str(key), item) for key, item in pairs.items()}
         if isinstance(value, (list, tuple)):
             return [self.value(item) for item in cast("Iterable[Any]", value)]
         return value
 
-    def named(self, name: str, value: Any) -> Any:
+    def clean_named(self, name: str, value: Any) -> Any:
         """A value that is called *name*."""
         if isinstance(value, str) and value and _SECRET_NAME.search(name):
             return REDACTED

@@ -14,12 +14,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import JsonObject, explain
+from fireswarm.contracts.base import JsonObject, explain_validation
 from fireswarm.contracts.ports import Clock, Create, Delete, Merge, Store, Update, Write
-from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact, checked_context_id
+from fireswarm.contracts.skills.context import (
+    Conversation,
+    ConversationChange,
+    ConversationState,
+    KeptFact,
+    check_context_id,
+)
 from fireswarm.contracts.skills.conversation import LoggedEvent
 from fireswarm.errors import Conflict, InvalidInput, VersionConflict
-from fireswarm.storage.conversations.change import Advanced, advance, duplicate, handled, restored
+from fireswarm.storage.conversations.change import Advanced, advance, duplicate, is_duplicate, restore
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
@@ -35,32 +41,32 @@ def context_path(context_id: str) -> str:
 
 def fact_path(context_id: str, bucket: str, key: str) -> str:
     """Path of one pocket fact; bucket and key may hold anything, so they are hashed."""
-    return f"{context_path(context_id)}/{POCKET}/{_hashed(f'{bucket}\n{key}')}"
+    return f"{context_path(context_id)}/{POCKET}/{_hash(f'{bucket}\n{key}')}"
 
 
 def message_path(context_id: str, message_id: str) -> str:
     """Path of a message that was handled, with its answer."""
-    return f"{context_path(context_id)}/{ANSWERED}/{_hashed(message_id)}"
+    return f"{context_path(context_id)}/{ANSWERED}/{_hash(message_id)}"
 
 
 @dataclass(frozen=True, slots=True)
-class StoreContexts:
+class DocumentConversations:
     """Conversations over the document store."""
 
     store: Store
     clock: Clock
     clean: Cleaner = field(default_factory=Cleaner)
 
-    async def load(self, context_id: str) -> Context | None:
+    async def load(self, context_id: str) -> Conversation | None:
         """Read a conversation with its facts; None when there is none."""
-        path = context_path(checked_context_id(context_id))
+        path = context_path(check_context_id(context_id))
         snapshot = await self.store.get(path)
         if snapshot.data is None:
             return None
         found = await self.store.query(queries.pocket(path))
         try:
-            return restored(
-                ContextState.model_validate(snapshot.data),
+            return restore(
+                ConversationState.model_validate(snapshot.data),
                 [KeptFact.model_validate(item.data) for item in found],
                 [LoggedEvent.model_validate(event) for event in snapshot.data.get("events") or ()],
                 snapshot.data.get("messages") or (),
@@ -68,16 +74,16 @@ class StoreContexts:
                 snapshot.update_time,
             )
         except ValidationError as error:
-            raise InvalidInput(f"{path} is not a conversation: {explain(error)}") from error
+            raise InvalidInput(f"{path} is not a conversation: {explain_validation(error)}") from error
 
-    async def apply(self, change: Change) -> Context:
+    async def apply(self, change: ConversationChange) -> Conversation:
         """Apply a change in a commit of its own."""
         found = await self.load(change.context_id)
-        if handled(found, change):
+        if is_duplicate(found, change):
             raise duplicate(change, await self.response(change.context_id, str(change.message_id)))
         advanced = advance(found, change, self.clock.now(), self.clean)
         try:
-            committed = await self.store.commit(self._written(found, change, advanced))
+            committed = await self.store.commit(self._write(found, change, advanced))
         except Conflict as conflict:
             after = await self.load(change.context_id) if conflict.ambiguous else None
             if after is not None and after.state == advanced.context.state:
@@ -87,14 +93,14 @@ class StoreContexts:
             ) from conflict
         return replace(advanced.context, stamp=committed.update_times[0])
 
-    def writes(self, found: Context | None, change: Change) -> tuple[Advanced, list[Write]]:
+    def writes(self, found: Conversation | None, change: ConversationChange) -> tuple[Advanced, list[Write]]:
         """What *change* makes of what was *found*, and its writes; they hold only while nobody else changed it."""
         advanced = advance(found, change, self.clock.now(), self.clean)
-        return advanced, self._written(found, change, advanced)
+        return advanced, self._write(found, change, advanced)
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
         """What a message was answered; None when it is not known, or was too large."""
-        answered = (await self.store.get(message_path(checked_context_id(context_id), message_id))).data or {}
+        answered = (await self.store.get(message_path(check_context_id(context_id), message_id))).data or {}
         return answered.get("response")
 
     async def prune(self, before: datetime) -> int:
@@ -112,9 +118,9 @@ class StoreContexts:
     async def close(self) -> None:
         """The store is closed by whoever opened it."""
 
-    def _written(self, found: Context | None, change: Change, advanced: Advanced) -> list[Write]:
+    def _write(self, found: Conversation | None, change: ConversationChange, advanced: Advanced) -> list[Write]:
         state = advanced.context.state
-        path = context_path(checked_context_id(state.context_id))
+        path = context_path(check_context_id(state.context_id))
         fields: dict[str, Any] = plain(state) | {
             # Also what is empty now: a field that is left out keeps what it held.
             "summary": state.summary,
@@ -131,7 +137,7 @@ class StoreContexts:
         head: Write = Create(path, fields) if found is None else Update(path, fields, if_update_time=found.stamp)
         return [head, *self._below(change, advanced)]
 
-    def _below(self, change: Change, advanced: Advanced) -> Sequence[Write]:
+    def _below(self, change: ConversationChange, advanced: Advanced) -> Sequence[Write]:
         state = advanced.context.state
         common: dict[str, Any] = {"context_id": state.context_id, "session_hash": state.session_hash}
         put = advanced.context.facts if state.task_state.terminal else advanced.put_facts
@@ -156,9 +162,9 @@ class StoreContexts:
         return writes + [Delete(message_path(state.context_id, name)) for name in advanced.drop_messages]
 
 
-def _sooner(fact: KeptFact, state: ContextState) -> datetime | None:
+def _sooner(fact: KeptFact, state: ConversationState) -> datetime | None:
     return min((moment for moment in (fact.expires_at, state.expires_at) if moment is not None), default=None)
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]

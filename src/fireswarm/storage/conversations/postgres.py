@@ -15,10 +15,16 @@ import anyio
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Clock
-from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact, checked_context_id
+from fireswarm.contracts.skills.context import (
+    Conversation,
+    ConversationChange,
+    ConversationState,
+    KeptFact,
+    check_context_id,
+)
 from fireswarm.contracts.skills.conversation import LoggedEvent
 from fireswarm.errors import ConfigError, StoreRejected, StoreUnavailable, VersionConflict
-from fireswarm.storage.conversations.change import Advanced, advance, duplicate, handled, restored
+from fireswarm.storage.conversations.change import Advanced, advance, duplicate, is_duplicate, restore
 from fireswarm.storage.conversations.cleaning import Cleaner
 
 if TYPE_CHECKING:
@@ -79,17 +85,17 @@ class PostgresContexts:
     _connection: AsyncConnection[tuple[Any, ...]] | None = None
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def load(self, context_id: str) -> Context | None:
+    async def load(self, context_id: str) -> Conversation | None:
         """Read a conversation; None when there is none."""
         async with self._transaction() as database:
-            return await self._read(database, checked_context_id(context_id))
+            return await self._read(database, check_context_id(context_id))
 
-    async def apply(self, change: Change) -> Context:
+    async def apply(self, change: ConversationChange) -> Conversation:
         """Apply a change in one transaction."""
-        checked_context_id(change.context_id)
+        check_context_id(change.context_id)
         async with self._transaction() as database:
             found = await self._read(database, change.context_id, " FOR UPDATE")
-            if handled(found, change):
+            if is_duplicate(found, change):
                 raise duplicate(change, await _answer(database, change.context_id, str(change.message_id)))
             advanced = advance(found, change, self.clock.now(), self.clean)
             await _write_state(database, advanced.context.state, new=found is None)
@@ -126,7 +132,7 @@ class PostgresContexts:
             await self._connection.close()
             self._connection = None
 
-    async def _read(self, database: AsyncConnection[Any], context_id: str, lock: str = "") -> Context | None:
+    async def _read(self, database: AsyncConnection[Any], context_id: str, lock: str = "") -> Conversation | None:
         columns = ", ".join(_COLUMNS)
         query = f"SELECT {columns} FROM agent_context_state WHERE context_id = %s{lock}"
         row = await (await database.execute(query.encode(), (context_id,))).fetchone()
@@ -135,8 +141,8 @@ class PostgresContexts:
         state = {name: value for name, value in zip(_COLUMNS.values(), row, strict=True) if value is not None}
         facts = await _rows(database, "agent_pocket_facts", _FACT_COLUMNS, context_id, "")
         events = await _rows(database, "agent_conversation_events", _EVENT_COLUMNS, context_id, "ORDER BY id")
-        return restored(
-            ContextState.model_validate(state),
+        return restore(
+            ConversationState.model_validate(state),
             [KeptFact.model_validate(fact) for fact in facts],
             [LoggedEvent.model_validate(event) for event in events if event["message_id"] is None],
             [str(event["message_id"]) for event in events if event["message_id"] is not None],
@@ -204,8 +210,8 @@ async def _rows(
     return [dict(zip(columns.values(), row, strict=True)) for row in rows]
 
 
-async def _write_state(database: AsyncConnection[Any], state: ContextState, *, new: bool) -> None:
-    values = [_spelled(getattr(state, name)) for name in _COLUMNS.values()]
+async def _write_state(database: AsyncConnection[Any], state: ConversationState, *, new: bool) -> None:
+    values = [_to_sql(getattr(state, name)) for name in _COLUMNS.values()]
     if new:
         marks = ", ".join(["%s"] * len(values))
         query = f"INSERT INTO agent_context_state ({', '.join(_COLUMNS)}) VALUES ({marks})"
@@ -215,7 +221,7 @@ async def _write_state(database: AsyncConnection[Any], state: ContextState, *, n
     await database.execute(query.encode(), [*values, state.context_id])
 
 
-async def _write_rest(database: AsyncConnection[Any], change: Change, advanced: Advanced) -> None:
+async def _write_rest(database: AsyncConnection[Any], change: ConversationChange, advanced: Advanced) -> None:
     context_id = change.context_id
     gone = [(context_id, *name) for name in advanced.drop_facts]
     put = [
@@ -283,7 +289,7 @@ async def _answer(database: AsyncConnection[Any], context_id: str, message_id: s
     return None if row is None else row[0]["response"]
 
 
-def _spelled(value: Any) -> Any:
+def _to_sql(value: Any) -> Any:
     if isinstance(value, dict):
         return _json(value)
     return str(value) if isinstance(value, str) else value

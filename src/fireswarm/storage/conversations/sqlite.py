@@ -18,10 +18,16 @@ import anyio.to_thread
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Clock
-from fireswarm.contracts.skills.context import Change, Context, ContextState, KeptFact, checked_context_id
+from fireswarm.contracts.skills.context import (
+    Conversation,
+    ConversationChange,
+    ConversationState,
+    KeptFact,
+    check_context_id,
+)
 from fireswarm.contracts.skills.conversation import LoggedEvent
 from fireswarm.errors import StoreError, StoreUnavailable
-from fireswarm.storage.conversations.change import Advanced, advance, duplicate, handled, restored
+from fireswarm.storage.conversations.change import Advanced, advance, duplicate, is_duplicate, restore
 from fireswarm.storage.conversations.cleaning import Cleaner
 
 STATE_FILE = ".state.db"
@@ -44,12 +50,12 @@ class SqliteContexts:
     clock: Clock
     clean: Cleaner = field(default_factory=Cleaner)
 
-    async def load(self, context_id: str) -> Context | None:
+    async def load(self, context_id: str) -> Conversation | None:
         """Read a conversation; None when there is none."""
         path = self._path(context_id)
         return await _in_thread(lambda: self._load(path))
 
-    async def apply(self, change: Change) -> Context:
+    async def apply(self, change: ConversationChange) -> Conversation:
         """Apply a change in one transaction."""
         path = self._path(change.context_id)
         return await _in_thread(lambda: self._apply(path, change))
@@ -67,23 +73,23 @@ class SqliteContexts:
         """Nothing is held open."""
 
     def _path(self, context_id: str) -> Path:
-        return self.folder / checked_context_id(context_id) / STATE_FILE
+        return self.folder / check_context_id(context_id) / STATE_FILE
 
-    def _load(self, path: Path) -> Context | None:
+    def _load(self, path: Path) -> Conversation | None:
         if not path.exists():
             return None
-        with _opened(path) as database:
+        with _connect(path) as database:
             return _read(database, self.clock.now())
 
-    def _apply(self, path: Path, change: Change) -> Context:
+    def _apply(self, path: Path, change: ConversationChange) -> Conversation:
         if not path.exists():
             advance(None, change, self.clock.now(), self.clean)  # what is refused leaves no file
             path.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(path) as database:
+        with _connect(path) as database:
             database.executescript(_SCHEMA)
             database.execute("BEGIN IMMEDIATE")
             found = _read(database, self.clock.now())
-            if handled(found, change):
+            if is_duplicate(found, change):
                 raise duplicate(change, _answer(database, str(change.message_id)))
             advanced = advance(found, change, self.clock.now(), self.clean)
             _write(database, change, advanced)
@@ -108,7 +114,7 @@ async def _in_thread[T](call: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[sqlite3.Connection]:
+def _connect(path: Path) -> Generator[sqlite3.Connection]:
     """The file, for as long as the block lasts; what was not committed is gone afterwards."""
     try:
         with closing(sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)) as database:
@@ -120,7 +126,7 @@ def _opened(path: Path) -> Generator[sqlite3.Connection]:
         raise StoreError(f"{path} cannot be used as the state of a conversation: {error}") from error
 
 
-def _read(database: sqlite3.Connection, now: datetime) -> Context | None:
+def _read(database: sqlite3.Connection, now: datetime) -> Conversation | None:
     try:
         row = database.execute("SELECT state FROM context_state").fetchone()
     except sqlite3.OperationalError as error:
@@ -132,8 +138,8 @@ def _read(database: sqlite3.Connection, now: datetime) -> Context | None:
     facts = database.execute("SELECT fact FROM pocket_facts").fetchall()
     events = database.execute("SELECT event FROM conversation_events ORDER BY sequence").fetchall()
     messages = database.execute("SELECT message_id FROM messages ORDER BY number").fetchall()
-    return restored(
-        ContextState.model_validate_json(row[0]),
+    return restore(
+        ConversationState.model_validate_json(row[0]),
         [KeptFact.model_validate_json(text) for (text,) in facts],
         [LoggedEvent.model_validate_json(text) for (text,) in events],
         [str(name) for (name,) in messages],
@@ -141,7 +147,7 @@ def _read(database: sqlite3.Connection, now: datetime) -> Context | None:
     )
 
 
-def _write(database: sqlite3.Connection, change: Change, advanced: Advanced) -> None:
+def _write(database: sqlite3.Connection, change: ConversationChange, advanced: Advanced) -> None:
     state = advanced.context.state
     row = (state.context_id, state.version, state.model_dump_json())
     database.execute("INSERT OR REPLACE INTO context_state VALUES (?, ?, ?)", row)
@@ -162,7 +168,7 @@ def _write(database: sqlite3.Connection, change: Change, advanced: Advanced) -> 
 def _response(path: Path, message_id: str) -> JsonObject | None:
     if not path.exists():
         return None
-    with _opened(path) as database:
+    with _connect(path) as database:
         return _answer(database, message_id)
 
 

@@ -12,7 +12,7 @@ LINE_CHARS = 200
 _LEFT_OUT = re.compile(r"\[(\d+) earlier lines? left out\]\n?")
 
 
-def summarised(before: str, dropped: Iterable[LoggedEvent]) -> str:
+def append_to_summary(before: str, dropped: Iterable[LoggedEvent]) -> str:
     """The summary with the *dropped* events added, at most ``MAX_SUMMARY_CHARS``: the oldest lines go first.
 
     A text that a model wrote is one such line or several; what it begins with stays longest of it.
@@ -21,7 +21,7 @@ def summarised(before: str, dropped: Iterable[LoggedEvent]) -> str:
     found = _LEFT_OUT.match(before)
     if found:
         lost, before = int(found[1]), before[found.end() :]
-    lines = [line for line in before.split("\n") if line] + [told(event) for event in dropped]
+    lines = [line for line in before.split("\n") if line] + [format_event(event) for event in dropped]
     kept: list[str] = []
     room = MAX_SUMMARY_CHARS - 60
     for line in reversed(lines):
@@ -34,12 +34,12 @@ def summarised(before: str, dropped: Iterable[LoggedEvent]) -> str:
     return "\n".join([*head, *reversed(kept)])
 
 
-def told(event: LoggedEvent) -> str:
+def format_event(event: LoggedEvent) -> str:
     """An event in one line."""
-    said = ", ".join(f"{name}={_shown(value)}" for name, value in sorted(event.payload.items()))
+    said = ", ".join(f"{name}={_preview(value)}" for name, value in sorted(event.payload.items()))
     return f"turn {event.turn}, {event.type}: {said}"[:LINE_CHARS].rstrip(": ")
 
 
-def _shown(value: object) -> str:
+def _preview(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return " ".join(text.split())

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.envelope import Envelope
@@ -33,7 +33,7 @@ def plain(model: BaseModel) -> dict[str, Any]:
 
     Optional fields that hold nothing are left out: a document shows what it has, and costs no more.
     """
-    required = _required(type(model))
+    required = _required_fields(type(model))
     return {
         name: _plain(value)
         for name, value in model
@@ -42,7 +42,7 @@ def plain(model: BaseModel) -> dict[str, Any]:
 
 
 @cache
-def _required(kind: type[BaseModel]) -> frozenset[str]:
+def _required_fields(kind: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
 
 
@@ -66,7 +66,7 @@ def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
     try:
         return Task.model_validate(data)
     except ValidationError as error:
-        raise InvalidInput(f"{path} is not a task: {explain(error)}") from error
+        raise InvalidInput(f"{path} is not a task: {explain_validation(error)}") from error
 
 
 def next_sweep(

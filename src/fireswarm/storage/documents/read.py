@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.run import Run
 from fireswarm.contracts.swarm.task import Task
@@ -17,20 +17,20 @@ from fireswarm.storage.documents.build import parse_task
 _log = logging.getLogger(__name__)
 
 
-def task_of(snapshot: Snapshot) -> Task:
+def parse_task_snapshot(snapshot: Snapshot) -> Task:
     """Read a task; InvalidInput names every field that is wrong."""
     return parse_task(snapshot.data, snapshot.path)
 
 
-def run_of(snapshot: Snapshot) -> Run:
+def parse_run_snapshot(snapshot: Snapshot) -> Run:
     """Read a run; InvalidInput names every field that is wrong."""
     try:
         return Run.model_validate(snapshot.data)
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not a run: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not a run: {explain_validation(error)}") from error
 
 
-def sorted_out[T](
+def parse_all[T](
     snapshots: Iterable[Snapshot], parse: Callable[[Snapshot], T]
 ) -> tuple[list[T], list[tuple[Snapshot, InvalidInput]]]:
     """Read what can be read, in order; the others come with what is wrong with them."""
@@ -44,9 +44,9 @@ def sorted_out[T](
     return items, others
 
 
-def readable[T](snapshots: Iterable[Snapshot], parse: Callable[[Snapshot], T]) -> list[T]:
+def parse_readable[T](snapshots: Iterable[Snapshot], parse: Callable[[Snapshot], T]) -> list[T]:
     """Read what can be read, in order; the log names what was left out, and why."""
-    items, others = sorted_out(snapshots, parse)
+    items, others = parse_all(snapshots, parse)
     for _, error in others:
         _log.warning("left out: %s", error)
     return items

@@ -224,7 +224,7 @@ def _check_name(name: str) -> None:
     _checked_names.add(name)
 
 
-def structured(query: Query, root: str = "") -> Any:
+def structured_query(query: Query, root: str = "") -> Any:
     """Build the ``StructuredQuery`` message; *root* as for writes, where a cursor names a document."""
     message = _Query()
     message.from_.add().collection_id = query.collection.rpartition("/")[2]
@@ -262,10 +262,10 @@ def _filter(field: str, operator: str, value: Any) -> Any:
     return message
 
 
-def counted(query: Query) -> Any:
+def count_query(query: Query) -> Any:
     """Build the ``StructuredAggregationQuery`` that counts a query's results as ``n``."""
     message: Any = StructuredAggregationQuery.pb(StructuredAggregationQuery())
-    message.structured_query.CopyFrom(structured(query))
+    message.structured_query.CopyFrom(structured_query(query))
     aggregation = message.aggregations.add()
     aggregation.alias = "n"
     aggregation.count.SetInParent()

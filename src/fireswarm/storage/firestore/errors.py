@@ -48,7 +48,7 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
 
 
 @contextlib.contextmanager
-def translated(doing: str) -> Generator[None]:
+def translate_errors(doing: str) -> Generator[None]:
     """Raise our errors in place of the client's; *doing* names the document or query concerned."""
     try:
         yield

@@ -29,7 +29,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FREE_FIELDS
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import channel_of
-from fireswarm.storage.firestore.errors import TRANSIENT, translate, translated
+from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_errors
 from fireswarm.storage.firestore.listen import listening
 
 ATTEMPT_TIMEOUT_SECONDS = 10.0
@@ -84,7 +84,7 @@ class FirestoreStore:
             database=self._channel.database, documents=[f"{self._channel.root}/{path}" for path in wanted]
         )
         found: dict[str, Snapshot] = {}
-        with translated(f"reading {_some(wanted)}"):
+        with translate_errors(f"reading {_some(wanted)}"):
             stream = await self._channel.api.batch_get_documents(
                 request=request, metadata=self._channel.metadata, **_READ
             )
@@ -100,7 +100,7 @@ class FirestoreStore:
         """Run a query; billed at least one read."""
         request = _query_request(self._channel.parent_of(query.collection), query, self._channel.root)
         found: list[Snapshot] = []
-        with translated(f"querying {query.collection}"):
+        with translate_errors(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
             async for response in stream:
                 message = _query_pb(response)
@@ -113,9 +113,9 @@ class FirestoreStore:
         """Count a query's results without reading them."""
         message: Any = RunAggregationQueryRequest.pb(RunAggregationQueryRequest())
         message.parent = self._channel.parent_of(query.collection)
-        message.structured_aggregation_query.CopyFrom(codec.counted(query))
+        message.structured_aggregation_query.CopyFrom(codec.count_query(query))
         total = 0
-        with translated(f"counting {query.collection}"):
+        with translate_errors(f"counting {query.collection}"):
             stream = await self._channel.api.run_aggregation_query(
                 request=RunAggregationQueryRequest.wrap(message), metadata=self._channel.metadata, **_READ
             )
@@ -128,7 +128,7 @@ class FirestoreStore:
 
     def listen(self, query: Query) -> AbstractAsyncContextManager[AsyncIterator[list[Snapshot]]]:
         """Follow a query: the iterator yields its whole result at first and after every change."""
-        return listening(self._channel, codec.structured(query), self.usage)
+        return listening(self._channel, codec.structured_query(query), self.usage)
 
     async def commit(self, writes: Sequence[Write]) -> Committed:
         """Apply *writes* atomically, durably, or not at all.
@@ -148,11 +148,11 @@ class FirestoreStore:
             except google.GoogleAPICallError as error:
                 last_chance = attempt == COMMIT_ATTEMPTS - 1
                 if last_chance or not isinstance(error, (*TRANSIENT, google.ResourceExhausted, google.Aborted)):
-                    raise _refused(error, writes, maybe_applied) from error
+                    raise _write_error(error, writes, maybe_applied) from error
                 maybe_applied = maybe_applied or isinstance(error, TRANSIENT)
                 await self._clock.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
                 continue
-            return self._applied(type(response).pb(response), writes)
+            return self._committed(type(response).pb(response), writes)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _request(self, writes: Sequence[Write]) -> Any:
@@ -162,7 +162,7 @@ class FirestoreStore:
             codec.write_message(write, root, messages.add())
         return request
 
-    def _applied(self, response: Any, writes: Sequence[Write]) -> Committed:
+    def _committed(self, response: Any, writes: Sequence[Write]) -> Committed:
         deletes = sum(isinstance(write, Delete) for write in writes)
         self.usage.deletes += deletes
         self.usage.writes += len(writes) - deletes
@@ -186,11 +186,11 @@ _query_pb: Any = RunQueryResponse.pb
 def _query_request(parent: str, query: Query, root: str) -> RunQueryRequest:
     message: Any = RunQueryRequest.pb(RunQueryRequest())
     message.parent = parent
-    message.structured_query.CopyFrom(codec.structured(query, root))
+    message.structured_query.CopyFrom(codec.structured_query(query, root))
     return RunQueryRequest.wrap(message)
 
 
-def _refused(error: google.GoogleAPICallError, writes: Sequence[Write], maybe_applied: bool) -> FireswarmError:
+def _write_error(error: google.GoogleAPICallError, writes: Sequence[Write], maybe_applied: bool) -> FireswarmError:
     ours = translate(error, f"writing {_some([write.path for write in writes])}")
     if isinstance(ours, Conflict):
         return Conflict(str(ours), ambiguous=maybe_applied, exists=ours.exists)

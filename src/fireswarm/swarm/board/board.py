@@ -12,7 +12,7 @@ from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import readable, task_of
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention
 from fireswarm.swarm.board.lease import HeldLease
@@ -114,4 +114,4 @@ class Board:
         One that cannot be read is left out, and the log says so.
         """
         query: Query = queries.newest(queries.TASKS, "updated_at", limit, **filters)
-        return readable(await self.store.query(query), task_of)
+        return parse_readable(await self.store.query(query), parse_task_snapshot)

@@ -15,7 +15,7 @@ from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import hand_written
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
@@ -105,7 +105,7 @@ class Claimer:
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         try:
-            task = task_of(snapshot)
+            task = parse_task_snapshot(snapshot)
         except InvalidInput:
             await hand_written.repair(self.store, self.clock, snapshot)
             return None
@@ -115,12 +115,12 @@ class Claimer:
         if hand_written.is_stray(task):
             await hand_written.adopt(self.store, self.clock, task, snapshot)
             return None
-        return await self._answered(task, snapshot) if task.questions else task
+        return await self._accept_answers(task, snapshot) if task.questions else task
 
-    async def _answered(self, task: Task, snapshot: Snapshot) -> Task | None:
+    async def _accept_answers(self, task: Task, snapshot: Snapshot) -> Task | None:
         """Somebody queued a task that still asks: its answers are judged here, before it costs a turn."""
         try:
-            answers.merged(task, {})
+            answers.merge_answers(task, {})
         except (InvalidInput, ConfigError) as error:
             await hand_written.ask_again(self.store, task, snapshot, error)
             return None
@@ -146,14 +146,14 @@ class Claimer:
         now = self.clock.now()
         expires_at = now + timedelta(seconds=self.rules.lease_seconds)
         committed = await self.store.commit(
-            [Update(item.path, self._claimed(task, now, expires_at), item.update_time) for task, item in ready]
+            [Update(item.path, self._claim_fields(task, now, expires_at), item.update_time) for task, item in ready]
         )
         return [
             HeldLease(task, self.agent_id, task.epoch + 1, now, expires_at, version)
             for (task, _), version in zip(ready, committed.update_times, strict=True)
         ]
 
-    def _claimed(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
+    def _claim_fields(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
         lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
         answered: dict[str, Any] = {"questions": []} if task.questions else {}
         return answered | {
@@ -170,7 +170,7 @@ class Claimer:
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
         """After a broken connection: the claim may have been applied although its answer was lost."""
         snapshot = await self.store.get(task_path(task.task_id))
-        now = task_of(snapshot)
+        now = parse_task_snapshot(snapshot)
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
             return []
         lease = now.lease
@@ -199,7 +199,7 @@ async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) 
 async def refresh(store: Store, held: HeldLease) -> Task:
     """Read the task again and note its version; LeaseLost unless this epoch still holds it."""
     snapshot = await store.get(task_path(held.task.task_id))
-    task = task_of(snapshot)
+    task = parse_task_snapshot(snapshot)
     lease = task.lease
     if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
         holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"

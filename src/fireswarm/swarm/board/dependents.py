@@ -8,9 +8,9 @@ from fireswarm.contracts.ports import SERVER_TIME, Store, Update, Write
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import hand_written
-from fireswarm.swarm.board.state import queued, unleased
+from fireswarm.swarm.board.state import queued_fields, unleased_fields
 
 
 async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list[Write]:
@@ -23,10 +23,10 @@ async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list
         if snapshot.data is None:
             continue
         try:
-            dependent = task_of(snapshot)
+            dependent = parse_task_snapshot(snapshot)
         except InvalidInput as error:  # what ended has ended, whatever became of those that wait for it
             if snapshot.data.get("status") == TaskStatus.BLOCKED:
-                writes.append(hand_written.blocked(snapshot, error))
+                writes.append(hand_written.block_write(snapshot, error))
             continue
         if dependent.status is TaskStatus.BLOCKED and dependent.status_reason in WAITS_FOR_OTHERS:
             writes.append(Update(snapshot.path, _after(dependent, ended, status), snapshot.update_time))
@@ -37,9 +37,9 @@ def _after(dependent: Task, ended: Task, status: TaskStatus) -> dict[str, Any]:
     is_child = ended.task_id in dependent.children
     if status is TaskStatus.CANCELED and not is_child:
         summary = f"depends on task {ended.task_id}, which was canceled: retry runs this one anyway, cancel ends it"
-        return unleased(dependent, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
+        return unleased_fields(dependent, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
     left = max(0, dependent.waiting_on - 1)
     if left:
         return {"waiting_on": left, "updated_at": SERVER_TIME}
     ready = "all its tasks ended, waits for an agent" if is_child else "dependencies met, waits for an agent"
-    return queued(dependent, ready) | {"waiting_on": 0}
+    return queued_fields(dependent, ready) | {"waiting_on": 0}

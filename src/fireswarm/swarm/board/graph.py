@@ -30,10 +30,10 @@ def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: in
             raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
         if len(set(task.depends_on)) < len(task.depends_on):
             raise GraphInvalid(f"task {task.key!r} names a dependency twice")
-    return _ordered(by_key)
+    return _sort_topologically(by_key)
 
 
-def _ordered(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
+def _sort_topologically(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
     waiting = {key: set(task.depends_on) for key, task in by_key.items()}
     dependents: dict[str, list[str]] = {key: [] for key in by_key}
     for key, task in by_key.items():

@@ -22,8 +22,8 @@ from fireswarm.contracts.swarm.task import (
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.storage.documents.build import new_task, parse_task
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
-from fireswarm.swarm.board.state import unleased
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.board.state import unleased_fields
 from fireswarm.swarm.board.submit import document
 
 HAND_WRITTEN_SESSION = "console"
@@ -37,12 +37,12 @@ async def repair(store: Store, clock: Clock, snapshot: Snapshot) -> None:
     try:
         parse_task(merged, snapshot.path)
     except InvalidInput as still:
-        await _try(store, [blocked(snapshot, still)])
+        await _try(store, [block_write(snapshot, still)])
         return
     await _try(store, [Update(snapshot.path, fields | {"updated_at": SERVER_TIME}, snapshot.update_time)])
 
 
-def blocked(snapshot: Snapshot, error: InvalidInput) -> Update:
+def block_write(snapshot: Snapshot, error: InvalidInput) -> Update:
     """Return the write that blocks a task nobody can read, and says what is wrong with it."""
     fields: dict[str, Any] = {
         "status": TaskStatus.BLOCKED.value,
@@ -78,14 +78,14 @@ def _with_defaults(data: dict[str, Any], task_id: str, clock: Clock) -> dict[str
 async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
     """Block a task whose deadline has passed before anybody took it."""
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
-    fields = unleased(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 
 async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: FireswarmError) -> None:
     """Block a task that was queued by hand with answers that do not fit; they stay where they were written."""
     summary = f"{error}. Correct answers, then set status to queued."
-    fields = unleased(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 
@@ -129,7 +129,7 @@ async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> N
         "updated_at": SERVER_TIME,
     }
     writes: list[Write] = []
-    original = task_of(existing) if existing.data is not None else None
+    original = parse_task_snapshot(existing) if existing.data is not None else None
     if original is None:
         created = document(worker) | {
             "dependents": [task.task_id],

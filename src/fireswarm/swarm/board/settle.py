@@ -18,7 +18,7 @@ from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.rules import BoardRules
-from fireswarm.swarm.board.state import MAX_ERROR_CHARS, first_line, queued, unleased
+from fireswarm.swarm.board.state import MAX_ERROR_CHARS, first_line, queued_fields, unleased_fields
 from fireswarm.swarm.board.submit import children_of, document
 
 
@@ -80,57 +80,57 @@ class Settler:
         task = held.task
         match outcome:
             case Done(result=result):
-                return self._ended(task, result)
+                return self._end(task, result)
             case Retry(error=error, after_seconds=after):
-                return self._failed(task, error, after)
+                return self._fail(task, error, after)
             case Failed(error=error, reason=reason):
-                return self._blocked(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
+                return self._block(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
             case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
                 asked = [plain(question) for question in questions]
                 more: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
-                transition = self._blocked(task, reason, summary, questions=asked, turn=task.turn + 1)
+                transition = self._block(task, reason, summary, questions=asked, turn=task.turn + 1)
                 return Transition(transition.fields | more)
             case Handoff():
                 return self._handed_off(held, outcome)
             case Snooze(after_seconds=after, summary=summary, turn_over=over):
                 until = self.clock.now() + timedelta(seconds=after)
                 turn = task.turn + over
-                return self._blocked(task, StatusReason.PAUSED, summary or "paused", not_before=until, turn=turn)
+                return self._block(task, StatusReason.PAUSED, summary or "paused", not_before=until, turn=turn)
             case Released(summary=summary):
-                return Transition(queued(task, summary))
+                return Transition(queued_fields(task, summary))
             case _:
                 assert_never(outcome)
 
-    def _ended(self, task: Task, result: TaskResult) -> Transition:
-        fields = unleased(task, TaskStatus.DONE, None, result.summary or "done")
+    def _end(self, task: Task, result: TaskResult) -> Transition:
+        fields = unleased_fields(task, TaskStatus.DONE, None, result.summary or "done")
         return Transition(fields | {"error": None, "result": plain(result)}, ended=True)
 
-    def _failed(self, task: Task, error: str, after_seconds: float | None) -> Transition:
+    def _fail(self, task: Task, error: str, after_seconds: float | None) -> Transition:
         attempt = task.attempt + 1
         if attempt >= task.max_attempts:
             summary = f"gave up after {attempt} attempts: {first_line(error)}"
-            return self._blocked(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
+            return self._block(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
         pause = self.rules.backoff_seconds(attempt, self.rng) if after_seconds is None else after_seconds
         until = self.clock.now() + timedelta(seconds=pause)
         summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {first_line(error)}"
-        return self._blocked(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
+        return self._block(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
 
-    def _blocked(
+    def _block(
         self, task: Task, reason: StatusReason, summary: str, *, not_before: datetime | None = None, **more: Any
     ) -> Transition:
         if "error" in more:
             more["error"] = str(more["error"])[:MAX_ERROR_CHARS]
-        return Transition(unleased(task, TaskStatus.BLOCKED, reason, summary, not_before=not_before) | more)
+        return Transition(unleased_fields(task, TaskStatus.BLOCKED, reason, summary, not_before=not_before) | more)
 
     def _handed_off(self, held: HeldLease, handoff: Handoff) -> Transition:
         task = held.task
         births = children_of(task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
         ids = [child.task_id for child in births]
         if not handoff.resume:
-            ended = self._ended(task, handoff.result)
+            ended = self._end(task, handoff.result)
             return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births), ended=True)
         told = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
         summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
-        fields = unleased(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
+        fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
         fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
         return Transition(fields, told)

@@ -16,7 +16,7 @@ MAX_ERROR_CHARS = 4_000
 """Of an error kept on the task; the whole of it is in the run's journal."""
 
 
-def unleased(
+def unleased_fields(
     task: Task,
     status: TaskStatus,
     reason: StatusReason | None,
@@ -45,12 +45,12 @@ def first_line(text: str) -> str:
     return text.split("\n", 1)[0]
 
 
-def queued(task: Task, summary: str) -> dict[str, Any]:
+def queued_fields(task: Task, summary: str) -> dict[str, Any]:
     """The state of a task that waits for an agent."""
-    return unleased(task, TaskStatus.QUEUED, None, summary)
+    return unleased_fields(task, TaskStatus.QUEUED, None, summary)
 
 
-def ended_run(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
+def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
     """The write that ends the run of a lease whose holder cannot end it: it died, or was told to stop."""
     identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
     ended = {"status": status.value, "error": error, "summary": error[:MAX_SUMMARY_CHARS], "ended_at": SERVER_TIME}

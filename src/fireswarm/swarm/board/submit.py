@@ -12,7 +12,7 @@ from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable
 from fireswarm.storage.documents.build import new_task, plain, planned_task
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import graph
 from fireswarm.swarm.board.rules import BoardRules
 
@@ -48,7 +48,7 @@ async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) 
         except Conflict as conflict:
             existing = await store.get(task_path(task.task_id))
             if existing.data is not None:
-                return Submitted(task_of(existing), created=conflict.ambiguous)
+                return Submitted(parse_task_snapshot(existing), created=conflict.ambiguous)
             continue
         return Submitted(task, created=True)
     raise StoreUnavailable(
@@ -63,7 +63,7 @@ async def _sent_before(store: Store, task: Task) -> Submitted:
         raise InvalidInput(
             f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"
         )
-    return Submitted(task_of(existing), created=False)
+    return Submitted(parse_task_snapshot(existing), created=False)
 
 
 async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
@@ -71,7 +71,7 @@ async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot
     for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
         if snapshot.data is None:
             raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
-        task = task_of(snapshot)
+        task = parse_task_snapshot(snapshot)
         if task.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
         found[snapshot.path] = (snapshot, task)

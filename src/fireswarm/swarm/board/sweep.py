@@ -16,10 +16,10 @@ from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, T
 from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import hand_written
 from fireswarm.swarm.board.rules import BoardRules
-from fireswarm.swarm.board.state import ended_run, queued, unleased
+from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def sweep(store: Store, clock: Clock, rules: BoardRules, role: str) -> Swe
 
 async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock) -> TaskStatus | None:
     try:
-        task = task_of(snapshot)
+        task = parse_task_snapshot(snapshot)
     except InvalidInput:
         await hand_written.repair(store, clock, snapshot)
         return TaskStatus.BLOCKED
@@ -74,7 +74,7 @@ def _due_writes(task: Task, snapshot: Snapshot, now: datetime) -> list[Write]:
     if not task.status.terminal and task.status is not TaskStatus.IN_PROGRESS and task.deadline <= now:
         return [Update(snapshot.path, _deadline_missed(task), snapshot.update_time)]
     if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_TIME and not _still_pauses(task, now):
-        fields = queued(task, "the pause is over, waits for an agent")
+        fields = queued_fields(task, "the pause is over, waits for an agent")
         return [Update(snapshot.path, fields, snapshot.update_time)]
     due = next_sweep(task.status, task.status_reason, task.lease, task.not_before, task.deadline)
     return [Update(snapshot.path, {"sweep_at": due or DELETE_FIELD}, snapshot.update_time)]
@@ -91,18 +91,18 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
     error = f"the lease of {holder} (epoch {task.epoch}) ran out without a renewal: the process died or stood still"
     if attempt >= task.max_attempts:
         summary = f"gave up after {attempt} attempts: {error}"
-        fields = unleased(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
+        fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
     else:
-        fields = queued(task, f"reclaimed: {error}")
+        fields = queued_fields(task, f"reclaimed: {error}")
     writes: list[Write] = [Update(snapshot.path, fields | {"attempt": attempt, "error": error}, snapshot.update_time)]
     if task.lease is not None:
-        writes.append(ended_run(task, task.lease, RunStatus.TIMEOUT, error))
+        writes.append(end_run_write(task, task.lease, RunStatus.TIMEOUT, error))
     return writes
 
 
 def _deadline_missed(task: Task) -> dict[str, Any]:
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
-    return unleased(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
+    return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
 
 
 async def admit_hand_written(store: Store, clock: Clock, rules: BoardRules, role: str) -> int:

@@ -17,8 +17,8 @@ import anyio
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.llm.response import AgentResponse, as_response
-from fireswarm.contracts.ports import Clock, Contexts
-from fireswarm.contracts.skills.context import Change, Context, checked_context_id
+from fireswarm.contracts.ports import Clock, ConversationStore
+from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
 from fireswarm.contracts.skills.conversation import ConversationEvent, MessageType, ResponseMetadata, TaskState, Terms
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import ContextEnded, DuplicateMessage, ResumeRefused, SkillFailed
@@ -41,7 +41,7 @@ class AgentAdapter:
     """
 
     catalog: Catalog
-    contexts: Contexts
+    contexts: ConversationStore
     clock: Clock
     session: str = "default"
     role: str = "executor"
@@ -67,7 +67,7 @@ class AgentAdapter:
         """
         chosen = self.catalog.get(skill)
         terms = terms_of(chosen) or ONE_SHOT
-        found = await self.contexts.load(checked_context_id(context_id)) if terms.keeps_state else None
+        found = await self.contexts.load(check_context_id(context_id)) if terms.keeps_state else None
         if found is not None and message_id is not None and message_id in found.messages:
             return await self._again(context_id, message_id)
         self._may_begin(found, chosen, terms, context_id, resume, token)
@@ -76,7 +76,7 @@ class AgentAdapter:
         json_inputs = {str(name): value for name, value in merged.items()}
         rules.check_inputs(terms, json_inputs)
         began = time.monotonic()
-        if reason := rules.exceeded(turn, terms, chosen.name):
+        if reason := rules.reason_turn_exceeded(turn, terms, chosen.name):
             result, state = SkillResult(state=SkillState.FAILED, summary=reason), TaskState.ESCALATED
         else:
             result, state, reason = await self._turn(chosen, terms, found, context_id, turn, json_inputs)
@@ -94,21 +94,21 @@ class AgentAdapter:
         if not terms.keeps_state:
             return response
         change = self._change(found, terms, response, result, json_inputs, inputs)
-        return await self._kept(response, replace(change, message_id=message_id))
+        return await self._keep(response, replace(change, message_id=message_id))
 
     def _change(
         self,
-        found: Context | None,
+        found: Conversation | None,
         terms: Terms,
         response: AgentResponse,
         result: SkillResult,
         merged: JsonObject,
         given: Mapping[str, Any],
-    ) -> Change:
+    ) -> ConversationChange:
         kind = MessageType.ANSWER if found else MessageType.REQUEST
         asked = ConversationEvent(type=kind.value, payload={"inputs": dict(given)})
         kept = response.state.resumable or response.state is TaskState.COMPLETED
-        return Change(
+        return ConversationChange(
             response.metadata.context_id,
             found.state.version if found else 0,
             session_hash=self.session,
@@ -128,7 +128,7 @@ class AgentAdapter:
         return anyio.run(partial(self.invoke, skill, inputs, context_id, **options))
 
     def _may_begin(
-        self, found: Context | None, skill: Skill, terms: Terms, context_id: str, resume: bool, token: str | None
+        self, found: Conversation | None, skill: Skill, terms: Terms, context_id: str, resume: bool, token: str | None
     ) -> None:
         if found is not None and found.state.session_hash != self.session:
             raise ResumeRefused(f"conversation {context_id} belongs to another session")
@@ -145,7 +145,7 @@ class AgentAdapter:
             raise ResumeRefused(f"conversation {context_id} has begun and is {state.value}: call with resume=True")
 
     async def _turn(
-        self, skill: Skill, terms: Terms, found: Context | None, context_id: str, turn: int, inputs: JsonObject
+        self, skill: Skill, terms: Terms, found: Conversation | None, context_id: str, turn: int, inputs: JsonObject
     ) -> tuple[SkillResult, TaskState, str]:
         with TemporaryDirectory(prefix="fireswarm-turn-") as folder:
             request = SkillRequest(
@@ -165,13 +165,13 @@ class AgentAdapter:
                     result = await self.run(skill, request)
                 except SkillFailed as error:
                     result = SkillResult(state=SkillState.FAILED, summary=str(error)[:2_000])
-                state, reason = rules.judged(result, terms, skill.name, router=self.router)
+                state, reason = rules.checked_state(result, terms, skill.name, router=self.router)
                 return result, state, reason
             assert scope.cancelled_caught
         reason = f"the turn of skill {skill.name} took longer than {self.timeout_seconds:g} s"
         return SkillResult(state=SkillState.FAILED, summary=reason), TaskState.TIMEOUT, reason
 
-    async def _kept(self, response: AgentResponse, change: Change) -> AgentResponse:
+    async def _keep(self, response: AgentResponse, change: ConversationChange) -> AgentResponse:
         try:
             kept = await self.contexts.apply(change)
         except DuplicateMessage as duplicate:
@@ -190,7 +190,7 @@ class AgentAdapter:
         return _with_token(response, found) if found.messages[-1] == message_id else response
 
 
-def _with_token(response: AgentResponse, kept: Context) -> AgentResponse:
+def _with_token(response: AgentResponse, kept: Conversation) -> AgentResponse:
     metadata = response.metadata.model_copy(update={"version": kept.state.version})
     token = rules.resume_token(kept.state) if response.state.resumable else None
     return response.model_copy(update={"metadata": metadata, "resume_token": token})

@@ -34,7 +34,7 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
         raise SkillRefused(str(error)) from error
     seen = rules.view(None, request.task_id, 1, terms, inputs)
     result = await run(skill, request.model_copy(update={"conversation": seen}))
-    _, fault = rules.judged(result, terms, skill.name, router=True)
+    _, fault = rules.checked_state(result, terms, skill.name, router=True)
     if fault:
         raise SkillFailed(fault)
     return result

@@ -9,11 +9,11 @@ from typing import Any
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.inputs import faults
-from fireswarm.contracts.skills.context import Context, ContextState
+from fireswarm.contracts.skills.context import Conversation, ConversationState
 from fireswarm.contracts.skills.conversation import (
     MAX_TURNS,
-    Conversation,
     ConversationEvent,
+    ConversationView,
     MessageType,
     PocketFact,
     TaskState,
@@ -30,7 +30,7 @@ def state_of_result(result: SkillResult) -> TaskState:
     return TaskState(result.state.value)
 
 
-def judged(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tuple[TaskState, str]:
+def checked_state(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tuple[TaskState, str]:
     """The state in which a turn really ends, and why it is another than the skill says; empty when it is not."""
     state = state_of_result(result)
     if state is TaskState.DELEGATING and not router:
@@ -45,7 +45,7 @@ def judged(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tu
     return state, ""
 
 
-def exceeded(turn: int, terms: Terms, skill: str) -> str:
+def reason_turn_exceeded(turn: int, terms: Terms, skill: str) -> str:
     """Why there is no turn of this number; empty when there is."""
     most = min(terms.interaction_outcomes.max_turns, MAX_TURNS)
     if turn <= most:
@@ -61,16 +61,16 @@ def check_inputs(terms: Terms, inputs: Mapping[str, Any]) -> None:
         raise InvalidInput(f"the inputs do not fit the skill's input_request_jsonschema: {'; '.join(wrong)}")
 
 
-def view(found: Context | None, context_id: str, turn: int, terms: Terms, inputs: JsonObject) -> Conversation:
+def view(found: Conversation | None, context_id: str, turn: int, terms: Terms, inputs: JsonObject) -> ConversationView:
     """What the skill is given of its conversation."""
     most = terms.interaction_outcomes.max_turns
     if found is None:
-        return Conversation(context_id=context_id, turn=turn, max_turns=most, inputs=inputs)
+        return ConversationView(context_id=context_id, turn=turn, max_turns=most, inputs=inputs)
     facts = tuple(
         PocketFact(bucket=fact.bucket, key=fact.key, value=fact.value, ttl_seconds=fact.ttl_seconds)
         for fact in found.facts
     )
-    return Conversation(
+    return ConversationView(
         context_id=context_id,
         turn=turn,
         max_turns=most,
@@ -105,12 +105,12 @@ def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tu
 # ── who may go on ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def resume_token(state: ContextState) -> str:
+def resume_token(state: ConversationState) -> str:
     """The token that lets its bearer take the next turn: bound to the context, its version and its turn."""
     return f"{state.version}.{state.turn}.{_signature(state)}"
 
 
-def check_resume(found: Context | None, context_id: str, token: str | None) -> Context:
+def check_resume(found: Conversation | None, context_id: str, token: str | None) -> Conversation:
     """Return the context that may go on; ResumeRefused and ContextEnded say why it may not."""
     if found is None:
         raise ResumeRefused(f"there is no conversation {context_id} to resume: begin it without resume")
@@ -130,6 +130,6 @@ def check_resume(found: Context | None, context_id: str, token: str | None) -> C
     return found
 
 
-def _signature(state: ContextState) -> str:
+def _signature(state: ConversationState) -> str:
     text = f"{state.context_id}\n{state.version}\n{state.turn}"
     return hmac.new(bytes.fromhex(state.resume_key), text.encode(), hashlib.sha256).hexdigest()

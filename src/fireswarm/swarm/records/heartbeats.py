@@ -7,14 +7,14 @@ from datetime import timedelta
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Merge, Snapshot, Store
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import MEMORY
-from fireswarm.storage.documents.read import readable
+from fireswarm.storage.documents.read import parse_readable
 
 STATUS_TTL_SECONDS = 24 * 3600.0
 """A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
@@ -36,7 +36,7 @@ class Heartbeats:
     async def latest(self, limit: int = 200) -> list[AgentStatus]:
         """Return the latest heartbeat of every agent, the newest first."""
         query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
-        return readable(await self.store.query(query), parse_status)
+        return parse_readable(await self.store.query(query), parse_status)
 
 
 def parse_status(snapshot: Snapshot) -> AgentStatus:
@@ -44,4 +44,4 @@ def parse_status(snapshot: Snapshot) -> AgentStatus:
     try:
         return AgentStatus.model_validate(snapshot.data)
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not an agent's status: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not an agent's status: {explain_validation(error)}") from error

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, Store, Unstored, Update, Write
+from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskResult, canonical_json
 from fireswarm.errors import Conflict, LeaseLost, StepUncertain
@@ -93,7 +93,7 @@ class Journal:
     started_at: datetime
     earlier: Steps = field(default_factory=Steps)
     events: list[dict[str, Any]] = field(default_factory=list)
-    unstored: Unstored | None = None
+    unstored: PendingWrites | None = None
     hold: Callable[[], Awaitable[float]] | None = None
     pages: int = 0
     total: int = 0
@@ -187,12 +187,12 @@ class Journal:
         except Exception as error:  # noted and raised again: the journal must know that the step did not finish
             self.note(STEP_FAILED, step=step, error=f"{type(error).__name__}: {error}"[:2_000])
             raise
-        self.note(STEP_FINISHED, step=step, **await self._stored(step, result))
+        self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
         if not (last and idempotent):
             await self.flush()
         return result
 
-    async def _stored(self, step: str, result: Any) -> dict[str, Any]:
+    async def _store_result(self, step: str, result: Any) -> dict[str, Any]:
         text = json.dumps(result)
         if len(text) <= MAX_INLINE_PAYLOAD_BYTES:
             return {"result": result}
@@ -223,7 +223,7 @@ class Journal:
                 self._dirty = True
                 raise
             if self.unstored is not None:
-                self.unstored.stored(also)
+                self.unstored.mark_stored(also)
             self._told |= fields
 
     async def _first(self, fields: dict[str, Any], also: Sequence[Write]) -> None:

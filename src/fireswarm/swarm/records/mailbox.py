@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import JsonObject, explain
+from fireswarm.contracts.base import JsonObject, explain_validation
 from fireswarm.contracts.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.envelope import (
@@ -33,7 +33,7 @@ from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import message_document, plain
 from fireswarm.storage.documents.paths import message_path, task_path
-from fireswarm.storage.documents.read import readable, task_of
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
 MESSAGE_LEASE_SECONDS = 60.0
@@ -121,7 +121,7 @@ class Mailbox:
         in the session, PolicyRefused for one that may not be answered.
         """
         found = await self.store.get_many([task_path(reply.task_id) for reply in replies])
-        asking = {item.id: task_of(item) for item in found if item.data is not None}
+        asking = {item.id: parse_task_snapshot(item) for item in found if item.data is not None}
         writes: list[Write] = []
         for number, reply in enumerate(replies, 1):
             other = asking.get(reply.task_id)
@@ -144,7 +144,7 @@ class Mailbox:
         return str(write.data["message_id"])
 
     @staticmethod
-    def taken(snapshot: Snapshot, outcome: str) -> Update:
+    def end_message_write(snapshot: Snapshot, outcome: str) -> Update:
         """The write that ends a message of answers, unless somebody else did."""
         return Update(snapshot.path, {"status": "read", "outcome": outcome[:MAX_OUTCOME_CHARS]}, snapshot.update_time)
 
@@ -167,7 +167,7 @@ class Mailbox:
         return message.payload
 
     @staticmethod
-    def opened(task: Task) -> list[Write]:
+    def open_envelope_writes(task: Task) -> list[Write]:
         """The write that acknowledges a planned task's envelope, for the commit that settles the task."""
         return [Update(message_path(task.task_id), {"status": "read", "lease": None})]
 
@@ -200,7 +200,7 @@ class Mailbox:
     async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
         """End a message that nobody can read; it stays, with what is wrong with it."""
         with contextlib.suppress(Conflict):  # a peer was faster
-            await self.store.commit([self.taken(snapshot, f"refused: {error}")])
+            await self.store.commit([self.end_message_write(snapshot, f"refused: {error}")])
 
     async def acknowledge(self, held: HeldMessage) -> None:
         """Mark a claimed message as read; LeaseLost when it was delivered to somebody else meanwhile."""
@@ -216,7 +216,7 @@ class Mailbox:
 
     async def read(self, query: Query) -> list[Message]:
         """Read messages for display; the log names those that nobody can read."""
-        return readable(await self.store.query(query), parse_message)
+        return parse_readable(await self.store.query(query), parse_message)
 
 
 def parse_message(snapshot: Snapshot) -> Message:
@@ -226,4 +226,4 @@ def parse_message(snapshot: Snapshot) -> Message:
     try:
         return Message.model_validate(snapshot.data)
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not a message: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not a message: {explain_validation(error)}") from error

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from pydantic import Field, ValidationError
 
-from fireswarm.contracts.base import Contract, explain
+from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import ConfigError, PolicyRefused
@@ -37,7 +37,7 @@ class HandoffPolicy(Contract):
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not YAML: {error}") from error
         except ValidationError as error:
-            raise ConfigError(f"{path}: {explain(error)}") from error
+            raise ConfigError(f"{path}: {explain_validation(error)}") from error
 
     def check(self, envelope: Envelope, sender_role: str) -> None:
         """Raise PolicyRefused unless *sender_role* may send this envelope to the role it is for."""

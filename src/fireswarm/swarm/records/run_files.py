@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
@@ -88,7 +88,7 @@ class RunLog:
         if self._on_words is not None and (ready := self._stream.feed(text)):
             self._on_words(ready)
 
-    def spent(self, usage: Mapping[str, Any]) -> None:
+    def record_usage(self, usage: Mapping[str, Any]) -> None:
         """The events and the ledger tell what was spent."""
 
     async def step(
@@ -141,4 +141,4 @@ def read_events(folder: Path) -> Iterator[EventRecord]:
         except ValidationError as error:
             if number == len(lines):
                 return
-            raise InvalidInput(f"{path}:{number} is no event: {explain(error)}") from error
+            raise InvalidInput(f"{path}:{number} is no event: {explain_validation(error)}") from error

@@ -24,7 +24,7 @@ async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
 
 
 @dataclass(slots=True)
-class Reader:
+class RunReader:
     """Reads what is new of one run, whose events only grow.
 
     ``page`` is the first that may still grow; ``before`` counts events before it.
@@ -39,16 +39,16 @@ class Reader:
         """The events that came since the last call, in order."""
         data = run.data or {}
         start = self.before
-        events = await self._paged(run.path) if data.get("journal_pages") else []
+        events = await self._read_pages(run.path) if data.get("journal_pages") else []
         events += data.get("events") or []
         new = events[max(0, self.told - start) :]
         self.told = max(self.told, start + len(events))
         return new
 
-    async def _paged(self, path: str) -> list[Event]:
+    async def _read_pages(self, path: str) -> list[Event]:
         if not self.told:
             pages = await self.store.query(queries.journal(path))
-            return self._taken([_events(page) for page in pages])
+            return self._start_at([_events(page) for page in pages])
         found: list[list[Event]] = []
         while True:
             names = [f"{path}/journal/{number:06d}" for number in (self.page, self.page + 1)]
@@ -60,7 +60,7 @@ class Reader:
                 return [event for page in found for event in page]
             self.page, self.before = self.page + 1, self.before + len(found[-1])
 
-    def _taken(self, pages: Sequence[list[Event]]) -> list[Event]:
+    def _start_at(self, pages: Sequence[list[Event]]) -> list[Event]:
         self.page = max(1, len(pages))
         self.before = sum(len(page) for page in pages[:-1])
         return [event for page in pages for event in page]

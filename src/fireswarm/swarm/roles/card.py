@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.frontmatter import split_frontmatter
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError
@@ -19,7 +19,7 @@ def load_card(path: Path) -> RoleCard:
         fields, body = split_frontmatter(path.read_text(encoding="utf-8"))
         card = RoleCard.model_validate(fields | {"prompt": body})
     except (ValueError, yaml.YAMLError) as error:
-        detail = explain(error) if isinstance(error, ValidationError) else str(error)
+        detail = explain_validation(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"{path}: {detail}") from error
     if card.name != path.parent.name:
         raise ConfigError(f"{path}: name is {card.name!r}, but its folder is {path.parent.name!r}: make them equal")

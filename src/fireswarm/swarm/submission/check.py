@@ -10,7 +10,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.swarm.swarm import Swarm
 
 
-def assigned(agent: Agent, spec: TaskSpec) -> TaskSpec:
+def assign_to_agent(agent: Agent, spec: TaskSpec) -> TaskSpec:
     """*spec* as work for *agent*: its role, its instructions, its capabilities before those of the task.
 
     The same objective for another agent, or for a changed one, is other work. InvalidInput for an archived agent.

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Update
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
@@ -80,7 +80,7 @@ def parse_agent(snapshot: Snapshot) -> Agent:
     try:
         return Agent.model_validate(snapshot.data or {})
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not an agent: {explain(error)}") from error
+        raise InvalidInput(f"{snapshot.path} is not an agent: {explain_validation(error)}") from error
 
 
 async def _load(swarm: Swarm, session: str, agent_id: str) -> tuple[Agent, Any]:

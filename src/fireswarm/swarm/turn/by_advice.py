@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
 from fireswarm.llm.client import Asking
 from fireswarm.llm.decode import Undecodable, object_in, repair_request
-from fireswarm.llm.prompt import Component, Conversation, Part
+from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.records.journal import Journal
@@ -60,16 +60,16 @@ async def _advice(
     )
     given = request.answers.get(ANSWER)
     if given is not None and not number:
-        content, fault = _given(asks, given)
+        content, fault = _parse_operator_advice(asks, given)
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
         return _ask_a_person(step, asks, f"the advice that was given cannot be used: {fault}")
     if swarm.mind is None or swarm.mind.client is None:
         return _ask_a_person(step, asks, swarm.mind.no_model if swarm.mind is not None else "this swarm has no model")
-    return await _asked(step, asks, swarm, journal)
+    return await _ask_model(step, asks, swarm, journal)
 
 
-def _given(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
+def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
     """What a person answered, and what is wrong with it."""
     try:
         content = object_in(given) if isinstance(given, str) else dict(given)
@@ -93,14 +93,14 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text[:2_000], questions=(question,))
 
 
-async def _asked(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal) -> Advice:
+async def _ask_model(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal) -> Advice:
     """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
     mind = swarm.mind
     assert mind is not None and mind.client is not None
     digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
     recorder = JournalRecorder(journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
-    talk = Conversation(swarm.advisor)
+    talk = Transcript(swarm.advisor)
     material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)
     scope = f"\n\nScope: {', '.join(asks.scope)}" if asks.scope else ""
     talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))
@@ -111,7 +111,7 @@ async def _asked(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal)
     for attempt in (0, 1):
         await asking.compose(attempt)
         answer = await asking.ask(0, attempt)
-        content, fault = _checked(asks, answer.text)
+        content, fault = _parse_model_advice(asks, answer.text)
         journal.note(
             "advice_received", step=step, advice=asks.kind.value, attempt=attempt, ok=not fault, fault=fault[:1_000]
         )
@@ -122,7 +122,7 @@ async def _asked(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal)
     raise GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
 
 
-def _checked(asks: AdviceRequest, text: str) -> tuple[dict[str, Any], str]:
+def _parse_model_advice(asks: AdviceRequest, text: str) -> tuple[dict[str, Any], str]:
     try:
         content = object_in(text)
     except Undecodable as error:

@@ -16,15 +16,15 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
-from fireswarm.capabilities.workspace import described
-from fireswarm.contracts.base import Contract, explain
+from fireswarm.capabilities.workspace import describe_tools
+from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.skills.artifact import Artifact, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, SkillFailed, ThoughtFailed
-from fireswarm.mind import Assignment, Conclusion, Ending, think
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
@@ -58,7 +58,7 @@ class RoleResult(Contract):
     next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
 
 
-def thinks(task: Task, swarm: Swarm) -> str:
+def reason_to_skip_model(task: Task, swarm: Swarm) -> str:
     """Why this turn is left to plain code; empty when a model is asked."""
     if swarm.mind is None or swarm.mind.client is None:
         return swarm.mind.no_model if swarm.mind is not None else "this swarm works without a model"
@@ -77,7 +77,7 @@ async def _nothing() -> dict[str, Any]:
     return {}
 
 
-async def think_about(
+async def run_by_model(
     task: Task, swarm: Swarm, card: RoleCard, journal: Journal, request: SkillRequest, exchange: Exchange
 ) -> SkillResult:
     """Let the role's mind carry out the task. Raises what the run failed by."""
@@ -89,7 +89,13 @@ async def think_about(
     context = CapabilityContext(task.session_hash, cwd, swarm.clock, swarm.store, task.task_id)
     uses = _uses(task, card)
     async with registry_for(uses).open(uses, context) as given:
-        texts = (*given.prompts, card.prompt.strip(), task.instructions.strip(), swarm.protocol, described(given.tools))
+        texts = (
+            *given.prompts,
+            card.prompt.strip(),
+            task.instructions.strip(),
+            swarm.protocol,
+            describe_tools(given.tools),
+        )
         assignment = Assignment(
             task=task.objective,
             system="\n\n".join(text for text in texts if text),
@@ -105,10 +111,10 @@ async def think_about(
             tools=given.tools,
         )
         conclusion = await think(mind, assignment, recorder)
-    if conclusion.ending is Ending.FAILED:
+    if conclusion.ending is ConclusionStatus.FAILED:
         raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
     result = _result(conclusion)
-    if conclusion.ending is Ending.FINISHED and result.tasks:
+    if conclusion.ending is ConclusionStatus.FINISHED and result.tasks:
         await journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
     return result
 
@@ -116,8 +122,8 @@ async def think_about(
 def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
     """What the task is given, by who wrote it: a task below another one was planned."""
     if task.parent_task_id is None:
-        return grants.submitted(card, task.capabilities)
-    return grants.planned(card, [use.id for use in task.capabilities])
+        return grants.grants_for_submitted(card, task.capabilities)
+    return grants.grants_for_planned(card, [use.id for use in task.capabilities])
 
 
 @dataclass(slots=True)
@@ -203,7 +209,7 @@ def _fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
     try:
         read = RoleResult.model_validate(result)
     except ValidationError as error:
-        return f"result does not fit: {explain(error)}"
+        return f"result does not fit: {explain_validation(error)}"
     if not read.tasks:
         return ""
     if phase:
@@ -216,7 +222,7 @@ def _fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
     try:
         swarm.board.check_plan(read.tasks)
         for task in read.tasks:
-            grants.planned(swarm.roles[task.assigned_to], task.capabilities)
+            grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
     except InvalidInput as error:
         return str(error)
     return ""
@@ -226,10 +232,10 @@ def _result(conclusion: Conclusion) -> SkillResult:
     """A conclusion as a skill's result: what the skills of the run made, under what the model concluded."""
     outputs = conclusion.outputs
     artifacts = [artifact for output in outputs for artifact in output.artifacts]
-    if conclusion.ending is Ending.WAITING:
+    if conclusion.ending is ConclusionStatus.WAITING:
         summary = conclusion.answer[:2_000]
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=conclusion.questions)
-    if conclusion.ending is Ending.DELEGATING:
+    if conclusion.ending is ConclusionStatus.DELEGATING:
         last = outputs[-1]
         return last.model_copy(update={"state": SkillState.DELEGATING, "tasks": conclusion.tasks})
     result = RoleResult.model_validate(conclusion.result)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fireswarm.contracts.ports import Contexts, Create, Write
+from fireswarm.contracts.ports import ConversationStore, Create, Write
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.context import Change, Context, checked_context_id
+from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
 from fireswarm.contracts.skills.conversation import ConversationEvent, MessageType, TaskState, Terms
 from fireswarm.contracts.skills.skill import PlannedTask, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Snooze
@@ -21,7 +21,7 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskS
 from fireswarm.errors import DuplicateMessage, GraphInvalid, InvalidInput, NotFound, PolicyRefused, VersionConflict
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.terms import terms_of
-from fireswarm.storage.conversations.in_store import StoreContexts
+from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.submit import document
@@ -42,7 +42,7 @@ WORTH_CHARS = 1_000
 
 def joins(swarm: Swarm) -> bool:
     """Whether a conversation is kept by the commit that settles its task."""
-    return swarm.contexts is None or isinstance(swarm.contexts, StoreContexts)
+    return swarm.contexts is None or isinstance(swarm.contexts, DocumentConversations)
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Talk:
     skill: Skill
     terms: Terms
     context_id: str
-    found: Context | None = None
+    found: Conversation | None = None
     summary: str | None = None
     stop: Outcome | None = None
 
@@ -65,7 +65,7 @@ class Talk:
         if terms is None:
             return None
         talk = cls(swarm, held, skill, terms, _context_id(held.task))
-        if reason := rules.exceeded(talk.turn, terms, skill.name):
+        if reason := rules.reason_turn_exceeded(talk.turn, terms, skill.name):
             talk.stop = Failed(reason, StatusReason.ESCALATED)
         elif terms.keeps_state:
             await talk._load()
@@ -77,11 +77,11 @@ class Talk:
         return self.held.task.turn + 1
 
     @property
-    def contexts(self) -> Contexts:
+    def contexts(self) -> ConversationStore:
         """Where conversations are kept."""
-        return self.swarm.contexts or StoreContexts(self.swarm.store, self.swarm.clock)
+        return self.swarm.contexts or DocumentConversations(self.swarm.store, self.swarm.clock)
 
-    def asked(self, request: SkillRequest) -> SkillRequest:
+    def with_conversation(self, request: SkillRequest) -> SkillRequest:
         """The request with the conversation in it; InvalidInput when its inputs do not fit the skill's schema."""
         earlier = self.found.state.inputs if self.found else {}
         given = {name: value for name, value in request.context.items() if name != CONTEXT_ID}
@@ -92,9 +92,9 @@ class Talk:
             seen = seen.model_copy(update={"summary": self.summary})
         return request.model_copy(update={"conversation": seen})
 
-    def refused(self, result: SkillResult) -> Outcome | None:
+    def contract_breach(self, result: SkillResult) -> Outcome | None:
         """The outcome of a turn that broke the skill's contract; None for one that kept it."""
-        state, reason = rules.judged(result, self.terms, self.skill.name, router=True)
+        state, reason = rules.checked_state(result, self.terms, self.skill.name, router=True)
         return Failed(reason, StatusReason.GATE_FAILED) if state is TaskState.BLOCKED and reason else None
 
     async def keep(self, result: SkillResult) -> Sequence[Write]:
@@ -103,7 +103,7 @@ class Talk:
             return ()
         change = self._change(result)
         contexts = self.contexts
-        if isinstance(contexts, StoreContexts):
+        if isinstance(contexts, DocumentConversations):
             advanced, writes = contexts.writes(self.found, change)
             state = advanced.context.state
             if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
@@ -116,13 +116,13 @@ class Talk:
             return ()  # kept before a crash; the journal gave the same result again
         return ()
 
-    def _change(self, result: SkillResult) -> Change:
+    def _change(self, result: SkillResult) -> ConversationChange:
         task, state = self.held.task, rules.state_of_result(result)
         shared = self.context_id != task.task_id
         if shared and state.terminal:
             state = TaskState.PAUSED  # the task ended; the conversation is not one task's alone
         before = self.found.state if self.found else None
-        return Change(
+        return ConversationChange(
             self.context_id,
             before.version if before else 0,
             session_hash=task.session_hash,
@@ -160,14 +160,14 @@ class Talk:
         if self.context_id != self.held.task.task_id:
             await self._take_in_hand(self.found)
 
-    async def _take_in_hand(self, found: Context) -> None:
+    async def _take_in_hand(self, found: Conversation) -> None:
         """Of the tasks that share a conversation, one at a time has a turn."""
         holder = found.state.holder
         if holder and holder != self.held.run_id and await self._works(holder):
             self.stop = _busy(holder)
             return
         try:
-            hold = Change(self.context_id, found.state.version, holder=self.held.run_id)
+            hold = ConversationChange(self.context_id, found.state.version, holder=self.held.run_id)
             self.found = await self.contexts.apply(hold)
         except VersionConflict:
             self.stop = _busy("another task")
@@ -231,4 +231,4 @@ def _context_id(task: Task) -> str:
     if not isinstance(named, str):
         raise InvalidInput(f"context.{CONTEXT_ID} has to be text")
     session = hashlib.sha256(task.session_hash.encode()).hexdigest()[:12]
-    return checked_context_id(f"{checked_context_id(named)[:180]}.{session}")
+    return check_context_id(f"{check_context_id(named)[:180]}.{session}")

@@ -18,7 +18,7 @@ from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.errors import SkillFailed
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
 
@@ -75,7 +75,7 @@ class Exchange:
         for artifact in result.artifacts:
             update: dict[str, Any] = {} if artifact.source_task_id else {"source_task_id": self.held.task.task_id}
             if artifact.uri is None:
-                update |= await self._outsourced(artifact, len(published))
+                update |= await self._store_large_value(artifact, len(published))
             elif artifact.uri.startswith(WORKDIR_URI):
                 name = artifact.uri.removeprefix(WORKDIR_URI)
                 path = _file_in(workdir, name, artifact)
@@ -90,7 +90,7 @@ class Exchange:
         task = self.held.task
         paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
         found = {item.id: item for item in await self.swarm.store.get_many(paths)}
-        read = {task_id: task_of(item) for task_id, item in found.items() if item.data is not None}
+        read = {task_id: parse_task_snapshot(item) for task_id, item in found.items() if item.data is not None}
         return (
             [read[task_id] for task_id in task.depends_on if task_id in read],
             [read[task_id] for task_id in task.children if task_id in read],
@@ -122,7 +122,7 @@ class Exchange:
         self.origins[local] = artifact.uri
         return artifact.model_copy(update={"uri": local})
 
-    async def _outsourced(self, artifact: Artifact, number: int) -> dict[str, Any]:
+    async def _store_large_value(self, artifact: Artifact, number: int) -> dict[str, Any]:
         if artifact.value is None:
             return {}
         content = json.dumps(artifact.value).encode()

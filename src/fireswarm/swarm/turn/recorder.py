@@ -59,7 +59,7 @@ class JournalRecorder:
         """Take a piece of the model's answer; it is shown at the next tick."""
         self._live = (self._live + self._stream.feed(text))[-LIVE_CHARS:]
 
-    def spent(self, usage: Mapping[str, Any]) -> None:
+    def record_usage(self, usage: Mapping[str, Any]) -> None:
         """Count a call on the run document."""
         total = self.journal.usage
         for name, value in usage.items():
@@ -73,14 +73,14 @@ class JournalRecorder:
 
         async def cleaned() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
-            return self.redact.value(await (self._shown(run) if shown else run()))
+            return self.redact.value(await (self._run_showing_words(run) if shown else run()))
 
         return dict(await self.journal.step(f"{self.phase}/{name}", None, cleaned, idempotent=idempotent))
 
     def body(self, name: str, content: str) -> None:
         """Bodies are kept by the stand-alone agent only: a document is no place for them."""
 
-    async def _shown(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def _run_showing_words(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Run, and store the model's words every now and then while they come."""
         self._live = ""
         self._stream.rest()  # what the last call left unsaid is not this one's

@@ -36,18 +36,18 @@ from fireswarm.skills.packs.terms import terms_of
 from fireswarm.skills.routing import router
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.roles.hooks import hooks_of
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.by_advice import run_step
-from fireswarm.swarm.turn.by_model import think_about, thinks
+from fireswarm.swarm.turn.by_model import reason_to_skip_model, run_by_model
 from fireswarm.swarm.turn.conversation import Talk, joins
 from fireswarm.swarm.turn.exchange import Exchange
 
 
-class Ending(NamedTuple):
+class TurnEnd(NamedTuple):
     """A turn's outcome and the writes that are committed with it."""
 
     outcome: Outcome
@@ -74,7 +74,7 @@ async def open_journal(held: HeldLease, swarm: Swarm) -> Journal:
     return journal
 
 
-async def run_turn(held: HeldLease, swarm: Swarm) -> Ending:
+async def run_turn(held: HeldLease, swarm: Swarm) -> TurnEnd:
     """Work on a leased task until it is done, fails, waits or hands work over."""
     journal = await open_journal(held, swarm)
     also: list[Write] = []
@@ -85,8 +85,8 @@ async def run_turn(held: HeldLease, swarm: Swarm) -> Ending:
     except Exception as error:  # the task boundary: every failure becomes an outcome, and is journaled
         also.clear()
         outcome = _failure(error)
-        journal.note("turn_failed", error=_told(error))
-    return Ending(outcome, (*also, *_closing(journal, outcome)))
+        journal.note("turn_failed", error=_describe_error(error))
+    return TurnEnd(outcome, (*also, *_closing(journal, outcome)))
 
 
 async def _turn(held: HeldLease, swarm: Swarm, journal: Journal, also: list[Write]) -> Outcome:
@@ -97,17 +97,17 @@ async def _turn(held: HeldLease, swarm: Swarm, journal: Journal, also: list[Writ
     exchange = Exchange(swarm, held)
     request = await exchange.request(await hooks.facts(swarm.memory, task))
     if exchange.envelope is not None:
-        also += swarm.mailbox.opened(task)
+        also += swarm.mailbox.open_envelope_writes(task)
     skill, why_not = _skill_of(task, swarm)
     talk = await Talk.open(swarm, held, skill) if skill is not None else None
     if talk is not None:
         if talk.stop is not None:
             also.clear()
             return talk.stop
-        request = talk.asked(request)
+        request = talk.with_conversation(request)
     result = await _run(task, swarm, journal, request, exchange, skill, why_not)
     if talk is not None:
-        if (refused := talk.refused(result)) is not None:
+        if (refused := talk.contract_breach(result)) is not None:
             also.clear()
             return refused
         also += await talk.keep(result)
@@ -124,7 +124,7 @@ async def _turn(held: HeldLease, swarm: Swarm, journal: Journal, also: list[Writ
 
 async def _same_as(task: Task, swarm: Swarm) -> Outcome:
     """End a twin with the result of the task that did the work."""
-    original = task_of(await swarm.store.get(task_path(str(task.duplicate_of))))
+    original = parse_task_snapshot(await swarm.store.get(task_path(str(task.duplicate_of))))
     if original.status is TaskStatus.DONE and original.result is not None:
         return Done(original.result)
     reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"
@@ -135,7 +135,7 @@ def _skill_of(task: Task, swarm: Swarm) -> tuple[Skill | None, str]:
     """The skill that works by its own code, and why no model is asked; None where one is, or the engine does it."""
     if (task.skill or "") in swarm.inline:
         return None, ""
-    card, why_not = swarm.roles[task.assigned_to], thinks(task, swarm)
+    card, why_not = swarm.roles[task.assigned_to], reason_to_skip_model(task, swarm)
     if task.skill is not None and not why_not:
         named = swarm.catalog.get(task.skill)
         why_not = "a skill with a conversation of its own" if named.entry and terms_of(named) is not None else ""
@@ -161,7 +161,7 @@ async def _run(
     if inline is not None:
         execute, name, idempotent = inline, str(task.skill), True
     elif skill is None:
-        return await think_about(task, swarm, swarm.roles[task.assigned_to], journal, request, exchange)
+        return await run_by_model(task, swarm, swarm.roles[task.assigned_to], journal, request, exchange)
     else:
         named = task.skill is not None
         journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=why_not)
@@ -242,10 +242,12 @@ def _failure(error: Exception) -> Outcome:
         case StoreError():
             return Retry(str(error)) if error.retryable else Failed(str(error))
         case _:
-            return Retry(_told(error).splitlines()[0] if not isinstance(error, FireswarmError) else str(error))
+            return Retry(
+                _describe_error(error).splitlines()[0] if not isinstance(error, FireswarmError) else str(error)
+            )
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, FireswarmError):
         return str(error)
     return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_tb(error.__traceback__, limit=-6))

@@ -30,7 +30,7 @@ async def take(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
         await _give(swarm, role, snapshot)
     except (InvalidInput, NotFound, TerminalTask, PolicyRefused, ConfigError, StoreRejected) as refused:
         try:
-            await swarm.store.commit([swarm.mailbox.taken(snapshot, f"refused: {refused}")])
+            await swarm.store.commit([swarm.mailbox.end_message_write(snapshot, f"refused: {refused}")])
         except Conflict:
             return  # a peer was faster: what it wrote stands
 
@@ -45,5 +45,5 @@ async def _give(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
         if task.assigned_to != role:
             raise InvalidInput(f"task {task.task_id} is for {task.assigned_to}: address the message to that role")
 
-    ended = swarm.mailbox.taken(snapshot, TAKEN)
+    ended = swarm.mailbox.end_message_write(snapshot, TAKEN)
     await swarm.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])

@@ -24,12 +24,12 @@ from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import sorted_out
+from fireswarm.storage.documents.read import parse_all
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.turn import Ending, open_journal, run_turn
+from fireswarm.swarm.turn.turn import TurnEnd, open_journal, run_turn
 from fireswarm.swarm.worker import answers_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 
@@ -117,7 +117,7 @@ class Worker:
                     await self._give_back(list(self.running.values()))
             background.cancel_scope.cancel()
         with anyio.CancelScope(shield=True), anyio.move_on_after(LEAVE_SECONDS):
-            await self._reported(lambda: self._heartbeat.write(AgentState.STOPPED, self._holding()))
+            await self._log_failure(lambda: self._heartbeat.write(AgentState.STOPPED, self._holding()))
 
     # ── the life of a task ────────────────────────────────────────────────────────────────────────────
 
@@ -187,7 +187,7 @@ class Worker:
         known = self._mean_turn_seconds
         self._mean_turn_seconds = seconds if known == float("inf") else 0.8 * known + 0.2 * seconds
 
-    async def _turn(self, held: HeldLease) -> Ending:
+    async def _turn(self, held: HeldLease) -> TurnEnd:
         limit = self.swarm.roles[self.role].limits.turn_timeout_seconds
         asked = held.task.constraints.timeout_seconds
         limit = min(limit, asked) if asked else limit
@@ -200,14 +200,14 @@ class Worker:
             outcome = Retry(f"the turn took longer than {limit:g} s, the limit of role {self.role}")
         return await self._cut_short(held, outcome, RunStatus.TIMEOUT)
 
-    async def _cut_short(self, held: HeldLease, outcome: Outcome, status: RunStatus) -> Ending:
+    async def _cut_short(self, held: HeldLease, outcome: Outcome, status: RunStatus) -> TurnEnd:
         journal = await open_journal(held, self.swarm)
         await journal.take_up()
         text = outcome.error if isinstance(outcome, (Failed, Retry)) else "released by a stopping agent"
         journal.note("turn_cut_short", reason=text)
-        return Ending(outcome, tuple(journal.closing(status, text, None, text)))
+        return TurnEnd(outcome, tuple(journal.closing(status, text, None, text)))
 
-    async def _settle(self, held: HeldLease, ending: Ending) -> None:
+    async def _settle(self, held: HeldLease, ending: TurnEnd) -> None:
         outcome, also = ending
         while True:
             try:
@@ -238,7 +238,7 @@ class Worker:
                         return
 
         async with anyio.create_task_group() as group:
-            group.start_soon(self._reported, follow)
+            group.start_soon(self._log_failure, follow)
             await self._queued.heard(self.swarm.clock, None)
             group.cancel_scope.cancel()
         factor = self._claimer.contention.factor
@@ -257,7 +257,7 @@ class Worker:
         worker = self.swarm.settings.worker
         while True:
             state = AgentState.WORKING if self.running else AgentState.IDLE
-            await self._reported(lambda now=state: self._heartbeat.write(now, self._holding()))
+            await self._log_failure(lambda now=state: self._heartbeat.write(now, self._holding()))
             pause = worker.heartbeat_working_seconds if self.running else worker.heartbeat_idle_seconds
             await self.swarm.clock.sleep(pause)
 
@@ -306,19 +306,19 @@ class Worker:
     async def _inbox(self) -> None:
         """Follow the messages to this agent: a canceled task stops at once."""
         while True:
-            await self._reported(self._follow_inbox)
+            await self._log_failure(self._follow_inbox)
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _answers(self) -> None:
         """Follow the messages that answer tasks of this role."""
         while True:
-            await self._reported(lambda: answers_by_mail.follow(self.swarm, self.role))
+            await self._log_failure(lambda: answers_by_mail.follow(self.swarm, self.role))
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _follow_inbox(self) -> None:
         async with self.swarm.store.listen(queries.inbox(self.agent_id)) as snapshots:
             async for found in snapshots:
-                messages, _ = sorted_out(found, parse_message)  # the claim puts the others aside
+                messages, _ = parse_all(found, parse_message)  # the claim puts the others aside
                 for message in messages:
                     if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
                         for work in list(self.running.values()):
@@ -335,7 +335,7 @@ class Worker:
         if not self.running:
             return
         holding = self._holding()
-        background.start_soon(self._reported, lambda: self._heartbeat.write(AgentState.STOPPING, holding))
+        background.start_soon(self._log_failure, lambda: self._heartbeat.write(AgentState.STOPPING, holding))
         await self._give_back([work for work in self.running.values() if not work.started])
         while self.running:
             await self._freed.heard(self.swarm.clock, None)
@@ -352,12 +352,12 @@ class Worker:
             ending = await self._cut_short(held, Released(), RunStatus.TIMEOUT)
             await self.swarm.board.settle(held, ending.outcome, ending.also)
 
-        await self._reported(release)
+        await self._log_failure(release)
 
     def _holding(self) -> list[str]:
         return [work.held.task.task_id for work in self.running.values()]
 
-    async def _reported(self, call: Callable[[], Awaitable[object]]) -> None:
+    async def _log_failure(self, call: Callable[[], Awaitable[object]]) -> None:
         """Run a background duty; a failure is logged and left to the next round."""
         try:
             await call()

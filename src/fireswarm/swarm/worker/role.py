@@ -24,11 +24,11 @@ async def run(cfg: RoleConfig) -> None:
     """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
     worker = Worker(cfg.swarm, cfg.role, cfg.agent_id)
     async with anyio.create_task_group() as group:
-        group.start_soon(_stop_when_told, cfg.stop, worker)
+        group.start_soon(_stop_on_event, cfg.stop, worker)
         await worker.run()
         group.cancel_scope.cancel()
 
 
-async def _stop_when_told(stop: anyio.Event, worker: Worker) -> None:
+async def _stop_on_event(stop: anyio.Event, worker: Worker) -> None:
     await stop.wait()
     worker.stop()

@@ -15,11 +15,11 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, Task, Task
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
-from fireswarm.storage.documents.read import task_of
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardRules
-from fireswarm.swarm.board.state import ended_run, queued, unleased
+from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
 CANCEL_SIGNAL = "cancel"
 """Signal in the message that tells the holder of a canceled task to stop."""
@@ -42,7 +42,7 @@ async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     snapshot = await store.get(task_path(task_id))
     if snapshot.data is None:
         raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
-    return task_of(snapshot), snapshot.update_time
+    return parse_task_snapshot(snapshot), snapshot.update_time
 
 
 async def _change(
@@ -95,11 +95,11 @@ async def _cancel_one(
                 raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
             return None
         writes: list[Write] = [
-            Update(task_path(task_id), unleased(task, TaskStatus.CANCELED, None, f"canceled: {reason}"), version)
+            Update(task_path(task_id), unleased_fields(task, TaskStatus.CANCELED, None, f"canceled: {reason}"), version)
         ]
         writes += await tell_dependents(store, task, TaskStatus.CANCELED)
         if task.lease is not None:
-            writes.append(ended_run(task, task.lease, RunStatus.ERROR, f"canceled: {reason}"))
+            writes.append(end_run_write(task, task.lease, RunStatus.ERROR, f"canceled: {reason}"))
             writes.append(_stop_message(task, task.lease.owner_agent_id, reason, clock, rules))
         try:
             await store.commit(writes)
@@ -135,7 +135,7 @@ async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> 
             state = task.status_reason.value if task.status_reason else task.status.value
             raise InvalidInput(f"task {task_id} is {state}: only a task that failed or is paused can be retried")
         deadline = NO_DEADLINE if task.deadline <= clock.now() else task.deadline
-        state = unleased(
+        state = unleased_fields(
             task, TaskStatus.QUEUED, None, "retried by the operator, waits for an agent", deadline=deadline
         )
         return state | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
@@ -163,7 +163,7 @@ async def answer(
             raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
         if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
             raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
-        merged = answers.merged(task, given)
-        return queued(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
+        merged = answers.merge_answers(task, given)
+        return queued_fields(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
 
     return await _change(store, rules, task_id, fields, also)

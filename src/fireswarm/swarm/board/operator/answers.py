@@ -20,7 +20,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def merged(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     """All answers of *task* with those *given* now; InvalidInput lists what is missing, mistyped or not asked for."""
     answers = {**task.answers, **given}
     known = {question.name for question in task.questions}
