@@ -136,11 +136,11 @@ class Research:
         await self.pad.put(note)
         return {"id": key, "source": named, "notes": len({*(each.key for each in notes), key})}
 
-    async def _list_notes(self, source: str = "", limit: int = 50) -> dict[str, Any]:
+    async def list_notes(self, source: str = "", limit: int = 50) -> dict[str, Any]:
         """Lists notes, the newest first; source limits them to those whose source holds that text."""
         notes = await self.pad.all(self.config.max_notes)
         found = [note for note in notes if source.lower() in note.source.lower()]
-        return list_notes(found, limit)
+        return _note_list(found, limit)
 
     async def search_notes(self, query: str, limit: int = 20) -> dict[str, Any]:
         """Finds notes by words, those that hold the most of them first."""
@@ -149,7 +149,7 @@ class Research:
             raise InvalidInput("search_notes needs words to look for")
         scored = [(len(wanted & _words(note)), note) for note in await self.pad.all(self.config.max_notes)]
         found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
-        return list_notes([note for _, note in found], limit)
+        return _note_list([note for _, note in found], limit)
 
     async def remove_note(self, id: str) -> dict[str, Any]:
         """Removes a note that turned out wrong or of no use."""
@@ -160,7 +160,7 @@ def _words(note: Fact) -> set[str]:
     return set(_WORDS.findall(f"{note.value} {note.source} {' '.join(note.keywords)}".lower()))
 
 
-def list_notes(notes: Sequence[Fact], limit: int) -> dict[str, Any]:
+def _note_list(notes: Sequence[Fact], limit: int) -> dict[str, Any]:
     listed = [
         {"id": note.key, "text": note.value, "source": note.source, "noted_at": note.learned_at}
         for note in notes[: max(0, limit)]
@@ -177,7 +177,7 @@ def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]
     on = Research(pad, config, context.clock, context.task_id)
     return [
         tool(writes=True)(on.add_note),
-        tool(on._list_notes),
+        tool(on.list_notes),
         tool(on.search_notes),
         tool(writes=True)(on.remove_note),
     ]

@@ -125,8 +125,8 @@ async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     handoffs = sum(task.parent_task_id is not None for task in tasks)
     runs = sum(task.epoch for task in tasks)
     console.print(
-        f"{count_noun(len(tasks), 'task')}, {count_noun(runs, 'run')}, {count_noun(handoffs, 'handoff')}, {seconds:.1f} s; "
-        f"billed: {usage_line(usage)}",
+        f"{count_noun(len(tasks), 'task')}, {count_noun(runs, 'run')}, {count_noun(handoffs, 'handoff')}, "
+        f"{seconds:.1f} s; billed: {usage_line(usage)}",
         soft_wrap=True,
     )
     _print_files(tasks)
