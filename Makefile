@@ -1,6 +1,6 @@
 # `make demo` and `make test` are all a newcomer needs; both set everything up first.
 PY := .venv/bin/python
-COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py firelite/*
+COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-pipeline test check unit generate format lock test-emulator bench clean

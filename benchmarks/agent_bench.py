@@ -42,7 +42,7 @@ from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
-from fireswarm.swarm.turn.turn import open_journal
+from fireswarm.swarm.turn.state import open_journal
 from fireswarm.wiring.model import make_mind
 
 ROUNDS = 15

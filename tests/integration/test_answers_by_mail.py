@@ -214,7 +214,7 @@ async def test_a_helper_that_dies_at_any_write_answers_once(swarm: SwarmRig, mon
                         await swarm.board.sweep("architect")
                         for held in await swarm.claim("a", "architect"):
                             ending = await run_turn(held, core)
-                            await swarm.board.settle(held, ending.outcome, ending.also)
+                            await swarm.board.settle(held, ending.outcome, ending.writes)
                     await swarm.clock.advance(61)
             assert len(sent) == 1, (number, when, sent)
             await take_all(swarm)
@@ -235,7 +235,7 @@ async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, 
     await swarm.submit("help", role, skill="helps", context={"asking": asking.task_id}, session=session)
     held = await swarm.claim_one("a", role)
     ending = await run_turn(held, with_skills(swarm, helps=helps))
-    await swarm.board.settle(held, ending.outcome, ending.also)
+    await swarm.board.settle(held, ending.outcome, ending.writes)
     assert re.search(told, (await swarm.task(held.task.task_id)).summary)
     assert await new(swarm) == []
 

@@ -74,5 +74,5 @@ async def test_a_cancelled_turn_stops_within_two_seconds(tmp_path: Path) -> None
             await until(core, task_id, TaskStatus.IN_PROGRESS)
         await core.board.cancel(task_id)
         with anyio.fail_after(STOP_SECONDS):
-            while worker.running:
+            while worker.held:
                 await anyio.lowlevel.checkpoint()

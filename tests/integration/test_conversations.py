@@ -147,10 +147,10 @@ async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(
     first, second = await swarm.claim("a", wanted=2)
     ending = await run_turn(first, core)
     late = await run_turn(second, core)
-    await swarm.board.settle(second, late.outcome, late.also)
+    await swarm.board.settle(second, late.outcome, late.writes)
     task = await swarm.task(second.task.task_id)
     assert (task.status_reason, task.turn) == (StatusReason.PAUSED, 0)
-    await swarm.board.settle(first, ending.outcome, ending.also)
+    await swarm.board.settle(first, ending.outcome, ending.writes)
     await swarm.clock.advance(3)
     await swarm.board.sweep("scout")
     task = await one_turn(swarm, core)
@@ -217,7 +217,7 @@ async def _dying(
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
         core = replace(swarm.core, catalog=load_catalog([root / "skills"]), roles=roles)
         contexts = keeps(swarm, root / f"artifacts-{kill_at}-{when}")
-        core = core if isinstance(contexts, DocumentConversations) else replace(core, contexts=contexts)
+        core = core if isinstance(contexts, DocumentConversations) else replace(core, conversations=contexts)
         made = 0
 
         def counted(real: Any) -> Any:
@@ -270,7 +270,7 @@ async def _go_on(swarm: SwarmRig, core: Swarm, task: Task) -> None:
             await swarm.board.sweep("scout")
             for held in await swarm.claim("a"):
                 ending = await run_turn(held, core)
-                await swarm.board.settle(held, ending.outcome, ending.also)
+                await swarm.board.settle(held, ending.outcome, ending.writes)
 
 
 @contextmanager
@@ -349,7 +349,7 @@ async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> 
         assert before is not None and before.state.summary_task == summarising.task_id and before.state.summary
         held = await swarm.claim_one("m", "memory")
         ending = await run_turn(held, core)
-        await swarm.board.settle(held, ending.outcome, ending.also)
+        await swarm.board.settle(held, ending.outcome, ending.writes)
         made = (await swarm.task(summarising.task_id)).result
         assert made is not None, "Memory did its work"
         await swarm.submit("talk on", skill="survey", context=context)

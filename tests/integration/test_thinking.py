@@ -106,7 +106,7 @@ async def submit(swarm: SwarmRig, folder: Path, **fields: Any) -> Task:
 async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "agent-a", role: str = "scout") -> Task:
     held = await swarm.claim_one(agent, role)
     ending = await run_turn(held, core)
-    await swarm.board.settle(held, ending.outcome, ending.also)
+    await swarm.board.settle(held, ending.outcome, ending.writes)
     return await swarm.task(held.task.task_id)
 
 

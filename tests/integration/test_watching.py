@@ -83,7 +83,7 @@ async def submit(swarm: SwarmRig, folder: Path, objective: str = "count the thin
 async def one_turn(swarm: SwarmRig, core: Swarm, role: str = "scout") -> HeldLease:
     held = await swarm.claim_one("agent-a", role)
     ending = await run_turn(held, core)
-    await swarm.board.settle(held, ending.outcome, ending.also)
+    await swarm.board.settle(held, ending.outcome, ending.writes)
     return held
 
 
@@ -182,7 +182,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swarm.store, "commit", commit)
         ending = await run_turn(held, core)
-        await swarm.board.settle(held, ending.outcome, ending.also)
+        await swarm.board.settle(held, ending.outcome, ending.writes)
     run = await swarm.store.get(path)
     assert (run.data or {})["journal_pages"] > 2
     every = await read_events(swarm.store, run)

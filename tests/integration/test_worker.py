@@ -44,7 +44,7 @@ async def test_cancel_stops_the_running_turn_at_once(swarm: SwarmRig) -> None:
         task = await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
         await swarm.board.cancel(task.task_id, "changed my mind")
-        await eventually(swarm, lambda: not worker.running, "stopping")
+        await eventually(swarm, lambda: not worker.held, "stopping")
     stored = await swarm.task(task.task_id)
     assert (stored.status, stored.summary) == (TaskStatus.CANCELED, "canceled: changed my mind")
     assert gate.ended == 0
@@ -202,5 +202,5 @@ async def test_a_lost_lease_ends_the_turn_of_the_one_that_lost_it(swarm: SwarmRi
         for message in await swarm.core.mailbox.claim("scout-1", "thief"):
             await swarm.core.mailbox.acknowledge(message)  # the message is lost; the renewal still notices
         await swarm.clock.advance(60)
-        await eventually(swarm, lambda: not worker.running, "noticing")
+        await eventually(swarm, lambda: not worker.held, "noticing")
     assert gate.ended == 0

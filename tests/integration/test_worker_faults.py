@@ -71,7 +71,7 @@ async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: S
         await swarm.store.commit([Update(f"agent_tasks/{task.task_id}", {"lease": stolen, "epoch": 2})])
         before = await swarm.raw(task.task_id)
         gate.opened.set()
-        await eventually(swarm, lambda: not worker.running, "ending the turn")
+        await eventually(swarm, lambda: not worker.held, "ending the turn")
         assert worker.settled == 0
     assert await swarm.raw(task.task_id) == before
 
@@ -83,7 +83,7 @@ async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: Swarm
         await eventually(swarm, lambda: gate.began == 1, "starting")
         unreliable(swarm, *(AWAY * 400))
         with anyio.fail_after(30):
-            while worker.running:
+            while worker.held:
                 await swarm.clock.advance(5)
                 await anyio.lowlevel.checkpoint()
         assert gate.ended == 0
@@ -156,10 +156,10 @@ async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stop
             await swarm.submit(f"quick {number}", skill="noop")
         await eventually(swarm, lambda: worker.settled == 3 * capacity, "getting into pace")
         slow = [await swarm.submit(f"slow {number}", skill="gate") for number in range(3 * capacity)]
-        await eventually(swarm, lambda: len(worker.running) > capacity, "claiming ahead")
+        await eventually(swarm, lambda: len(worker.held) > capacity, "claiming ahead")
         assert gate.began == capacity, "more turns ran at once than there are places"
         worker.stop()
-        await eventually(swarm, lambda: len(worker.running) == capacity, "giving back what has not begun")
+        await eventually(swarm, lambda: len(worker.held) == capacity, "giving back what has not begun")
         gate.opened.set()
     ends = [await swarm.task(task.task_id) for task in slow]
     assert sum(task.status is TaskStatus.DONE for task in ends) == capacity

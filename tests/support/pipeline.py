@@ -56,7 +56,7 @@ async def one_turn(swarm: SwarmRig, core: Swarm) -> Task | None:
         held = await swarm.claim(f"{role}-1", role)
         for lease in held:
             ending = await run_turn(lease, core)
-            await swarm.board.settle(lease, ending.outcome, ending.also)
+            await swarm.board.settle(lease, ending.outcome, ending.writes)
             return await swarm.task(lease.task.task_id)
     return None
 

@@ -98,5 +98,5 @@ async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "a") -> Task:
     """Claim a task, have its turn and settle it."""
     held = await swarm.claim_one(agent)
     ending = await run_turn(held, core)
-    await swarm.board.settle(held, ending.outcome, ending.also)
+    await swarm.board.settle(held, ending.outcome, ending.writes)
     return await swarm.task(held.task.task_id)

@@ -24,7 +24,7 @@ from fireswarm.capabilities.workspace import describe_tools
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import ChatModel
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -40,7 +40,6 @@ from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 
-WORKDIR_URI = "workdir:"
 MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not looked through for secrets."""
 

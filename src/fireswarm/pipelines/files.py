@@ -13,14 +13,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import InvalidInput
 
 FILE = "pipeline_file"
 PROJECT = "project/"
 SOURCES = "source_bundle/"
-WORKDIR = "workdir:"
 
 MAX_FILES = 100
 MAX_FILE_BYTES = 1_000_000
@@ -65,7 +64,9 @@ class Carried:
         if artifact.value is not None:
             return str(artifact.value)
         uri = artifact.uri or ""
-        path = self.workdir / safe_path(uri.removeprefix(WORKDIR)) if uri.startswith(WORKDIR) else _local(artifact)
+        path = (
+            self.workdir / safe_path(uri.removeprefix(WORKDIR_URI)) if uri.startswith(WORKDIR_URI) else _local(artifact)
+        )
         return path.read_text(encoding="utf-8")
 
     def json(self, name: str) -> Any:
@@ -87,7 +88,7 @@ class Carried:
         path = self.workdir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8", newline="\n")
-        self.made[name] = Artifact(type=FILE, name=name, uri=f"{WORKDIR}{name}", summary=summary, size_bytes=size)
+        self.made[name] = Artifact(type=FILE, name=name, uri=f"{WORKDIR_URI}{name}", summary=summary, size_bytes=size)
 
     def write_json(self, name: str, content: Any, summary: str = "") -> None:
         """Leave a JSON file, keys in their own order, the same bytes for the same content."""

@@ -54,4 +54,4 @@ class Swarm:
     protocol: str = ""
     advisor: str = ""
     unstored: PendingWrites | None = None
-    contexts: ConversationStore | None = None
+    conversations: ConversationStore | None = None

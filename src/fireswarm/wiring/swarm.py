@@ -108,7 +108,7 @@ def make_swarm(
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
         protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
-        contexts=open_contexts(settings, store, clock),
+        conversations=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         unstored=ledger,
     )
@@ -166,8 +166,8 @@ async def open_swarm(settings: Settings, *, thinks: bool = False) -> AsyncGenera
         try:
             yield swarm
         finally:
-            if swarm.contexts is not None:
-                await swarm.contexts.close()
+            if swarm.conversations is not None:
+                await swarm.conversations.close()
             if swarm.mind is not None:
                 await close_model(swarm.mind)
 

@@ -49,7 +49,7 @@ def prune(
 
     async def main() -> int:
         async with roots.open_swarm(settings_for(root, store, project)) as swarm:
-            assert swarm.contexts is not None
-            return await swarm.contexts.prune(swarm.clock.now() + timedelta(days=days))
+            assert swarm.conversations is not None
+            return await swarm.conversations.prune(swarm.clock.now() + timedelta(days=days))
 
     console.print(f"removed {count_noun(run_async(main), 'conversation')}")

@@ -101,22 +101,23 @@ def submit(
         fresh_key=again,
     )
 
-    async def main() -> TaskStatus:
-        async with wiring.open_swarm(settings) as swarm:
-            _check(swarm, spec)
-            started = time.monotonic()
-            submitted = await swarm.board.submit(spec)
-            await _say_submitted(swarm, submitted, as_json)
-            if not wait:
-                return TaskStatus.DONE
-            chain = submitted.task.trace.chain_id
-            await progress.follow(
-                swarm, chain, live=not as_json, runs=None if as_json else RunPrinter(swarm, chain, console)
-            )
-            return await progress.report(swarm, chain, time.monotonic() - started)
-
-    if run_async(main) is not TaskStatus.DONE:
+    if run_async(lambda: _submit(settings, spec, wait=wait, as_json=as_json)) is not TaskStatus.DONE:
         raise typer.Exit(1)
+
+
+async def _submit(settings: Settings, spec: TaskSpec, *, wait: bool, as_json: bool) -> TaskStatus:
+    """Submit *spec* and, with *wait*, follow it to its end. Return the status of the whole objective."""
+    async with wiring.open_swarm(settings) as swarm:
+        _check(swarm, spec)
+        started = time.monotonic()
+        submitted = await swarm.board.submit(spec)
+        await _say_submitted(swarm, submitted, as_json)
+        if not wait:
+            return TaskStatus.DONE
+        chain = submitted.task.trace.chain_id
+        printer = None if as_json else RunPrinter(swarm, chain, console)
+        await progress.follow(swarm, chain, live=not as_json, runs=printer)
+        return await progress.report(swarm, chain, time.monotonic() - started)
 
 
 def _spec(**fields: Any) -> TaskSpec:

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from fireswarm.contracts.base import Contract
 
+WORKDIR_URI = "workdir:"
+"""Scheme of an artifact that is a file in the skill's workdir, until it is published."""
+
 
 class Artifact(Contract):
     """A piece of work a task leaves behind.

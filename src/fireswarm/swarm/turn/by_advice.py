@@ -1,28 +1,29 @@
-"""A step of the deterministic backbone: its code, its gate, and the advisor where the code asks for advice.
+"""Run a pipeline step: its code, its gate, and a model or a person where the code asks for advice.
 
-The advisor is the swarm's model, asked once for each question: what it answered is a journaled step. Where there is
-no model, a person is asked instead: the task waits, and `swarm answer` brings the advice.
+The swarm's model is asked once per question, as a journaled step. Without a model the task waits for a person:
+`swarm answer` brings the advice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
 from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
-from fireswarm.llm.client import Asking
+from fireswarm.llm.client import Asking, ModelClient
 from fireswarm.llm.decode import Undecodable, object_in, repair_request
 from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.by_code import note_choice, run_in_process, run_journaled
 from fireswarm.swarm.turn.recorder import JournalRecorder
+from fireswarm.swarm.turn.state import Turn
 
 MAX_QUESTIONS = 3
 """Questions one step may ask its advisor: a step that needs more does not know what it wants."""
@@ -30,43 +31,56 @@ MAX_QUESTIONS = 3
 ANSWER = "advice"
 """Name of the question that a person answers in the advisor's place."""
 
-Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
+
+@dataclass(frozen=True, slots=True)
+class AdviceEngine:
+    """Runs a pipeline step: its code and its gate, with advice where the code asks for some."""
+
+    skill: Skill
+    mode: ExecutionMode
+    because: str
+
+    async def run(self, turn: Turn) -> SkillResult:
+        """Run the step. GateFailed for what its gate does not let through."""
+        await note_choice(turn, self.skill, self.because)
+
+        async def execute(request: SkillRequest) -> SkillResult:
+            return await self._run_step(turn, request)
+
+        return await run_journaled(turn, self.skill.name, execute, idempotent=self.skill.idempotent)
+
+    async def _run_step(self, turn: Turn, request: SkillRequest) -> SkillResult:
+        """Run the step's code again with each piece of advice, until it asks for no more."""
+        step = self.skill.name
+        request = request.model_copy(update={"limits": turn.swarm.settings.backbone})
+        while True:
+            result = await run_in_process(turn, self.skill, request)
+            check_step(step, self.mode, request, result)
+            if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
+                return result
+            if len(request.advice) >= MAX_QUESTIONS:
+                raise GateFailed(f"{step} asks for advice again after {MAX_QUESTIONS} answers")
+            advice = await _advise(step, result.asks, request, turn)
+            if isinstance(advice, SkillResult):
+                return advice
+            request = request.model_copy(update={"advice": (*request.advice, advice)})
 
 
-async def run_step(
-    skill: Skill, mode: ExecutionMode, request: SkillRequest, swarm: Swarm, journal: Journal, execute: Execute
-) -> SkillResult:
-    """Run a step to its end, with advice where it asks for some. GateFailed for what its gate does not let through."""
-    request = request.model_copy(update={"limits": swarm.settings.backbone})
-    while True:
-        result = await execute(request)
-        check_step(skill.name, mode, request, result)
-        if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
-            return result
-        if len(request.advice) >= MAX_QUESTIONS:
-            raise GateFailed(f"{skill.name} asks for advice again after {MAX_QUESTIONS} answers")
-        advice = await _advice(skill.name, result.asks, len(request.advice), request, swarm, journal)
-        if isinstance(advice, SkillResult):
-            return advice
-        request = request.model_copy(update={"advice": (*request.advice, advice)})
-
-
-async def _advice(
-    step: str, asks: AdviceRequest, number: int, request: SkillRequest, swarm: Swarm, journal: Journal
-) -> Advice | SkillResult:
-    """The advice, or what a person is asked where there is nobody else to ask."""
-    journal.note(
+async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn) -> Advice | SkillResult:
+    """Return the advice, or the question to a person where no model can be asked."""
+    turn.journal.note(
         "advice_required", step=step, advice=asks.kind.value, scope=list(asks.scope), question=asks.question[:500]
     )
-    given = request.answers.get(ANSWER)
-    if given is not None and not number:
-        content, fault = _parse_operator_advice(asks, given)
+    answer = request.answers.get(ANSWER)
+    if answer is not None and not request.advice:
+        content, fault = _parse_operator_advice(asks, answer)
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
         return _ask_a_person(step, asks, f"the advice that was given cannot be used: {fault}")
-    if swarm.mind is None or swarm.mind.client is None:
-        return _ask_a_person(step, asks, swarm.mind.no_model if swarm.mind is not None else "this swarm has no model")
-    return await _ask_model(step, asks, swarm, journal)
+    mind = turn.swarm.mind
+    if mind is None or mind.client is None:
+        return _ask_a_person(step, asks, mind.no_model if mind is not None else "this swarm has no model")
+    return await _ask_model(step, asks, mind, mind.client, turn)
 
 
 def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
@@ -93,18 +107,16 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text[:2_000], questions=(question,))
 
 
-async def _ask_model(step: str, asks: AdviceRequest, swarm: Swarm, journal: Journal) -> Advice:
+async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
     """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
-    mind = swarm.mind
-    assert mind is not None and mind.client is not None
     digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
-    recorder = JournalRecorder(journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
+    recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
-    talk = Transcript(swarm.advisor)
+    talk = Transcript(turn.swarm.advisor)
     material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)
     scope = f"\n\nScope: {', '.join(asks.scope)}" if asks.scope else ""
     talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))
-    asking = Asking(mind.client, recorder, talk, schema=schema, on_words=recorder.words if recorder.follows else None)
+    asking = Asking(client, recorder, talk, schema=schema, on_words=recorder.words if recorder.follows else None)
     if asks.kind is AdviceKind.SCHEMA:
         asking.native = False  # its maps have keys of their own, to which no provider can be held
     fault = ""
@@ -112,11 +124,11 @@ async def _ask_model(step: str, asks: AdviceRequest, swarm: Swarm, journal: Jour
         await asking.compose(attempt)
         answer = await asking.ask(0, attempt)
         content, fault = _parse_model_advice(asks, answer.text)
-        journal.note(
+        turn.journal.note(
             "advice_received", step=step, advice=asks.kind.value, attempt=attempt, ok=not fault, fault=fault[:1_000]
         )
         if not fault:
-            return Advice(kind=asks.kind, content=content, by=mind.client.model.name)
+            return Advice(kind=asks.kind, content=content, by=client.model.name)
         if not attempt:
             talk.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
     raise GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")

@@ -1,8 +1,4 @@
-"""A role's turn with a model.
-
-The task becomes an assignment, the run is written into the journal, and what came of it becomes a skill's
-result like any other.
-"""
+"""Let a model work on a task: the task becomes an assignment, the conclusion becomes a skill result."""
 
 from __future__ import annotations
 
@@ -24,14 +20,15 @@ from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, Sk
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, SkillFailed, ThoughtFailed
-from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
-from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.exchange import Exchange
+from fireswarm.swarm.turn.inputs import fetch_artifact
+from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.recorder import JournalRecorder
+from fireswarm.swarm.turn.state import Turn
 
 MATERIAL_CHARS = 24_000
 """Of what dependencies, children and memory brought, in the prompt; skills with code get all of it."""
@@ -58,65 +55,49 @@ class RoleResult(Contract):
     next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
 
 
-def reason_to_skip_model(task: Task, swarm: Swarm) -> str:
-    """Why this turn is left to plain code; empty when a model is asked."""
-    if swarm.mind is None or swarm.mind.client is None:
-        return swarm.mind.no_model if swarm.mind is not None else "this swarm works without a model"
-    if (
-        task.skill is not None
-        and task.created_by == task.assigned_to
-        and swarm.catalog.get(task.skill).entry is not None
-    ):
-        return "a part of a skill's own work"
-    if task.skill is not None and swarm.catalog.get(task.skill).execution_mode is not None:
-        return "a step of a pipeline"
-    return ""
-
-
 async def _nothing() -> dict[str, Any]:
     return {}
 
 
-async def run_by_model(
-    task: Task, swarm: Swarm, card: RoleCard, journal: Journal, request: SkillRequest, exchange: Exchange
-) -> SkillResult:
-    """Let the role's mind carry out the task. Raises what the run failed by."""
-    mind = swarm.mind
-    assert mind is not None and mind.client is not None
-    phase = sum(step.startswith(f"{PLANNED}:") for step in journal.earlier.finished)
-    recorder = JournalRecorder(journal, mind.redact, phase, mind.settings.model.stream)
-    cwd = _workspace(request, swarm)
-    context = CapabilityContext(task.session_hash, cwd, swarm.clock, swarm.store, task.task_id)
-    uses = _uses(task, card)
-    async with registry_for(uses).open(uses, context) as given:
-        texts = (
-            *given.prompts,
-            card.prompt.strip(),
-            task.instructions.strip(),
-            swarm.protocol,
-            describe_tools(given.tools),
-        )
-        assignment = Assignment(
-            task=task.objective,
-            system="\n\n".join(text for text in texts if text),
-            cwd=cwd,
-            context=task.context,
-            constraints=task.constraints,
-            material=_material(request, phase),
-            skills=card.skills,
-            named=task.skill,
-            answers=task.answers,
-            check_result=lambda result: _fault(result, swarm, phase),
-            run_skill=_SkillRunner(swarm, request, exchange, journal).run,
-            tools=given.tools,
-        )
-        conclusion = await think(mind, assignment, recorder)
-    if conclusion.ending is ConclusionStatus.FAILED:
-        raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
-    result = _result(conclusion)
-    if conclusion.ending is ConclusionStatus.FINISHED and result.tasks:
-        await journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
-    return result
+@dataclass(frozen=True, slots=True)
+class ModelEngine:
+    """Lets the role's model carry out the task."""
+
+    mind: Mind
+    because: str = ""
+
+    async def run(self, turn: Turn) -> SkillResult:
+        """Run the model's loop and return its conclusion as a result. Raises what the loop failed with."""
+        task, card, mind = turn.task, turn.card, self.mind
+        phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.earlier.finished)
+        recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
+        cwd = _workspace(turn)
+        context = CapabilityContext(task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id)
+        uses = _uses(task, card)
+        async with registry_for(uses).open(uses, context) as resolved:
+            tools = describe_tools(resolved.tools)
+            texts = (*resolved.prompts, card.prompt.strip(), task.instructions.strip(), turn.swarm.protocol, tools)
+            assignment = Assignment(
+                task=task.objective,
+                system="\n\n".join(text for text in texts if text),
+                cwd=cwd,
+                context=task.context,
+                constraints=task.constraints,
+                material=_material(turn.request, phase),
+                skills=card.skills,
+                named=task.skill,
+                answers=task.answers,
+                check_result=lambda result: _result_fault(result, turn.swarm, phase),
+                run_skill=_SkillRunner(turn).run,
+                tools=resolved.tools,
+            )
+            conclusion = await think(mind, assignment, recorder)
+        if conclusion.ending is ConclusionStatus.FAILED:
+            raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
+        result = _result(conclusion)
+        if conclusion.ending is ConclusionStatus.FINISHED and result.tasks:
+            await turn.journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
+        return result
 
 
 def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
@@ -128,45 +109,42 @@ def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
 
 @dataclass(slots=True)
 class _SkillRunner:
-    """Runs skills that have code for one task; what one leaves is given to the next."""
+    """Runs skills that have code for one turn; what one leaves is given to the next."""
 
-    swarm: Swarm
-    request: SkillRequest
-    exchange: Exchange
-    journal: Journal
-    made: list[Artifact] = field(default_factory=list)
+    turn: Turn
+    artifacts: list[Artifact] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
 
-    async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
-        """Run *skill*: its artifacts are in the blob store before its result counts."""
-        request = self.request
+    async def run(self, skill: Skill, params: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* and publish its artifacts before its result counts."""
+        turn, request = self.turn, self.turn.request
         workdir = request.workdir / skill.name
         workdir.mkdir(parents=True, exist_ok=True)
-        asked = request.model_copy(
+        skill_request = request.model_copy(
             update={
-                "context": {**request.context, **given},
-                "artifacts": (*request.artifacts, *self.made),
+                "context": {**request.context, **params},
+                "artifacts": (*request.artifacts, *self.artifacts),
                 "signals": (*request.signals, *self.signals),
                 "workdir": workdir,
             }
         )
-
-        run = partial(run_skill, limiter=self.swarm.processes, hold=self.journal.hold)
-        result = await call_within(skill, asked, HAND_OVER, run)
+        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.hold)
+        result = await call_within(skill, skill_request, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result
-        result = await self.exchange.publish(result, workdir)
-        self.made += [await self.exchange.local(artifact) for artifact in result.artifacts]
+        result = await publish_artifacts(turn, result, workdir)
+        self.artifacts += [await fetch_artifact(turn, artifact) for artifact in result.artifacts]
         self.signals += result.signals
         return result
 
 
-def _workspace(request: SkillRequest, swarm: Swarm) -> Path:
-    """Where tools read and commands run: the folder the task is about, else an empty one of its own."""
+def _workspace(turn: Turn) -> Path:
+    """Return where tools read and commands run: the folder the task is about, else the turn's own workdir."""
+    request = turn.request
     named = request.context.get("path")
     if isinstance(named, str) and named:
         path = Path(named.removeprefix("file://")).expanduser()
-        path = path if path.is_absolute() else swarm.settings.path(path)
+        path = path if path.is_absolute() else turn.swarm.settings.path(path)
         if path.is_dir():
             return path.resolve()
         if path.is_file():
@@ -204,7 +182,7 @@ def _small(artifact: Artifact) -> dict[str, Any]:
     return shown
 
 
-def _fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
+def _result_fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
     """What is wrong with a structured result, in words that a model can act on; empty when it holds."""
     try:
         read = RoleResult.model_validate(result)

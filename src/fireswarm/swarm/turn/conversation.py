@@ -1,7 +1,7 @@
-"""A task whose skill stops and resumes: its conversation is opened before a turn and kept with its outcome.
+"""One turn of a skill that keeps state between turns.
 
-In the swarm's own store the turn's change and the task's transition are one commit. In any other store the result is
-journaled first and the change is applied once by the turn's id, so that a crash in between repeats neither.
+In the swarm's own store, the turn's change and the task's transition are one commit. With any other store the result
+is journaled first and the change is applied once per turn id, so a crash in between repeats neither.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import ConversationStore, Create, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
@@ -20,7 +21,6 @@ from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Snooze
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import DuplicateMessage, GraphInvalid, InvalidInput, NotFound, PolicyRefused, VersionConflict
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.packs.terms import terms_of
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
@@ -32,7 +32,7 @@ CONTEXT_ID = "context_id"
 """Key in a task's context that names a conversation for several tasks of the session."""
 
 BUSY_SECONDS = 2.0
-"""A task that finds its conversation in another's hands looks again after this."""
+"""Pause before a task whose conversation is locked by another run tries again."""
 
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
 LAST_LINE = "after"
@@ -40,88 +40,120 @@ WORTH_CHARS = 1_000
 """Lines shorter than this together are a summary already."""
 
 
-def joins(swarm: Swarm) -> bool:
-    """Whether a conversation is kept by the commit that settles its task."""
-    return swarm.contexts is None or isinstance(swarm.contexts, DocumentConversations)
+class TurnRefused(Exception):
+    """Ends the turn at once with ``outcome``; what the turn gathered is not committed."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
+class NoConversation:
+    """The conversation of a skill that keeps none."""
+
+    settles_with_task = True
+    answer_schema: JsonObject = {}
+
+    async def resume(self, request: SkillRequest) -> SkillRequest:
+        """Return the request unchanged."""
+        return request
+
+    async def keep(self, result: SkillResult) -> Sequence[Write]:
+        """Return no writes."""
+        return ()
 
 
 @dataclass(slots=True)
-class Talk:
-    """One turn of a conversation. ``stop`` is the outcome where there cannot be one."""
+class TaskConversation:
+    """One turn of a task whose skill stops and resumes. ``stored`` is what earlier turns left."""
 
     swarm: Swarm
     held: HeldLease
     skill: Skill
     terms: Terms
     context_id: str
-    found: Conversation | None = None
+    stored: Conversation | None = None
     summary: str | None = None
-    stop: Outcome | None = None
 
     @classmethod
-    async def open(cls, swarm: Swarm, held: HeldLease, skill: Skill) -> Talk | None:
-        """Load what is left of earlier turns; None for a skill that has no conversation."""
-        terms = terms_of(skill)
-        if terms is None:
-            return None
-        talk = cls(swarm, held, skill, terms, _context_id(held.task))
-        if reason := rules.reason_turn_exceeded(talk.turn, terms, skill.name):
-            talk.stop = Failed(reason, StatusReason.ESCALATED)
-        elif terms.keeps_state:
-            await talk._load()
-        return talk
+    def of(cls, held: HeldLease, swarm: Swarm, skill: Skill, terms: Terms) -> TaskConversation:
+        """Return the conversation of a leased task. InvalidInput for a malformed ``context_id`` in its context."""
+        return cls(swarm, held, skill, terms, _context_id(held.task))
 
     @property
     def turn(self) -> int:
-        """The number of this task's turn, from 1: the same again after a crash."""
+        """Number of this task's turn, from 1; the same again after a crash."""
         return self.held.task.turn + 1
 
     @property
-    def contexts(self) -> ConversationStore:
-        """Where conversations are kept."""
-        return self.swarm.contexts or DocumentConversations(self.swarm.store, self.swarm.clock)
+    def conversations(self) -> ConversationStore:
+        """Store of the swarm's conversations."""
+        return self.swarm.conversations or DocumentConversations(self.swarm.store, self.swarm.clock)
 
-    def with_conversation(self, request: SkillRequest) -> SkillRequest:
-        """The request with the conversation in it; InvalidInput when its inputs do not fit the skill's schema."""
-        earlier = self.found.state.inputs if self.found else {}
-        given = {name: value for name, value in request.context.items() if name != CONTEXT_ID}
-        inputs = {**earlier, **given, **request.answers}
+    @property
+    def settles_with_task(self) -> bool:
+        """True if the settling commit also stores the conversation."""
+        return isinstance(self.conversations, DocumentConversations)
+
+    @property
+    def answer_schema(self) -> JsonObject:
+        """JSON Schema of the answers to the skill's questions."""
+        return self.terms.input_request_jsonschema
+
+    async def resume(self, request: SkillRequest) -> SkillRequest:
+        """Load what earlier turns left and return the request with it.
+
+        Raises TurnRefused past the skill's ``max_turns`` or while another task has a turn in a shared conversation;
+        InvalidInput when the inputs do not fit the skill's schema.
+        """
+        if reason := rules.reason_turn_exceeded(self.turn, self.terms, self.skill.name):
+            raise TurnRefused(Failed(reason, StatusReason.ESCALATED))
+        if self.terms.keeps_state:
+            await self._load()
+        earlier = self.stored.state.inputs if self.stored else {}
+        context = {name: value for name, value in request.context.items() if name != CONTEXT_ID}
+        inputs = {**earlier, **context, **request.answers}
         rules.check_inputs(self.terms, inputs)
-        seen = rules.view(self.found, self.context_id, self.turn, self.terms, inputs)
+        view = rules.view(self.stored, self.context_id, self.turn, self.terms, inputs)
         if self.summary is not None:
-            seen = seen.model_copy(update={"summary": self.summary})
-        return request.model_copy(update={"conversation": seen})
-
-    def contract_breach(self, result: SkillResult) -> Outcome | None:
-        """The outcome of a turn that broke the skill's contract; None for one that kept it."""
-        state, reason = rules.checked_state(result, self.terms, self.skill.name, router=True)
-        return Failed(reason, StatusReason.GATE_FAILED) if state is TaskState.BLOCKED and reason else None
+            view = view.model_copy(update={"summary": self.summary})
+        return request.model_copy(update={"conversation": view})
 
     async def keep(self, result: SkillResult) -> Sequence[Write]:
-        """Keep what the turn left: the writes for the settling commit, or nothing where it is kept already."""
+        """Return the writes that keep the turn; none where another store has kept it already.
+
+        Raises TurnRefused for a result that breaks the skill's contract.
+        """
+        state, reason = rules.checked_state(result, self.terms, self.skill.name, router=True)
+        if state is TaskState.BLOCKED and reason:
+            raise TurnRefused(Failed(reason, StatusReason.GATE_FAILED))
         if not self.terms.keeps_state:
             return ()
         change = self._change(result)
-        contexts = self.contexts
-        if isinstance(contexts, DocumentConversations):
-            advanced, writes = contexts.writes(self.found, change)
-            state = advanced.context.state
-            if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
-                return writes
-            task_id, births = self._summary_task(state.summary, state.version)
-            return [*contexts.writes(self.found, replace(change, summary_task=task_id))[1], *births]
+        conversations = self.conversations
+        if isinstance(conversations, DocumentConversations):
+            return self._document_writes(conversations, change)
         try:
-            await contexts.apply(replace(change, message_id=f"{self.held.task.task_id}.{self.turn}"))
+            await conversations.apply(replace(change, message_id=f"{self.held.task.task_id}.{self.turn}"))
         except DuplicateMessage:
             return ()  # kept before a crash; the journal gave the same result again
         return ()
+
+    def _document_writes(self, conversations: DocumentConversations, change: ConversationChange) -> Sequence[Write]:
+        """Return the writes of *change*; when the log dropped enough, with a task for Memory to summarize it."""
+        advanced, writes = conversations.writes(self.stored, change)
+        state = advanced.context.state
+        if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
+            return writes
+        task_id, births = self._summary_task(state.summary, state.version)
+        return [*conversations.writes(self.stored, replace(change, summary_task=task_id))[1], *births]
 
     def _change(self, result: SkillResult) -> ConversationChange:
         task, state = self.held.task, rules.state_of_result(result)
         shared = self.context_id != task.task_id
         if shared and state.terminal:
             state = TaskState.PAUSED  # the task ended; the conversation is not one task's alone
-        before = self.found.state if self.found else None
+        before = self.stored.state if self.stored else None
         return ConversationChange(
             self.context_id,
             before.version if before else 0,
@@ -143,7 +175,7 @@ class Talk:
 
     def _began(self) -> ConversationEvent:
         task = self.held.task
-        before = self.found.state if self.found else None
+        before = self.stored.state if self.stored else None
         new = {name: value for name, value in task.answers.items() if not before or before.inputs.get(name) != value}
         if new:
             return ConversationEvent(type=MessageType.ANSWER.value, payload=new)
@@ -152,25 +184,24 @@ class Talk:
         return ConversationEvent(type=MessageType.REQUEST.value, payload={"objective": task.objective[:500]})
 
     async def _load(self) -> None:
-        self.found = await self.contexts.load(self.context_id)
-        if self.found is None:
+        self.stored = await self.conversations.load(self.context_id)
+        if self.stored is None:
             return
-        if self.found.state.summary_task:
-            self.summary = await self._summary_of(self.found.state.summary_task)
+        if self.stored.state.summary_task:
+            self.summary = await self._summary_of(self.stored.state.summary_task)
         if self.context_id != self.held.task.task_id:
-            await self._take_in_hand(self.found)
+            await self._take_in_hand(self.stored)
 
     async def _take_in_hand(self, found: Conversation) -> None:
         """Of the tasks that share a conversation, one at a time has a turn."""
         holder = found.state.holder
         if holder and holder != self.held.run_id and await self._works(holder):
-            self.stop = _busy(holder)
-            return
+            raise TurnRefused(_busy(holder))
         try:
             hold = ConversationChange(self.context_id, found.state.version, holder=self.held.run_id)
-            self.found = await self.contexts.apply(hold)
+            self.stored = await self.conversations.apply(hold)
         except VersionConflict:
-            self.stop = _busy("another task")
+            raise TurnRefused(_busy("of another task")) from None
 
     async def _works(self, run_id: str) -> bool:
         task_id, _, epoch = run_id.rpartition(".")
@@ -188,10 +219,10 @@ class Talk:
             return None
         made: Sequence[Artifact] = task.result.artifacts if task.status is TaskStatus.DONE and task.result else ()
         texts: list[Any] = [item.value for item in made if item.type == "session_summary"]
-        if not texts or not isinstance(texts[0], str) or self.found is None:
+        if not texts or not isinstance(texts[0], str) or self.stored is None:
             return None
         # What was dropped since Memory was asked stands behind the last line that it was shown.
-        since = self.found.state.summary.partition(str(task.context.get(LAST_LINE)))[2]
+        since = self.stored.state.summary.partition(str(task.context.get(LAST_LINE)))[2]
         return f"{' '.join(texts[0].split())}{since}"
 
     def _summary_task(self, text: str, version: int) -> tuple[str, list[Write]]:
@@ -220,7 +251,9 @@ class Talk:
 
 
 def _busy(holder: str) -> Snooze:
-    return Snooze(BUSY_SECONDS, f"its conversation is in the hands of {holder}", turn_over=False)
+    return Snooze(
+        BUSY_SECONDS, f"conversation is locked by run {holder}; retrying in {BUSY_SECONDS:g} s", turn_over=False
+    )
 
 
 def _context_id(task: Task) -> str:

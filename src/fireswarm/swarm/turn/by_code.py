@@ -1,0 +1,82 @@
+"""Run a skill's code as one journaled step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.execute import run_skill
+from fireswarm.swarm.swarm import InlineSkill
+from fireswarm.swarm.turn.outcome import SkillReportedFailure
+from fireswarm.swarm.turn.outputs import publish_artifacts
+from fireswarm.swarm.turn.state import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class InlineEngine:
+    """Runs a skill of the engine itself on the event loop."""
+
+    name: str
+    skill: InlineSkill
+    because: str = "a skill of the engine"
+
+    async def run(self, turn: Turn) -> SkillResult:
+        """Run the skill once per lease and input."""
+        return await run_journaled(turn, self.name, self.skill, idempotent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeEngine:
+    """Runs a skill's entry in a process of its own."""
+
+    skill: Skill
+    because: str
+
+    async def run(self, turn: Turn) -> SkillResult:
+        """Run the skill once; a crash after the step was journaled repeats nothing."""
+        await note_choice(turn, self.skill, self.because)
+
+        async def execute(request: SkillRequest) -> SkillResult:
+            return await run_in_process(turn, self.skill, request)
+
+        return await run_journaled(turn, self.skill.name, execute, idempotent=self.skill.idempotent)
+
+
+async def note_choice(turn: Turn, skill: Skill, because: str) -> None:
+    """Journal the chosen skill and the reason why no model is asked."""
+    named = turn.task.skill is not None
+    turn.journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
+    await turn.journal.flush()
+
+
+async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
+    """Run the skill's entry in a child process with the request's workdir."""
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    return await run_skill(skill, request, turn.swarm.processes, turn.journal.hold)
+
+
+async def run_journaled(
+    turn: Turn, name: str, execute: Callable[[SkillRequest], Awaitable[SkillResult]], *, idempotent: bool
+) -> SkillResult:
+    """Run *execute* as one journaled step and publish its artifacts; a finished step's result is replayed."""
+    request = turn.request
+    # Objective and context never change under a task's id; answers, children and turn do.
+    inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
+    if request.conversation is not None:
+        inputs.append(request.conversation.turn)
+    published: list[SkillResult] = []
+
+    async def step() -> dict[str, Any]:
+        result = await execute(request)
+        if result.state is SkillState.FAILED:
+            raise SkillReportedFailure(result)
+        published.append(await publish_artifacts(turn, result, request.workdir))
+        return published[0].model_dump(mode="json", exclude_defaults=True)
+
+    # A conversation in another store changes before the task is settled, so the journal must hold the result first.
+    last = turn.conversation.settles_with_task
+    journaled = await turn.journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
+    return published[0] if published else SkillResult.model_validate(journaled)

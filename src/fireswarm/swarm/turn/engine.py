@@ -1,0 +1,50 @@
+"""Choose how a turn is worked on: by a skill's code, by a model, or by a pipeline step that asks for advice."""
+
+from __future__ import annotations
+
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.skills.packs.terms import terms_of
+from fireswarm.skills.routing import router
+from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.by_advice import AdviceEngine
+from fireswarm.swarm.turn.by_code import CodeEngine, InlineEngine
+from fireswarm.swarm.turn.by_model import ModelEngine
+from fireswarm.swarm.turn.conversation import TaskConversation
+from fireswarm.swarm.turn.state import Engine, Turn
+
+
+def choose_engine(turn: Turn) -> Engine:
+    """Return the turn's engine, and give the turn a conversation where its skill keeps one.
+
+    Raises NotFound and InvalidInput for a skill that does not exist or cannot run.
+    """
+    task, swarm = turn.task, turn.swarm
+    inline = swarm.inline.get(task.skill or "")
+    if inline is not None:
+        return InlineEngine(str(task.skill), inline)
+    because = reason_to_skip_model(task, swarm)
+    if swarm.mind is not None and not because:
+        return ModelEngine(swarm.mind)
+    skill = router.choose(task.objective, task.skill, turn.card.skills, swarm.catalog)
+    terms = terms_of(skill)
+    if terms is not None:
+        turn.conversation = TaskConversation.of(turn.lease, swarm, skill, terms)
+    if skill.execution_mode is not None:
+        return AdviceEngine(skill, skill.execution_mode, because)
+    return CodeEngine(skill, because)
+
+
+def reason_to_skip_model(task: Task, swarm: Swarm) -> str:
+    """Return the reason not to use a model, or "" to use one."""
+    if swarm.mind is None or swarm.mind.client is None:
+        return swarm.mind.no_model if swarm.mind is not None else "this swarm works without a model"
+    if task.skill is None:
+        return ""
+    skill = swarm.catalog.get(task.skill)
+    if task.created_by == task.assigned_to and skill.entry is not None:
+        return "a part of a skill's own work"
+    if skill.execution_mode is not None:
+        return "a step of a pipeline"
+    if skill.entry is not None and terms_of(skill) is not None:
+        return "a skill with a conversation of its own"
+    return ""

@@ -1,0 +1,102 @@
+"""Gather what a skill is given: dependencies, children, the envelope, facts and answers.
+
+A skill sees local files and whole values; documents hold URIs.
+"""
+
+from __future__ import annotations
+
+import json
+
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
+from fireswarm.contracts.swarm.envelope import Envelope
+from fireswarm.contracts.swarm.task import Task, TaskResult
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.roles.hooks import hooks_of
+from fireswarm.swarm.turn.state import Turn
+
+STORED_VALUE = "application/vnd.fireswarm.value+json"
+"""Mime type of an artifact whose value was too large for a document and is in the blob store."""
+
+
+async def gather_inputs(turn: Turn) -> SkillRequest:
+    """Return the request for the turn's skill, and acknowledge the envelope with the settling commit."""
+    task, swarm = turn.task, turn.swarm
+    facts = await hooks_of(task.assigned_to).facts(swarm.memory, task)
+    dependencies, children = await _relatives(turn)
+    envelope = await _open_envelope(turn)
+    artifacts: list[Artifact] = list(envelope.artifacts) if envelope else []
+    signals: list[Signal] = list(envelope.signals) if envelope else []
+    for dependency in dependencies:
+        if dependency.result is not None:
+            artifacts += dependency.result.artifacts
+            signals += dependency.result.signals
+    return SkillRequest(
+        task_id=task.task_id,
+        session_hash=task.session_hash,
+        objective=task.objective,
+        role=task.assigned_to,
+        context=task.context,
+        constraints=task.constraints.model_dump(),
+        expected_outcome=task.expected_outcome,
+        attachments=task.attachments,
+        artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
+        signals=tuple(signals),
+        children=tuple([await _child_result(turn, child) for child in children]),
+        facts=facts,
+        answers=task.answers,
+        roles=tuple(sorted(swarm.roles)),
+        workdir=swarm.workdir / turn.lease.run_id,
+        now=swarm.clock.now(),
+    )
+
+
+async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
+    """Return the artifact as a skill's process can read it: content in a local file, or the value in place."""
+    if artifact.mime == STORED_VALUE and artifact.uri is not None:
+        value = json.loads(await turn.swarm.blobs.get(artifact.uri))
+        return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
+    if artifact.uri is None or artifact.uri.startswith("file://"):
+        return artifact
+    local = (await turn.swarm.blobs.local_path(artifact.uri)).as_uri()
+    turn.origins[local] = artifact.uri
+    return artifact.model_copy(update={"uri": local})
+
+
+async def _open_envelope(turn: Turn) -> Envelope | None:
+    task = turn.task
+    if task.parent_task_id is None:
+        return None
+    envelope = await turn.swarm.mailbox.open(task, turn.lease.owner, turn.lease.epoch)
+    if envelope is not None:
+        turn.writes += turn.swarm.mailbox.open_envelope_writes(task)
+    return envelope
+
+
+async def _relatives(turn: Turn) -> tuple[list[Task], list[Task]]:
+    """Read the task's dependencies and children; those without a document are left out."""
+    task = turn.task
+    paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
+    snapshots = {item.id: item for item in await turn.swarm.store.get_many(paths)}
+    tasks = {task_id: parse_task_snapshot(item) for task_id, item in snapshots.items() if item.data is not None}
+    return (
+        [tasks[task_id] for task_id in task.depends_on if task_id in tasks],
+        [tasks[task_id] for task_id in task.children if task_id in tasks],
+    )
+
+
+async def _child_result(turn: Turn, child: Task) -> ChildResult:
+    result = child.result or TaskResult()
+    return ChildResult(
+        task_id=child.task_id,
+        key=child.plan_key,
+        assigned_to=child.assigned_to,
+        objective=child.objective,
+        status=child.status.value,
+        summary=child.summary,
+        artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in result.artifacts]),
+        signals=result.signals,
+        insights=result.insights,
+        confidence=result.confidence,
+    )

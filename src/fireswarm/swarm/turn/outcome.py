@@ -1,0 +1,108 @@
+"""Turn a result or an error into the outcome of a turn."""
+
+from __future__ import annotations
+
+import traceback
+
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
+from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Snooze, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskStatus
+from fireswarm.errors import (
+    BudgetExceeded,
+    FireswarmError,
+    GateFailed,
+    InvalidInput,
+    ModelError,
+    ModelUnavailable,
+    NoProgress,
+    NotFound,
+    SkillFailed,
+    StepUncertain,
+    StoreError,
+    ThoughtFailed,
+)
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.turn.state import Turn
+
+
+class SkillReportedFailure(FireswarmError):
+    """A skill reported that it failed; ``result`` says how."""
+
+    code = "skill_said_failed"
+
+    def __init__(self, result: SkillResult) -> None:
+        super().__init__(result.summary)
+        self.result = result
+
+
+def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
+    """Return the outcome of a result. Raises SkillFailed for a result that its state contradicts."""
+    task_result = TaskResult(
+        summary=result.summary,
+        artifacts=result.artifacts,
+        signals=result.signals,
+        insights=result.insights,
+        confidence=result.confidence,
+        next_recommended_actions=result.next_recommended_actions,
+    )
+    match result.state:
+        case SkillState.COMPLETED:
+            return Done(task_result)
+        case SkillState.DELEGATING:
+            return Handoff(result.tasks, resume=True, result=task_result)
+        case SkillState.INPUT_REQUIRED:
+            if not result.questions:
+                raise SkillFailed(f"task {turn.task.task_id}: the skill requires input but asks no question")
+            schema = turn.conversation.answer_schema
+            return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions, schema)
+        case SkillState.PAUSED if result.pause_seconds is not None:
+            return Snooze(result.pause_seconds, result.summary)
+        case SkillState.PAUSED:
+            return Waiting(StatusReason.PAUSED, result.summary)
+        case SkillState.ADVICE_REQUIRED:
+            raise SkillFailed("the skill asks for advice, and its SKILL.md names no execution_mode")
+        case SkillState.FAILED:
+            raise SkillReportedFailure(result)
+
+
+async def outcome_of_original(turn: Turn) -> Outcome:
+    """End a duplicate with the result of the task that did the work."""
+    snapshot = await turn.swarm.store.get(task_path(str(turn.task.duplicate_of)))
+    original = parse_task_snapshot(snapshot)
+    if original.status is TaskStatus.DONE and original.result is not None:
+        return Done(original.result)
+    reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"
+    return Failed(f"{reason}: submit this one again with --again to run it by itself", StatusReason.ESCALATED)
+
+
+def outcome_of_error(error: Exception) -> Outcome:
+    """Return the outcome of an error: retried, failed for good, or blocked with a reason."""
+    match error:
+        case SkillReportedFailure(result=result):
+            if result.escalated:
+                return Failed(result.summary, StatusReason.ESCALATED)
+            return Retry(result.summary) if result.retryable else Failed(result.summary)
+        case StepUncertain():
+            return Failed(str(error), StatusReason.ESCALATED)
+        case BudgetExceeded():
+            return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
+        case ModelUnavailable(retry_after=after):
+            return Retry(str(error), after)
+        case ModelError() | ThoughtFailed() | NoProgress() | GateFailed():
+            return Failed(str(error), StatusReason.ESCALATED)
+        case InvalidInput() | NotFound():
+            return Failed(str(error))
+        case StoreError():
+            return Retry(str(error)) if error.retryable else Failed(str(error))
+        case FireswarmError():
+            return Retry(str(error))
+        case _:
+            return Retry(describe_error(error).splitlines()[0])
+
+
+def describe_error(error: Exception) -> str:
+    """Return the error's message; for an error that is not ours, its type and the last frames as well."""
+    if isinstance(error, FireswarmError):
+        return str(error)
+    return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_tb(error.__traceback__, limit=-6))

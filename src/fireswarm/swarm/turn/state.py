@@ -1,0 +1,99 @@
+"""A turn: its lease, inputs and engine, and the writes that go with its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from fireswarm.contracts.ports import Write
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
+
+
+class TurnEnd(NamedTuple):
+    """A turn's outcome and the writes that are committed with it."""
+
+    outcome: Outcome
+    writes: tuple[Write, ...]
+
+
+class Engine(Protocol):
+    """Produces the result of a turn."""
+
+    @property
+    def because(self) -> str:
+        """Reason why no model is asked; "" where one is."""
+        ...
+
+    async def run(self, turn: Turn) -> SkillResult:
+        """Return the result. Raises what the work failed with."""
+        ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """One leased task while it is worked on.
+
+    ``request`` and ``engine`` are set by the first two steps of ``run_turn``. ``origins`` maps local copies of
+    artifacts to the URIs they came from.
+    """
+
+    lease: HeldLease
+    swarm: Swarm
+    journal: Journal
+    request: SkillRequest = field(init=False)
+    engine: Engine = field(init=False)
+    conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
+    origins: dict[str, str] = field(default_factory=dict)
+    writes: list[Write] = field(default_factory=list)
+
+    @classmethod
+    async def open(cls, lease: HeldLease, swarm: Swarm) -> Turn:
+        """Open the journal of the lease's run. Raises StoreError."""
+        return cls(lease, swarm, await open_journal(lease, swarm))
+
+    @property
+    def task(self) -> Task:
+        """The leased task."""
+        return self.lease.task
+
+    @property
+    def card(self) -> RoleCard:
+        """The card of the task's role."""
+        return self.swarm.roles[self.task.assigned_to]
+
+    def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
+        """Close the run; with *discard*, leave out the writes that the turn gathered."""
+        writes = () if discard else self.writes
+        return TurnEnd(outcome, (*writes, *_closing_writes(self.journal, outcome)))
+
+
+async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
+    """Open the journal of a lease's run."""
+    journal = await Journal.open(
+        swarm.store, swarm.clock, swarm.blobs, lease.task, lease.epoch, lease.owner, lease.claimed_at
+    )
+    journal.unstored = swarm.unstored
+    journal.hold = partial(swarm.board.assure, lease)
+    return journal
+
+
+def _closing_writes(journal: Journal, outcome: Outcome) -> Sequence[Write]:
+    match outcome:
+        case Done(result=result) | Handoff(result=result):
+            return journal.closing(RunStatus.COMPLETED, result.summary, result, None)
+        case Waiting(summary=summary):
+            return journal.closing(RunStatus.COMPLETED, f"waits: {summary}", None, None)
+        case Retry(error=error) | Failed(error=error):
+            return journal.closing(RunStatus.ERROR, error.splitlines()[0] if error else "failed", None, error[:4_000])
+        case _:
+            return journal.closing(RunStatus.COMPLETED, outcome.summary, None, None)

@@ -1,0 +1,66 @@
+"""Tasks that one worker holds: claimed, under way, or ending."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass, field
+
+import anyio
+
+from fireswarm.clocks import Bell
+from fireswarm.swarm.board import HeldLease
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class HeldWork:
+    """One claimed task: its lease, and the scope that ends its turn when the lease is lost."""
+
+    lease: HeldLease
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    started: bool = False
+    ended_because: str = ""
+
+
+@dataclass(slots=True)
+class HeldTasks:
+    """The claimed tasks of a worker. ``freed`` rings when a place comes free."""
+
+    by_run: dict[str, HeldWork] = field(default_factory=dict[str, HeldWork])
+    ready: deque[HeldWork] = field(default_factory=deque[HeldWork])
+    freed: Bell = field(default_factory=Bell)
+
+    def __len__(self) -> int:
+        return len(self.by_run)
+
+    def add(self, lease: HeldLease) -> None:
+        """Take in a claimed task; it waits for its turn."""
+        work = self.by_run[lease.run_id] = HeldWork(lease)
+        self.ready.append(work)
+
+    def all(self) -> list[HeldWork]:
+        """Return a copy of the list of held tasks."""
+        return list(self.by_run.values())
+
+    def task_ids(self) -> list[str]:
+        """Return the ids of the held tasks."""
+        return [work.lease.task.task_id for work in self.by_run.values()]
+
+    def forget(self, work: HeldWork) -> None:
+        """Free the place of a task that is over."""
+        del self.by_run[work.lease.run_id]
+        self.freed.ring()
+
+    def end(self, work: HeldWork, reason: str) -> None:
+        """End a task's turn, or drop the task if its turn has not started; nothing if it is over already."""
+        if self.by_run.get(work.lease.run_id) is not work:
+            return
+        work.ended_because = reason
+        if work.started:
+            work.scope.cancel()
+        else:
+            _log.warning("task %s: %s", work.lease.task.task_id, reason)
+            self.ready.remove(work)
+            self.forget(work)

@@ -1,0 +1,135 @@
+"""A worker's background duties: heartbeat, lease renewal, sweep, inbox and answers by mail."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import anyio
+from anyio.abc import TaskGroup
+
+from fireswarm.clocks import Bell
+from fireswarm.contracts.swarm.status import AgentState
+from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StoreError
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.read import parse_all
+from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
+from fireswarm.swarm.records.mailbox import parse_message
+from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.worker import answers_by_mail
+from fireswarm.swarm.worker.heartbeat import Heartbeat
+from fireswarm.swarm.worker.held import HeldTasks, HeldWork
+
+STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
+"""Pauses while the store cannot be reached; everything held is renewed or given up meanwhile."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Keeps a worker alive and its leases good. ``queued`` rings when the worker should look at its queue again."""
+
+    swarm: Swarm
+    role: str
+    agent_id: str
+    held: HeldTasks
+    rng: random.Random
+    heartbeat: Heartbeat
+    queued: Bell = field(default_factory=Bell)
+    sweep_soon: Bell = field(default_factory=Bell)
+
+    def start(self, group: TaskGroup) -> None:
+        """Start every duty in *group*; cancelling the group ends them."""
+        for duty in (self._beat, self._renew, self._sweep, self._follow_inbox, self._follow_answers):
+            group.start_soon(duty)
+
+    async def beat(self, state: AgentState, task_ids: list[str]) -> None:
+        """Write one heartbeat; a failure is logged."""
+        await self.log_failure(lambda: self.heartbeat.write(state, task_ids))
+
+    async def log_failure(self, call: Callable[[], Awaitable[object]]) -> None:
+        """Run a duty once; a failure is logged and left to the next round."""
+        try:
+            await call()
+        except FireswarmError as error:
+            _log.warning("%s %s: %s", self.role, self.agent_id, error)
+
+    async def available[T](self, call: Callable[[], Awaitable[T]]) -> T | None:
+        """Call the store; when it cannot be reached, log, pause and return None."""
+        try:
+            return await call()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            _log.warning("%s %s: %s", self.role, self.agent_id, error)
+            await self.swarm.clock.sleep(self.rng.choice(STORE_PAUSE_SECONDS[1:4]))
+            return None
+
+    async def _beat(self) -> None:
+        worker = self.swarm.settings.worker
+        while True:
+            busy = len(self.held) > 0
+            await self.beat(AgentState.WORKING if busy else AgentState.IDLE, self.held.task_ids())
+            busy = len(self.held) > 0
+            await self.swarm.clock.sleep(worker.heartbeat_working_seconds if busy else worker.heartbeat_idle_seconds)
+
+    async def _renew(self) -> None:
+        """Renew every lease once a third of its life is over; end the turn of one that is lost."""
+        every = self.swarm.board.rules.renew_every_seconds
+        while True:
+            await self.swarm.clock.sleep(every / 2)
+            soon = self.swarm.clock.now() + timedelta(seconds=self.swarm.board.rules.lease_seconds - every)
+            async with anyio.create_task_group() as group:
+                for work in self.held.all():
+                    if work.lease.expires_at <= soon:
+                        group.start_soon(self._renew_one, work)
+
+    async def _renew_one(self, work: HeldWork) -> None:
+        try:
+            await self.swarm.board.renew(work.lease)
+        except LeaseLost as lost:
+            self.held.end(work, str(lost))
+        except (StoreError, Conflict) as error:
+            if work.lease.expires_at <= self.swarm.clock.now():
+                self.held.end(work, f"its lease ran out while the store could not be reached: {error}")
+
+    async def _sweep(self) -> None:
+        """Sweep when the next task is due, and once a lease at least: a lease taken since ends no sooner."""
+        lease_seconds = self.swarm.board.rules.lease_seconds
+        while True:
+            swept = await self.available(lambda: self.swarm.board.sweep(self.role))
+            pause = lease_seconds
+            if swept is not None and swept.next_due is not None:
+                pause = min(lease_seconds, max(0.0, (swept.next_due - self.swarm.clock.now()).total_seconds()))
+            self.queued.ring()
+            jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
+            await self.sweep_soon.heard(self.swarm.clock, pause + jitter)
+
+    async def _follow_inbox(self) -> None:
+        """Follow the messages to this agent: a canceled task stops at once."""
+        while True:
+            await self.log_failure(self._read_inbox)
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+
+    async def _follow_answers(self) -> None:
+        """Follow the messages that answer tasks of this role."""
+        while True:
+            await self.log_failure(lambda: answers_by_mail.follow(self.swarm, self.role))
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+
+    async def _read_inbox(self) -> None:
+        async with self.swarm.store.listen(queries.inbox(self.agent_id)) as batches:
+            async for snapshots in batches:
+                messages, _ = parse_all(snapshots, parse_message)  # the claim below puts the others aside
+                for message in messages:
+                    if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
+                        for work in self.held.all():
+                            if work.lease.task.task_id == message.task_id:
+                                self.held.end(work, f"canceled: {message.payload.notes}")
+                if snapshots:
+                    for held in await self.swarm.mailbox.claim(self.agent_id, self.agent_id):
+                        await self.swarm.mailbox.acknowledge(held)
