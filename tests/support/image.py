@@ -85,8 +85,10 @@ class Image:
             earlier = self.root.with_name("earlier")
             if self.root.exists():
                 self.root.rename(earlier)
-            self.path("/usr/local/bin").mkdir(parents=True)
-            self.path("/usr/local/bin/python").symlink_to(os.path.realpath(sys.executable))
+            python = self.path("/usr/local/bin/python")
+            python.parent.mkdir(parents=True)
+            python.write_text(f'#!/bin/sh\nexec {shlex.quote(os.path.realpath(sys.executable))} "$@"\n')
+            python.chmod(0o755)
             self.environment, self.workdir = {"PATH": f"{self.path('/usr/local/bin')}:{SYSTEM_PATH}"}, "/"
             for keyword, text in stage.instructions:
                 step = STEPS.get(keyword)
@@ -101,7 +103,9 @@ class Image:
                 self.substituted.append(reason)
                 substitute(self)
                 return
-        environment = {"HOME": str(self.root), **self.environment}
+        scratch = self.root.with_name("tmp")
+        scratch.mkdir(exist_ok=True)
+        environment = {"HOME": str(scratch), "TMPDIR": str(scratch), **self.environment}
         shell = ["/bin/sh", "-ec", self.translated(command)]
         ended = subprocess.run(
             shell, cwd=self.path(self.workdir), env=environment, capture_output=True, text=True, timeout=STEP_SECONDS

@@ -210,7 +210,7 @@ def test_failed_download_of_uv_shows_the_output_of_pip(machine: Machine) -> None
 
 
 @pytest.mark.skipif(
-    any(Path(folder).glob("python3.1[2-9]") for folder in ("/usr/local/bin", "/opt/homebrew/bin")),
+    any([*Path("/usr/local/bin").glob("python3.1[2-9]"), *Path("/opt/homebrew/bin").glob("python3.1[2-9]")]),
     reason="set-up looks into these folders also if they are not on the PATH, and finds a Python there",
 )
 def test_without_python_set_up_says_which_is_needed(machine: Machine) -> None:
