@@ -1,17 +1,23 @@
-# `make demo` and `make test` are all a newcomer needs; both set everything up first.
+# `make demo` and `make test` are all a newcomer needs; each first sets up what it needs.
 PY := .venv/bin/python
+SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-pipeline test check unit generate format lock test-emulator bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check unit generate format lock test-emulator bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: .venv/.ready ## Create .venv from requirements.lock
+setup: .venv/.ready-run ## Create .venv with what the demo needs
 
-.venv/.ready: requirements.lock pyproject.toml tools/setup.sh
-	@sh tools/setup.sh
+setup-dev: .venv/.ready-dev ## Add what the tests need
+
+.venv/.ready-run: requirements-run.lock pyproject.toml $(SETUP)
+	@sh tools/setup.sh run
+
+.venv/.ready-dev: requirements.lock pyproject.toml $(SETUP)
+	@sh tools/setup.sh dev
 
 demo: setup ## Run the swarm on this folder and read its report
 	@.venv/bin/swarm demo
@@ -21,7 +27,7 @@ demo-pipeline: setup ## Make a tested node from the shipped source, with a scrip
 
 test: check unit ## All that CI runs
 
-check: setup ## Format, lint, types, import contracts, size gates, drift of generated files
+check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/lint-imports --no-cache
@@ -29,7 +35,7 @@ check: setup ## Format, lint, types, import contracts, size gates, drift of gene
 	@$(PY) tools/generate.py --check
 	@.venv/bin/pyright --level error
 
-unit: setup ## Tests, with branch coverage held at 90 % where it matters
+unit: setup-dev ## Tests, with branch coverage held at 90 % where it matters
 	@rm -f .coverage .coverage.*
 	@.venv/bin/pytest -n 2 --dist worksteal --cov --cov-report= -q
 	@for part in $(COVERED); do \
@@ -38,21 +44,20 @@ unit: setup ## Tests, with branch coverage held at 90 % where it matters
 		.venv/bin/coverage report --include "*/fireswarm/$$part" --fail-under 90 --format total || exit 1; \
 	done
 
-generate: setup ## Write what is generated from the code
+generate: setup-dev ## Write what is generated from the code
 	@$(PY) tools/generate.py
 
-format: setup ## Format and mend what can be mended
+format: setup-dev ## Format and mend what can be mended
 	@.venv/bin/ruff check --fix --quiet . || true
 	@.venv/bin/ruff format .
 
-lock: ## Resolve the dependencies anew
-	@uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.12 \
-		--extra predict --extra report --extra mcp --extra postgres --extra pipeline --extra api --group dev pyproject.toml -o requirements.lock
+lock: ## Resolve the dependencies into both locks
+	@sh tools/lock.sh
 
-test-emulator: setup ## The conformance tests on Google's emulator (Java 21 and npx)
+test-emulator: setup-dev ## The conformance tests on Google's emulator (Java 21 and npx)
 	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider
 
-bench: setup ## Every benchmark, one JSON line each
+bench: setup-dev ## Every benchmark, one JSON line each
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 clean: ## Remove what make made

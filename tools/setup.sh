@@ -1,78 +1,129 @@
 #!/bin/sh
-# Make .venv from requirements.lock and install the project into it. Needs a Python 3.12+ somewhere, and pip
-# of any Python when uv is not installed. Run by `make setup`, which calls it only when something changed.
+# Set up .venv. `setup.sh run` installs what `make demo` needs, `setup.sh dev` also what `make test` needs.
+# The Makefile calls it only when something changed. It needs Python 3.12 or newer, and uv or pip.
 set -eu
 cd "$(dirname "$0")/.."
+. tools/find.sh
 
-say() { printf '%s\n' "$*" >&2; }
+kind=${1:-run}
+case $kind in
+run) lock=requirements-run.lock ;;
+dev) lock=requirements.lock ;;
+*)
+    say "usage: setup.sh run | dev"
+    exit 2
+    ;;
+esac
 
-good_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1; }
+# One line for each phase: what it does, and when it has ended the seconds it took.
+number=0
+begin() {
+    number=$((number + 1))
+    began=$(date +%s)
+    printf '[%s/%s] %s ... ' "$number" "$total" "$1" >&2
+}
+end() { say "$(($(date +%s) - began)) s"; }
 
-find_python() {
-    for name in python3.12 python3.13 python3.14 python3 python; do
-        path=$(command -v "$name" 2>/dev/null) || continue
-        if good_python "$path"; then printf '%s' "$path"; return; fi
-    done
-    for path in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python3 /opt/homebrew/bin/python3.1[2-9] /usr/local/bin/python3.1[2-9]; do
-        if [ -x "$path" ] && good_python "$path"; then printf '%s' "$path"; return; fi
-    done
-    say "fireswarm needs Python 3.12 or newer and found none: install it (Debian: apt-get install python3.12, or pyenv install 3.12) and run make again."
-    exit 1
+# Run the command of a phase. Its output is shown only if it fails, and then set-up ends.
+must() {
+    output=$("$@" 2>&1 </dev/null) || {
+        say "failed"
+        say "$output"
+        exit 1
+    }
 }
 
-find_uv() {
-    for path in "$(command -v uv 2>/dev/null || true)" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" .tools/uv/bin/uv; do
-        if [ -n "$path" ] && [ -x "$path" ] && "$path" --version >/dev/null 2>&1; then printf '%s' "$path"; return; fi
-    done
-    for candidate in "$1" python3 python; do
-        if "$candidate" -m pip --version >/dev/null 2>&1; then
-            say "installing uv into .tools/"
-            "$candidate" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools/uv uv >&2
-            printf '%s' .tools/uv/bin/uv
-            return
-        fi
-    done
-    say "neither uv nor pip is installed: install uv (or Debian's python3-pip) and run make again."
-    exit 1
-}
-
-# The sandbox's tests need bubblewrap, the conformance tests of the state store a PostgreSQL server of their own.
-# Without them those tests are skipped, each with its reason: set-up goes on.
+# System packages, for `make test` only: the sandbox's tests need bubblewrap, the tests of the PostgreSQL store a
+# PostgreSQL server of their own. Without them those tests are skipped, so a failure here does not end set-up.
 have_postgresql() { command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }
 
+missing_packages() {
+    [ "$kind" = dev ] && [ "$(uname -s)" = Linux ] || return 0
+    command -v bwrap >/dev/null 2>&1 || printf 'bubblewrap '
+    have_postgresql || printf 'postgresql '
+}
+
+may_install() { [ -z "${FIRESWARM_NO_SYSTEM_PACKAGES:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
+
+install_package() {
+    if [ "$1" = postgresql ]; then
+        # The tests start servers themselves, so Debian's set-up must not create and start one.
+        config=/etc/postgresql-common/createcluster.conf
+        [ -e "$config" ] || { mkdir -p "${config%/*}" && echo "create_main_cluster = false" >"$config"; } || return 1
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" </dev/null
+}
+
 install_packages() {
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
-    apt-get update -qq || true
-    export DEBIAN_FRONTEND=noninteractive
+    say "Some tests need system packages that are missing: bubblewrap for the sandbox, postgresql for the state store."
+    say "This is root with apt-get, so they are installed now. FIRESWARM_NO_SYSTEM_PACKAGES=1 prevents that and skips those tests."
+    begin "apt-get update"
+    apt-get update -qq >/dev/null 2>&1 </dev/null || true
+    end
     for package in "$@"; do
-        if [ "$package" = postgresql ]; then
-            # The tests start servers of their own: no cluster is made here, so there is none to start.
-            config=/etc/postgresql-common/createcluster.conf
-            [ -e "$config" ] || { mkdir -p "${config%/*}" && echo "create_main_cluster = false" >"$config"; } || continue
-        fi
-        apt-get install -y -qq --no-install-recommends "$package" || true
+        begin "apt-get install -y --no-install-recommends $package"
+        if (install_package "$package") >/dev/null 2>&1; then end; else say "failed"; fi
     done
 }
 
-want_packages() {
-    [ "$(uname -s)" = Linux ] || return 0
-    wanted=""
-    command -v bwrap >/dev/null 2>&1 || wanted="bubblewrap"
-    have_postgresql || wanted="$wanted postgresql"
-    # shellcheck disable=SC2086 # one word a package
-    [ -z "$wanted" ] || (install_packages $wanted) >/dev/null 2>&1 </dev/null
-    command -v bwrap >/dev/null 2>&1 ||
-        say "bubblewrap is not installed: the capability sandbox refuses to run code here (Debian: apt-get install bubblewrap)"
-    have_postgresql ||
-        say "PostgreSQL is not installed: its conformance tests are skipped here (Debian: apt-get install postgresql)"
-    return 0
+say_skipped() {
+    for package in $(missing_packages); do
+        case $package in
+        bubblewrap) say "bubblewrap is not installed: tests that need the sandbox are skipped (Debian: apt-get install bubblewrap)" ;;
+        postgresql) say "PostgreSQL is not installed: tests of the PostgreSQL store are skipped (Debian: apt-get install postgresql)" ;;
+        esac
+    done
 }
 
-want_packages
 python=$(find_python)
-uv=$(find_uv "$python")
-say "setting up .venv with $("$python" --version)"
-[ -x .venv/bin/python ] && good_python .venv/bin/python || "$uv" venv --quiet --clear --python "$python" .venv
-"$uv" pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
-"$uv" pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
-touch .venv/.ready
+uv=$(find_uv)
+pip=""
+[ -n "$uv" ] || pip=$(find_pip "$python")
+wanted=""
+if may_install; then wanted=$(missing_packages); fi
+
+total=3
+[ -z "$pip" ] || total=$((total + 1))
+# shellcheck disable=SC2086 # one word for each package
+[ -z "$wanted" ] || {
+    set -- $wanted
+    total=$((total + $# + 1))
+    install_packages "$@"
+}
+say_skipped
+
+if [ -n "$pip" ]; then
+    begin "uv $(uv_version) -> .tools, about 40 MB: the installer, used only in this folder"
+    must install_uv "$pip"
+    uv=$PINNED_UV
+    end
+fi
+prepare_uv
+
+if [ -x .venv/bin/python ] && good_python .venv/bin/python; then
+    begin "$(.venv/bin/python --version) in .venv is kept"
+else
+    begin "$("$python" --version) -> .venv"
+    must "$uv" venv --quiet --clear --python "$python" .venv
+fi
+rm -f .venv/.ready-run
+[ "$kind" = run ] || rm -f .venv/.ready-dev
+end
+
+packages=$(grep -c '^[a-z0-9].*==' "$lock")
+if [ "$kind" = dev ]; then
+    begin "$packages packages from $lock, and their bytecode"
+    must "$uv" pip sync --compile-bytecode --python .venv/bin/python --require-hashes "$lock"
+else
+    # Compiling all bytecode takes five times as long as the rest. Python compiles what the demo imports.
+    begin "$packages packages from $lock"
+    must "$uv" pip install --python .venv/bin/python --require-hashes --requirement "$lock"
+fi
+end
+
+begin "fireswarm itself"
+must "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable .
+end
+touch .venv/.ready-run
+[ "$kind" = run ] || touch .venv/.ready-dev
+say "ready: .venv has $(du -sm .venv | cut -f 1) MB"

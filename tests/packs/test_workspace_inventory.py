@@ -58,6 +58,20 @@ def test_without_git_a_walk_leaves_out_caches_and_says_so(tmp_path: Path, make_r
     assert any("1 excluded folder" in text for text in result.insights)
 
 
+@pytest.mark.parametrize("folder", [".tools/uv", ".venv/lib", "node_modules/x", "web/node_modules/y"])
+def test_installed_tools_and_packages_are_not_reported_though_git_does_not_ignore_them(
+    repository: Repository, make_request: MakeRequest, folder: str
+) -> None:
+    repository.write("kept.py", "x = 1\n")
+    repository.commit("Start")
+    repository.write(f"{folder}/one.py", "x = 1\n" * 1_000)
+    repository.write(f"{folder}/two.py", "x = 2\n" * 1_000)
+    found, result = inventory(make_request, repository.root)
+    assert set(files_of(found)) == {"kept.py"}
+    assert found["folder"]["left_out"] == {"excluded_folder": 1}
+    assert not [signal for signal in result.signals if "one.py" in str(signal)]
+
+
 def test_churn_follows_a_rename_and_counts_fixes(repository: Repository, make_request: MakeRequest) -> None:
     repository.write("old.py", "".join(f"value_{n} = {n}\n" for n in range(20)))
     repository.commit("Start")

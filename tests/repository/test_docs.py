@@ -35,6 +35,9 @@ DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "fireswarm"
 PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
+NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
+"""Variables that are read by set-up and by compose.yaml, not by fireswarm itself."""
+
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 CALL = re.compile(r"(?<![\w./-])(swarm|agent)(?![\w./-])((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
@@ -199,7 +202,9 @@ def test_every_environment_variable_is_documented_with_its_key_and_default() -> 
 
 def test_no_page_names_another_variable_of_ours() -> None:
     text = "\n".join(read(page) for page in PAGES)
-    assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE}
+    outside = {NO_SYSTEM_PACKAGES: "tools/setup.sh", FOLDER_OF_TASKS: "compose.yaml"}
+    assert all(name in read(ROOT / file) for name, file in outside.items())
+    assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE, *outside}
 
 
 def test_the_emulator_variable_does_what_the_page_says(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_make_bench_starts_each_benchmark_so_that_it_finds_what_it_imports() -> None:
-    command = ["make", "--no-print-directory", "--old-file=.venv/.ready", "bench", "PY=echo"]
+    command = ["make", "--no-print-directory", "--old-file=.venv/.ready-dev", "bench", "PY=echo"]
     started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     benchmarks = sorted(path.stem for path in (ROOT / "benchmarks").glob("*_bench.py"))
     assert started == [f"-m benchmarks.{name}" for name in benchmarks]

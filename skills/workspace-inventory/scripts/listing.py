@@ -14,9 +14,9 @@ OWN_FOLDER = ".fireswarm"
 
 EXCLUDED_FOLDERS = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache",
-    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", OWN_FOLDER, "site-packages",
+    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", ".tools", OWN_FOLDER, "site-packages",
 })  # fmt: skip
-"""Folders a walk does not enter: version control, virtual environments, caches, installed packages."""
+"""Folders that are never listed: version control, virtual environments, caches, installed tools and packages."""
 
 SENSITIVE_NAMES = frozenset(
     {".netrc", ".pgpass", ".npmrc", ".pypirc", "credentials", "id_rsa", "id_ed25519", "id_ecdsa"}
@@ -73,12 +73,22 @@ def _from_git(root: Path) -> Listing | None:
     if not raw:
         return None
     listing = Listing("git", [])
+    excluded: set[PurePosixPath] = set()
     for name in sorted({part for part in raw.decode("utf-8", "surrogateescape").split("\0") if part}):
-        if OWN_FOLDER in PurePosixPath(name).parts:
+        folder = _excluded_folder(PurePosixPath(name))
+        if folder is None:
+            _take(root, name, listing)
+        elif folder.name == OWN_FOLDER:
             listing.leave_out("own_data")
         else:
-            _take(root, name, listing)
+            excluded.add(folder)
+    listing.leave_out("excluded_folder", len(excluded))
     return listing if listing.paths else None
+
+
+def _excluded_folder(path: PurePosixPath) -> PurePosixPath | None:
+    """Return the topmost excluded folder above *path*, or None."""
+    return next((folder for folder in reversed(path.parents) if folder.name in EXCLUDED_FOLDERS), None)
 
 
 def _from_walk(root: Path, max_files: int) -> Listing:
