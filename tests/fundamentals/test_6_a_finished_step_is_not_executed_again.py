@@ -129,7 +129,7 @@ async def test_large_results_go_to_the_blob_store_and_come_back(swarm: SwarmRig)
     assert len(str(await swarm.run(held))) < 5_000
     again = await reopened(swarm, held)
     assert await again.step("big", {}, make, idempotent=True) == large
-    assert again.events[0]["type"] == "step_replayed"
+    assert again.pages.events[0]["type"] == "step_replayed"
 
 
 async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: SwarmRig) -> None:
@@ -192,19 +192,21 @@ async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: Sw
     assert [event["type"] for event in events] == ["before"] * flushes
 
 
-async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(swarm: SwarmRig) -> None:
+async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The worker is stopped between the look at its lease and the commit."""
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
     journal.note("before")
 
-    async def stopped() -> float:
+    async def stopped(_: Journal) -> float:
         await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
         await swarm.board.sweep("scout")
         return 1.0
 
-    journal.hold = stopped
+    monkeypatch.setattr(Journal, "seconds_left", stopped)
     with pytest.raises(LeaseLost, match="its lease ran out"):
         await journal.flush()
     assert (await swarm.run(held))["status"] == "timeout"

@@ -94,7 +94,7 @@ def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> Swa
     roles = {name: card.model_copy(update={"skills": ("counting",)}) for name, card in swarm.core.roles.items()}
     protocol = prompt_file(folder / "roles", "PROTOCOL.md")
     return replace(
-        swarm.core, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, unstored=ledger
+        swarm.core, settings=given, catalog=catalog, mind=mind, roles=roles, protocol=protocol, pending=ledger
     )
 
 

@@ -33,7 +33,7 @@ class Swarm:
     """Everything a role process works with.
 
     Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` is how a model is
-    told to answer, ``advisor`` how it is asked for advice; ``unstored`` is what was spent, which goes with the next
+    told to answer, ``advisor`` how it is asked for advice; ``pending`` is what was spent, which goes with the next
     commit of a journal. ``contexts`` keeps conversations; None: the store does.
     """
 
@@ -53,5 +53,5 @@ class Swarm:
     mind: Mind | None = None
     protocol: str = ""
     advisor: str = ""
-    unstored: PendingWrites | None = None
+    pending: PendingWrites | None = None
     conversations: ConversationStore | None = None

@@ -110,7 +110,7 @@ def make_swarm(
         protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
         conversations=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
-        unstored=ledger,
+        pending=ledger,
     )
 
 

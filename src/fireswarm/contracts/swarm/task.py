@@ -188,6 +188,13 @@ class Task(Stored):
         """The run document of one lease epoch: a stale worker can only touch its own run."""
         return f"{self.task_id}.{epoch}"
 
+    @property
+    def has_derived_id(self) -> bool:
+        """True if the id follows from session, role and key, or the task is tied to the one whose id does."""
+        if self.duplicate_of is not None:
+            return True
+        return self.task_id == task_id_for(self.session_hash, self.idempotency_key, self.assigned_to)
+
 
 def canonical_json(value: Any) -> str:
     """Return one spelling of a JSON value: sorted keys, no spaces, timestamps in ISO form."""

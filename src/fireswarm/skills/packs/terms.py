@@ -7,6 +7,7 @@ specification has only texts in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +32,16 @@ class Said(NamedTuple):
 
 
 def terms_of(skill: Skill) -> Terms | None:
-    """The contract of a skill about its conversation; None when it has none. ConfigError says what is wrong with it."""
-    return read_terms(skill.path)
+    """Return a skill's contract about its conversation, None when it has none. ConfigError says what is wrong.
+
+    Read again only when the file changed.
+    """
+    return _terms_of_version(skill.path, skill.path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1_000)
+def _terms_of_version(path: Path, mtime_ns: int) -> Terms | None:
+    return read_terms(path)
 
 
 def read_terms(path: Path) -> Terms | None:

@@ -19,7 +19,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import hand_written
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 MAX_FACTOR = 256.0
 """Contention remembered at most: some 180 clean claims later it is forgotten."""
@@ -112,7 +112,7 @@ class Claimer:
         if task.deadline <= self.clock.now():
             await hand_written.expire(self.store, task, snapshot)
             return None
-        if hand_written.is_stray(task):
+        if not task.has_derived_id:
             await hand_written.adopt(self.store, self.clock, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
@@ -178,17 +178,20 @@ class Claimer:
         return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
 
 
-async def renew(store: Store, clock: Clock, rules: BoardRules, held: HeldLease) -> None:
+async def renew(board: BoardContext, held: HeldLease) -> None:
     """Extend a lease by a whole term; LeaseLost when the task has passed to somebody else or was ended."""
-    for _ in range(rules.settle_attempts):
-        held.check()
-        expires_at = clock.now() + timedelta(seconds=rules.lease_seconds)
+    for _ in range(board.rules.settle_attempts):
+        if held.over:
+            raise held.lost()
+        expires_at = board.clock.now() + timedelta(seconds=board.rules.lease_seconds)
         lease = Lease(owner_agent_id=held.owner, expires_at=expires_at, epoch=held.epoch, claimed_at=held.claimed_at)
         fields = {"lease": plain(lease), "sweep_at": expires_at, "updated_at": SERVER_TIME}
         try:
-            committed = await store.commit([Update(task_path(held.task.task_id), fields, if_update_time=held.version)])
+            committed = await board.store.commit(
+                [Update(task_path(held.task.task_id), fields, if_update_time=held.version)]
+            )
         except Conflict:
-            await refresh(store, held)
+            await refresh(board.store, held)
             continue
         held.version = committed.update_times[0]
         held.expires_at = expires_at

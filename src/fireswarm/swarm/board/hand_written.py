@@ -17,7 +17,6 @@ from fireswarm.contracts.swarm.task import (
     TaskSpec,
     TaskStatus,
     idempotency_key,
-    task_id_for,
 )
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.storage.documents.build import new_task, parse_task
@@ -87,13 +86,6 @@ async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: Fireswa
     summary = f"{error}. Correct answers, then set status to queued."
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
-
-
-def is_stray(task: Task) -> bool:
-    """True for a document whose id does not follow from its session, role and key: it may have a twin."""
-    if task.duplicate_of is not None:
-        return False
-    return task.task_id != task_id_for(task.session_hash, task.idempotency_key, task.assigned_to)
 
 
 async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> None:

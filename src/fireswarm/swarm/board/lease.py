@@ -1,4 +1,4 @@
-"""A held lease: what a worker has in its hands while it works on a task."""
+"""A claimed task with its fencing epoch."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ class HeldLease:
     version: Any = field(repr=False)
     over: bool = False
 
-    def check(self) -> None:
-        """Raise LeaseLost when this lease was settled already: what it fenced is no longer its own."""
-        if self.over:
-            raise LeaseLost(
-                f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written"
-            )
+    def lost(self) -> LeaseLost:
+        """Return the error for a lease that was settled already."""
+        return LeaseLost(f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written")
 
     @property
     def run_id(self) -> str:

@@ -1,9 +1,13 @@
-"""The numbers the board goes by, each with the constraint it has to respect."""
+"""Limits of the task board, and what its transitions work with."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from fireswarm.contracts.ports import Clock, Store
+from fireswarm.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +44,22 @@ class BoardRules:
         """Pause before retry number *attempt* (from 1): exponential, the upper half jittered, capped."""
         ceiling = min(self.backoff_max_seconds, self.backoff_base_seconds * 2 ** (attempt - 1))
         return ceiling * rng.uniform(0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardContext:
+    """What every transition works with. *roles* are the roles of this swarm: a plan may name no other."""
+
+    store: Store
+    clock: Clock
+    roles: Collection[str]
+    rules: BoardRules = BoardRules()
+    rng: random.Random = field(default_factory=random.Random)
+
+    def check_role(self, role: str) -> None:
+        """Raise NotFound for a role that this swarm does not have."""
+        if role not in self.roles:
+            raise NotFound(
+                f"there is no role {role!r}; this swarm has {', '.join(sorted(self.roles))}. "
+                f"Add roles/{role}/ROLE.md to create it."
+            )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-from fireswarm.contracts.ports import Clock, Create, Store, Update, Write
+from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import Conflict, StoreUnavailable
@@ -17,7 +16,7 @@ from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.lease import HeldLease
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import MAX_ERROR_CHARS, first_line, queued_fields, unleased_fields
 from fireswarm.swarm.board.submit import children_of, document
 
@@ -42,95 +41,92 @@ class Transition:
         return None if reason is None else StatusReason(reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Settler:
-    """Turns outcomes into commits. *roles* are the roles that a plan may name."""
+async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
+    """Commit *outcome* and the writes that belong to it (run, envelopes, memory).
 
-    store: Store
-    clock: Clock
-    rules: BoardRules
-    rng: random.Random
-    roles: Collection[str]
+    Raises LeaseLost when the epoch is stale: then nothing is written, whatever *also* holds.
+    """
+    for _ in range(board.rules.settle_attempts):
+        if held.over:
+            raise held.lost()
+        transition = transition_of(board, held, outcome)
+        writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
+        writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
+        if transition.ended and held.task.dependents:
+            writes += await tell_dependents(board.store, held.task, transition.status)
+        try:
+            await board.store.commit([*writes, *also])
+        except Conflict:
+            await claim.refresh(board.store, held)
+            continue
+        held.over = True
+        return transition
+    raise StoreUnavailable(
+        f"task {held.task.task_id}: too many write conflicts while settling; "
+        "the lease will expire and the task will be retried"
+    )
 
-    async def settle(self, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
-        """Commit *outcome* and the writes that belong to it (run, envelopes, memory).
 
-        Raises LeaseLost when the epoch is stale: then nothing is written, whatever *also* holds.
-        """
-        for _ in range(self.rules.settle_attempts):
-            held.check()
-            transition = self.transition(held, outcome)
-            writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
-            writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-            if transition.ended:
-                writes += await tell_dependents(self.store, held.task, transition.status)
-            try:
-                await self.store.commit([*writes, *also])
-            except Conflict:
-                await claim.refresh(self.store, held)
-                continue
-            held.over = True
-            return transition
-        raise StoreUnavailable(
-            f"task {held.task.task_id}: the documents its outcome touches keep changing; it stays leased and is redone"
-        )
+def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Transition:
+    """Compute the task's next state; pure but for time and jitter."""
+    task = held.task
+    match outcome:
+        case Done(result=result):
+            return _end(task, result)
+        case Retry(error=error, after_seconds=after):
+            return _fail(board, task, error, after)
+        case Failed(error=error, reason=reason):
+            return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
+        case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
+            asked = [plain(question) for question in questions]
+            more: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
+            transition = _block(task, reason, summary, questions=asked, turn=task.turn + 1)
+            return Transition(transition.fields | more)
+        case Handoff():
+            return _hand_off(board, held, outcome)
+        case Snooze(after_seconds=after, summary=summary, turn_over=over):
+            until = board.clock.now() + timedelta(seconds=after)
+            turn = task.turn + over
+            return _block(task, StatusReason.PAUSED, summary or "paused", not_before=until, turn=turn)
+        case Released(summary=summary):
+            return Transition(queued_fields(task, summary))
+        case _:
+            assert_never(outcome)
 
-    def transition(self, held: HeldLease, outcome: Outcome) -> Transition:
-        """Compute the task's next state; pure but for time and jitter."""
-        task = held.task
-        match outcome:
-            case Done(result=result):
-                return self._end(task, result)
-            case Retry(error=error, after_seconds=after):
-                return self._fail(task, error, after)
-            case Failed(error=error, reason=reason):
-                return self._block(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
-            case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
-                asked = [plain(question) for question in questions]
-                more: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
-                transition = self._block(task, reason, summary, questions=asked, turn=task.turn + 1)
-                return Transition(transition.fields | more)
-            case Handoff():
-                return self._handed_off(held, outcome)
-            case Snooze(after_seconds=after, summary=summary, turn_over=over):
-                until = self.clock.now() + timedelta(seconds=after)
-                turn = task.turn + over
-                return self._block(task, StatusReason.PAUSED, summary or "paused", not_before=until, turn=turn)
-            case Released(summary=summary):
-                return Transition(queued_fields(task, summary))
-            case _:
-                assert_never(outcome)
 
-    def _end(self, task: Task, result: TaskResult) -> Transition:
-        fields = unleased_fields(task, TaskStatus.DONE, None, result.summary or "done")
-        return Transition(fields | {"error": None, "result": plain(result)}, ended=True)
+def _end(task: Task, result: TaskResult) -> Transition:
+    fields = unleased_fields(task, TaskStatus.DONE, None, result.summary or "done")
+    return Transition(fields | {"error": None, "result": plain(result)}, ended=True)
 
-    def _fail(self, task: Task, error: str, after_seconds: float | None) -> Transition:
-        attempt = task.attempt + 1
-        if attempt >= task.max_attempts:
-            summary = f"gave up after {attempt} attempts: {first_line(error)}"
-            return self._block(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
-        pause = self.rules.backoff_seconds(attempt, self.rng) if after_seconds is None else after_seconds
-        until = self.clock.now() + timedelta(seconds=pause)
-        summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {first_line(error)}"
-        return self._block(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
 
-    def _block(
-        self, task: Task, reason: StatusReason, summary: str, *, not_before: datetime | None = None, **more: Any
-    ) -> Transition:
-        if "error" in more:
-            more["error"] = str(more["error"])[:MAX_ERROR_CHARS]
-        return Transition(unleased_fields(task, TaskStatus.BLOCKED, reason, summary, not_before=not_before) | more)
+def _fail(board: BoardContext, task: Task, error: str, after_seconds: float | None) -> Transition:
+    attempt = task.attempt + 1
+    if attempt >= task.max_attempts:
+        summary = f"gave up after {attempt} attempts: {first_line(error)}"
+        return _block(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
+    pause = board.rules.backoff_seconds(attempt, board.rng) if after_seconds is None else after_seconds
+    until = board.clock.now() + timedelta(seconds=pause)
+    summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {first_line(error)}"
+    return _block(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
 
-    def _handed_off(self, held: HeldLease, handoff: Handoff) -> Transition:
-        task = held.task
-        births = children_of(task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
-        ids = [child.task_id for child in births]
-        if not handoff.resume:
-            ended = self._end(task, handoff.result)
-            return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births), ended=True)
-        told = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
-        summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
-        fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
-        fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
-        return Transition(fields, told)
+
+def _block(
+    task: Task, reason: StatusReason, summary: str, *, not_before: datetime | None = None, **more: Any
+) -> Transition:
+    if "error" in more:
+        more["error"] = str(more["error"])[:MAX_ERROR_CHARS]
+    return Transition(unleased_fields(task, TaskStatus.BLOCKED, reason, summary, not_before=not_before) | more)
+
+
+def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transition:
+    task = held.task
+    births = children_of(task, held.epoch, handoff.tasks, board.roles, board.clock, board.rules)
+    ids = [child.task_id for child in births]
+    if not handoff.resume:
+        ended = _end(task, handoff.result)
+        return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births), ended=True)
+    told = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
+    summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
+    fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
+    return Transition(fields, told)

@@ -14,7 +14,7 @@ from fireswarm.storage.documents.build import new_task, plain, planned_task
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import graph
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,13 @@ def document(task: Task) -> dict[str, Any]:
     return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
 
 
-async def submit(store: Store, clock: Clock, rules: BoardRules, spec: TaskSpec) -> Submitted:
-    """Create the task, or return the one that the same objective and context made in this session."""
+async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
+    """Create a task, or return the one that exists for this objective, context and session.
+
+    NotFound for a role that this swarm does not have.
+    """
+    board.check_role(spec.assigned_to)
+    store, clock, rules = board.store, board.clock, board.rules
     for _ in range(rules.settle_attempts):
         parents = await _parents(store, spec.depends_on)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}

@@ -18,7 +18,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import hand_written
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
 
@@ -31,8 +31,9 @@ class Swept:
     next_due: datetime | None = None
 
 
-async def sweep(store: Store, clock: Clock, rules: BoardRules, role: str) -> Swept:
-    """Take up every due task of *role*; safe to run on all peers at once."""
+async def sweep(board: BoardContext, role: str) -> Swept:
+    """Reap expired leases, end back-offs and enforce deadlines of *role*; safe to run on all peers at once."""
+    store, clock, rules = board.store, board.clock, board.rules
     head = await store.query(queries.next_due(role))
     if not head:
         return Swept()
@@ -105,12 +106,15 @@ def _deadline_missed(task: Task) -> dict[str, Any]:
     return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
 
 
-async def admit_hand_written(store: Store, clock: Clock, rules: BoardRules, role: str) -> int:
-    """Complete queued documents that the claim query cannot see, since they lack a field it orders by."""
+async def admit_hand_written(board: BoardContext, role: str) -> int:
+    """Complete queued documents that the claim query cannot see, since they lack a field it orders by.
+
+    Returns how many.
+    """
     repaired = 0
-    for snapshot in await store.query(queries.queued(role, rules.sweep_batch)):
+    for snapshot in await board.store.query(queries.queued(role, board.rules.sweep_batch)):
         data = snapshot.data or {}
         if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
-            await hand_written.repair(store, clock, snapshot)
+            await hand_written.repair(board.store, board.clock, snapshot)
             repaired += 1
     return repaired

@@ -11,28 +11,24 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import anyio
 
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
-from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, MAX_RUN_EVENTS, RunStatus
-from fireswarm.contracts.swarm.task import Task, TaskResult, canonical_json
+from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
+from fireswarm.contracts.swarm.task import TaskResult, canonical_json
 from fireswarm.errors import Conflict, LeaseLost, StepUncertain
-from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
+from fireswarm.swarm.board.lease import HeldLease
+from fireswarm.swarm.records.pages import Pages
 from fireswarm.swarm.records.run_reader import read_events
 
 ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
 """Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
-
-PAGE_EVENTS = 16
-"""A page of the run's ``journal`` subcollection is written again with each flush until it holds so many events:
-more cost time, since all of them are written each time; fewer cost room, since every document has its overhead."""
 
 STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
     "step_started",
@@ -48,14 +44,14 @@ def step_id(name: str, inputs: Any) -> str:
 
 
 @dataclass(slots=True)
-class Steps:
-    """Steps known from earlier epochs: finished ones with their results, and those left in doubt."""
+class KnownSteps:
+    """Steps of earlier epochs: finished ones with their results, and those left in doubt."""
 
     finished: dict[str, Any] = field(default_factory=dict)
     in_doubt: set[str] = field(default_factory=set)
 
-    def take(self, events: list[Mapping[str, Any]]) -> None:
-        """Learn from one run's events, in order."""
+    def learn(self, events: list[Mapping[str, Any]]) -> None:
+        """Take in one run's events, in order."""
         for event in events:
             payload = event.get("payload") or {}
             step = str(payload.get("step"))
@@ -75,78 +71,70 @@ class Steps:
 class Journal:
     """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``.
 
-    The first flush writes them onto the run document, where a short run keeps all of them. From the second on they
-    go to pages of the run's ``journal`` subcollection, so that a long run costs the same a step from first to last.
-    The run document then holds what came after the last page.
-
     ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
-    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``unstored`` is what
-    each commit carries besides. ``hold`` tells for how many seconds work may still begin, or raises LeaseLost.
+    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``pending`` is what
+    each commit carries besides. ``renew`` renews a lease that ran out, or raises LeaseLost.
     """
 
     store: Store
     clock: Clock
     blobs: Blobs
-    task: Task
-    epoch: int
-    agent_id: str
-    started_at: datetime
-    earlier: Steps = field(default_factory=Steps)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    unstored: PendingWrites | None = None
-    hold: Callable[[], Awaitable[float]] | None = None
-    pages: int = 0
-    total: int = 0
+    lease: HeldLease
+    renew: Callable[[], Awaitable[None]]
+    pages: Pages
+    earlier: KnownSteps = field(default_factory=KnownSteps)
+    pending: PendingWrites | None = None
     progress: float = 0.0
     usage: dict[str, Any] = field(default_factory=dict)
     live: str = ""
     stored: bool = False
     certain: bool = True
     _dirty: bool = False
-    _inline: int = 0
-    _page: list[dict[str, Any]] = field(default_factory=list)
-    _told: dict[str, Any] = field(default_factory=dict)
+    _written: dict[str, Any] = field(default_factory=dict)
     _flushing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
 
     @classmethod
     async def open(
-        cls, store: Store, clock: Clock, blobs: Blobs, task: Task, epoch: int, agent_id: str, started_at: datetime
+        cls, store: Store, clock: Clock, blobs: Blobs, lease: HeldLease, renew: Callable[[], Awaitable[None]]
     ) -> Journal:
-        """Open the journal of *epoch*; reads earlier runs only when there are any.
+        """Open the journal of a lease's epoch; reads earlier runs only when there are any.
 
         The run document appears with the first flush, or with the commit that settles the task: a turn
         that is over in a moment costs one write for its run, not two.
         """
-        journal = cls(store, clock, blobs, task, epoch, agent_id, started_at)
-        first = max(1, epoch - EPOCHS_REPLAYED)
-        for run in await store.get_many([run_path(task.run_id(number)) for number in range(first, epoch)]):
+        journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id)))
+        first = max(1, lease.epoch - EPOCHS_REPLAYED)
+        numbers = range(first, lease.epoch)
+        for run in await store.get_many([run_path(lease.task.run_id(number)) for number in numbers]):
             if run.data is not None:
-                journal.earlier.take(await read_events(store, run))
+                journal.earlier.learn(await read_events(store, run))
         return journal
 
     @property
     def run_id(self) -> str:
         """The run document this journal writes."""
-        return self.task.run_id(self.epoch)
+        return self.lease.run_id
 
     async def take_up(self) -> None:
         """Continue the journal of a turn that was cut short, from the events it had stored."""
-        found = (await self.store.get(run_path(self.run_id))).data
-        self.stored = found is not None
-        run = found or {}
-        self.events = [dict(event) for event in run.get("events") or []]
-        self._inline = len(self.events)
-        if run.get("journal_pages"):
-            pages = await self.store.query(queries.journal(run_path(self.run_id)))
-            self.pages = len(pages)
-            self.total = sum(len((page.data or {}).get("events", [])) for page in pages)
-        self.total += self._inline
-        self.progress = float(run.get("progress") or 0.0)
+        document = (await self.store.get(self.pages.run)).data
+        self.stored = document is not None
+        await self.pages.restore(self.store, document or {})
+        self.progress = float((document or {}).get("progress") or 0.0)
+
+    async def seconds_left(self) -> float:
+        """Return for how many seconds work may still begin; a lease that ran out is renewed first.
+
+        LeaseLost when it is over. For work that no commit fences: a stopped process may wake up in the middle of
+        its turn, long after another agent took and finished the task.
+        """
+        if self.lease.over or self.lease.expires_at <= self.clock.now():
+            await self.renew()
+        return (self.lease.expires_at - self.clock.now()).total_seconds()
 
     def note(self, kind: str, **payload: Any) -> None:
         """Add an event; it is stored with the next flush or the settling commit."""
-        self.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
-        self.total += 1
+        self.pages.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
         self._dirty = True
 
     def show(self, words: str) -> None:
@@ -174,14 +162,13 @@ class Journal:
             return await self._result(self.earlier.finished[step])
         if step in self.earlier.in_doubt and not idempotent:
             raise StepUncertain(
-                f"step {name!r} of task {self.task.task_id} was started by an earlier run and may have taken effect. "
-                "Look at what it did; then `swarm retry` the task, or cancel it."
+                f"step {name!r} of task {self.lease.task.task_id} was started by an earlier run and may have taken "
+                "effect. Look at what it did; then `swarm retry` the task, or cancel it."
             )
         if not idempotent:
             self.note(STEP_STARTED, step=step)
             await self.flush()
-        if self.hold is not None:
-            await self.hold()
+        await self.seconds_left()
         try:
             result = await run()
         except Exception as error:  # noted and raised again: the journal must know that the step did not finish
@@ -207,67 +194,57 @@ class Journal:
     async def flush(self) -> None:
         """Store the events so far, so that they survive this process. One flush at a time; others wait for it.
 
-        LeaseLost when the lease is over: a run that was ended from outside stays as it was ended.
+        Raises LeaseLost if the lease has ended; a run closed by another process is not reopened.
         """
         async with self._flushing:
             if not self._dirty:
                 return
-            if self.hold is not None:
-                await self.hold()
-            fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._news()}
-            also = self.unstored.writes() if self.unstored is not None else ()
+            await self.seconds_left()
+            fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._run_fields()}
+            also = self.pending.writes() if self.pending is not None else ()
             self._dirty = False  # what comes meanwhile is for the next one
             try:
-                await (self._turn_page(fields, also) if self.stored else self._first(fields, also))
+                await (self._write_page(fields, also) if self.stored else self._write_run(fields, also))
             except BaseException:
                 self._dirty = True
                 raise
-            if self.unstored is not None:
-                self.unstored.mark_stored(also)
-            self._told |= fields
+            if self.pending is not None:
+                self.pending.mark_stored(also)
+            self._written |= fields
 
-    async def _first(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
-        """Make the run document, the events on it."""
-        path, events = run_path(self.run_id), list(self.events)
-        data = self._identity() | fields | {"events": events, "events_total": self.total}
+    async def _write_run(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
+        """Create the run document with the events on it."""
+        path, events = self.pages.run, list(self.pages.events)
+        data = self._identity() | fields | {"events": events, "events_total": self.pages.total}
         self.certain = False  # until an answer says so
         try:
             await self.store.commit([Create(path, data), *also])
         except Conflict:
-            # It was created after all and the answer was lost; or the lease ran out, and whoever took the task has
-            # ended this run: then nothing of it may look alive again.
-            found = await self.store.get(path)
-            if str((found.data or {}).get("status")) not in ALIVE:
+            # It was created after all and the answer was lost; or the lease ran out, and the agent that took the task
+            # has ended this run: then nothing of it may look alive again.
+            run = await self.store.get(path)
+            if str((run.data or {}).get("status")) not in ALIVE:
                 raise LeaseLost(f"run {self.run_id} was ended from outside: its lease ran out") from None
-            await self.store.commit([Update(path, data, found.update_time), *also])
-        self.stored, self.certain, self._inline = True, True, len(events)
+            await self.store.commit([Update(path, data, run.update_time), *also])
+        self.stored, self.certain, self.pages.inline = True, True, len(events)
 
-    async def _turn_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
+    async def _write_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
         """Write the last page again with what is new, or begin another; the run document only where it changes."""
-        fields = {name: value for name, value in fields.items() if self._told.get(name) != value}
+        fields = {name: value for name, value in fields.items() if self._written.get(name) != value}
+        page = self.pages.next()
         writes: list[Write] = []
-        taken = len(self.events)
-        if taken > self._inline:
-            page = self.pages if self._page and len(self._page) < PAGE_EVENTS else self.pages + 1
-            held = [*self._page, *self.events] if page == self.pages else list(self.events)
-            writes.append(self._page_of(page, held))
-            if not self.pages:
+        if page is not None:
+            writes.append(self.pages.write_of(page.number, page.events))
+            if not self.pages.count:
                 fields |= {"events": [], "journal_pages": 1}
-        else:
-            page, held, taken = self.pages, self._page, 0
         if fields:
-            writes.append(Merge(run_path(self.run_id), fields))
+            writes.append(Merge(self.pages.run, fields))
         await self.store.commit([*writes, *also])
-        if page > 0 and taken:
-            self.pages, self._page, self._inline = page, held, 0
-            del self.events[:taken]
-
-    def _page_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
-        """One page, from 1. Written whole: sent twice it does no harm."""
-        return Merge(f"{run_path(self.run_id)}/journal/{number:06d}", {"events": list(events)})
+        if page is not None:
+            self.pages.stored(page)
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
-        """The writes that end this run, for the commit that settles the task."""
+        """Return the writes that end this run, for the commit that settles the task."""
         fields: dict[str, Any] = {
             "status": status.value,
             "summary": summary[:1_500],
@@ -278,24 +255,22 @@ class Journal:
             fields["artifacts"] = [plain(artifact) for artifact in result.artifacts]
         if error is not None:
             fields["error"] = error
-        over = max(0, len(self.events) - MAX_RUN_EVENTS)
-        pages = [self._page_of(self.pages + 1, self.events[:over])] if over else []
-        fields |= self._news() | {"events": self.events[over:], "events_total": self.total}
-        if self.pages or pages:
-            fields["journal_pages"] = self.pages + len(pages)
-        path = run_path(self.run_id)
-        also = self.unstored.writes() if self.unstored is not None else ()
-        if self.stored:
-            return [*pages, Merge(path, fields), *also]
-        fields = self._identity() | fields
-        return [*pages, Create(path, fields) if self.certain else Merge(path, fields), *also]
+        fields |= self._run_fields()
+        also = self.pending.writes() if self.pending is not None else ()
+        if not self.stored:
+            fields |= self._identity()
+        events, writes = self.pages.closing()
+        fields |= events
+        is_new = not self.stored and self.certain
+        return [*writes, Create(self.pages.run, fields) if is_new else Merge(self.pages.run, fields), *also]
 
     def _identity(self) -> dict[str, Any]:
-        return run_identity(self.task, self.epoch, self.agent_id, self.started_at)
+        lease = self.lease
+        return run_identity(lease.task, lease.epoch, lease.owner, lease.claimed_at)
 
-    def _news(self) -> dict[str, Any]:
-        """What the run document tells beside its events."""
-        news: dict[str, Any] = {"usage": dict(self.usage)} if self.usage else {}
-        if self.live or self._told.get("live"):
-            news["live"] = self.live
-        return news
+    def _run_fields(self) -> dict[str, Any]:
+        """Return what the run document holds besides its events."""
+        fields: dict[str, Any] = {"usage": dict(self.usage)} if self.usage else {}
+        if self.live or self._written.get("live"):
+            fields["live"] = self.live
+        return fields

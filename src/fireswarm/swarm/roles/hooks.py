@@ -12,26 +12,16 @@ from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles import memory as memory_role
 
 
-async def _no_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
-    return ()
-
-
-def _no_writes(memory: Memory, task: Task, result: SkillResult) -> Sequence[Write]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class RoleHooks:
-    """``facts`` are fetched before the skill runs; ``effects`` are committed with its result."""
+    """``facts`` are fetched before the skill runs; ``writes`` are committed with its result."""
 
-    facts: Callable[[Memory, Task], Awaitable[tuple[Fact, ...]]] = _no_facts
-    effects: Callable[[Memory, Task, SkillResult], Sequence[Write]] = _no_writes
-
-
-HOOKS: Mapping[str, RoleHooks] = {memory_role.NAME: RoleHooks(memory_role.recall_facts, memory_role.summary_writes)}
-"""Hooks by role. A role that is not listed adds nothing."""
+    facts: tuple[Callable[[Memory, Task], Awaitable[tuple[Fact, ...]]], ...] = ()
+    writes: tuple[Callable[[Memory, Task, SkillResult], Sequence[Write]], ...] = ()
 
 
-def hooks_of(role: str) -> RoleHooks:
-    """Return the hooks of a role; empty ones for a role without any."""
-    return HOOKS.get(role) or RoleHooks()
+NO_HOOKS = RoleHooks()
+HOOKS: Mapping[str, RoleHooks] = {
+    memory_role.NAME: RoleHooks(facts=(memory_role.recall_facts,), writes=(memory_role.summary_writes,))
+}
+"""Hooks by role. A role that is not listed has NO_HOOKS."""

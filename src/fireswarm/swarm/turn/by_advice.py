@@ -21,7 +21,7 @@ from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.swarm.turn.by_code import note_choice, run_in_process, run_journaled
+from fireswarm.swarm.turn.by_code import run_in_process, run_journaled
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -42,12 +42,11 @@ class AdviceEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the step. GateFailed for what its gate does not let through."""
-        await note_choice(turn, self.skill, self.because)
 
         async def execute(request: SkillRequest) -> SkillResult:
             return await self._run_step(turn, request)
 
-        return await run_journaled(turn, self.skill.name, execute, idempotent=self.skill.idempotent)
+        return await run_journaled(turn, self.skill, execute, because=self.because)
 
     async def _run_step(self, turn: Turn, request: SkillRequest) -> SkillResult:
         """Run the step's code again with each piece of advice, until it asks for no more."""
@@ -110,6 +109,7 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
 async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
     """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
     digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
+    turn.journal.pending = turn.swarm.pending
     recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
     talk = Transcript(turn.swarm.advisor)

@@ -14,6 +14,9 @@ from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
 
+Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
+"""Work of a step: from the request to the result, with nothing journaled or published."""
+
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
@@ -25,7 +28,7 @@ class InlineEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the skill once per lease and input."""
-        return await run_journaled(turn, self.name, self.skill, idempotent=True)
+        return await run_step(turn, self.name, self.skill, idempotent=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +40,28 @@ class CodeEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the skill once; a crash after the step was journaled repeats nothing."""
-        await note_choice(turn, self.skill, self.because)
 
         async def execute(request: SkillRequest) -> SkillResult:
             return await run_in_process(turn, self.skill, request)
 
-        return await run_journaled(turn, self.skill.name, execute, idempotent=self.skill.idempotent)
-
-
-async def note_choice(turn: Turn, skill: Skill, because: str) -> None:
-    """Journal the chosen skill and the reason why no model is asked."""
-    named = turn.task.skill is not None
-    turn.journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
-    await turn.journal.flush()
+        return await run_journaled(turn, self.skill, execute, because=self.because)
 
 
 async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
     """Run the skill's entry in a child process with the request's workdir."""
     request.workdir.mkdir(parents=True, exist_ok=True)
-    return await run_skill(skill, request, turn.swarm.processes, turn.journal.hold)
+    return await run_skill(skill, request, turn.swarm.processes, turn.journal.seconds_left)
 
 
-async def run_journaled(
-    turn: Turn, name: str, execute: Callable[[SkillRequest], Awaitable[SkillResult]], *, idempotent: bool
-) -> SkillResult:
+async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:
+    """Journal the chosen skill, then run *execute* as one journaled step. *because* says why no model is asked."""
+    journal, named = turn.journal, turn.task.skill is not None
+    journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
+    await journal.flush()
+    return await run_step(turn, skill.name, execute, idempotent=skill.idempotent)
+
+
+async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool) -> SkillResult:
     """Run *execute* as one journaled step and publish its artifacts; a finished step's result is replayed."""
     request = turn.request
     # Objective and context never change under a task's id; answers, children and turn do.

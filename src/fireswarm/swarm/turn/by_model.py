@@ -70,6 +70,7 @@ class ModelEngine:
         """Run the model's loop and return its conclusion as a result. Raises what the loop failed with."""
         task, card, mind = turn.task, turn.card, self.mind
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.earlier.finished)
+        turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd = _workspace(turn)
         context = CapabilityContext(task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id)
@@ -128,7 +129,7 @@ class _SkillRunner:
                 "workdir": workdir,
             }
         )
-        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.hold)
+        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.seconds_left)
         result = await call_within(skill, skill_request, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result

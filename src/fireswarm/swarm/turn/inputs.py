@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.roles.hooks import hooks_of
+from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Turn
 
 STORED_VALUE = "application/vnd.fireswarm.value+json"
@@ -23,7 +23,8 @@ STORED_VALUE = "application/vnd.fireswarm.value+json"
 async def gather_inputs(turn: Turn) -> SkillRequest:
     """Return the request for the turn's skill, and acknowledge the envelope with the settling commit."""
     task, swarm = turn.task, turn.swarm
-    facts = await hooks_of(task.assigned_to).facts(swarm.memory, task)
+    hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
+    facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
     dependencies, children = await _relatives(turn)
     envelope = await _open_envelope(turn)
     artifacts: list[Artifact] = list(envelope.artifacts) if envelope else []
@@ -44,7 +45,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
         signals=tuple(signals),
         children=tuple([await _child_result(turn, child) for child in children]),
-        facts=facts,
+        facts=tuple(facts),
         answers=task.answers,
         roles=tuple(sorted(swarm.roles)),
         workdir=swarm.workdir / turn.lease.run_id,

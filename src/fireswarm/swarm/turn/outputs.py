@@ -12,7 +12,7 @@ from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.errors import SkillFailed
-from fireswarm.swarm.roles.hooks import hooks_of
+from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.inputs import STORED_VALUE
 from fireswarm.swarm.turn.state import Turn
 
@@ -37,10 +37,12 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
 
 
 async def gather_writes(turn: Turn, result: SkillResult, outcome: Outcome) -> None:
-    """Add to the settling commit: effects of the role, facts, replies, and the envelopes of planned tasks."""
+    """Add to the settling commit: writes of the role, facts, replies, and the envelopes of planned tasks."""
     task, swarm = turn.task, turn.swarm
-    turn.writes += hooks_of(task.assigned_to).effects(swarm.memory, task, result)
-    turn.writes += swarm.memory.remember(task, result.facts)
+    for writes_of in HOOKS.get(task.assigned_to, NO_HOOKS).writes:
+        turn.writes += writes_of(swarm.memory, task, result)
+    if result.facts:
+        turn.writes += swarm.memory.remember(task, result.facts)
     if result.replies:
         turn.writes += await swarm.mailbox.replies(task, result.replies)
     if isinstance(outcome, Handoff):

@@ -50,6 +50,8 @@ class Turn:
     lease: HeldLease
     swarm: Swarm
     journal: Journal
+    task: Task
+    card: RoleCard
     request: SkillRequest = field(init=False)
     engine: Engine = field(init=False)
     conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
@@ -59,17 +61,8 @@ class Turn:
     @classmethod
     async def open(cls, lease: HeldLease, swarm: Swarm) -> Turn:
         """Open the journal of the lease's run. Raises StoreError."""
-        return cls(lease, swarm, await open_journal(lease, swarm))
-
-    @property
-    def task(self) -> Task:
-        """The leased task."""
-        return self.lease.task
-
-    @property
-    def card(self) -> RoleCard:
-        """The card of the task's role."""
-        return self.swarm.roles[self.task.assigned_to]
+        task = lease.task
+        return cls(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
 
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
         """Close the run; with *discard*, leave out the writes that the turn gathered."""
@@ -79,12 +72,7 @@ class Turn:
 
 async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
     """Open the journal of a lease's run."""
-    journal = await Journal.open(
-        swarm.store, swarm.clock, swarm.blobs, lease.task, lease.epoch, lease.owner, lease.claimed_at
-    )
-    journal.unstored = swarm.unstored
-    journal.hold = partial(swarm.board.assure, lease)
-    return journal
+    return await Journal.open(swarm.store, swarm.clock, swarm.blobs, lease, partial(swarm.board.renew, lease))
 
 
 def _closing_writes(journal: Journal, outcome: Outcome) -> Sequence[Write]:

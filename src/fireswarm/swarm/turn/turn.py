@@ -28,7 +28,7 @@ async def run_turn(lease: HeldLease, swarm: Swarm) -> TurnEnd:
         result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)
-        await gather_writes(turn, result, outcome)  # facts, replies, effects of the role, envelopes
+        await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes
         return turn.end(outcome)
     except LeaseLost:
         raise

@@ -18,7 +18,7 @@ from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.operator import answers
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext, BoardRules
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
 CANCEL_SIGNAL = "cancel"
@@ -63,12 +63,15 @@ async def _change(
     raise StoreUnavailable(f"task {task_id} keeps changing: nothing was written, try again")
 
 
-async def cancel(store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, tree: bool) -> list[str]:
+async def cancel(
+    board: BoardContext, task_id: str, reason: str = "by the operator", *, tree: bool = False
+) -> list[str]:
     """Cancel a task, and with *tree* every task below it; returns the ids that were canceled now.
 
     The holder of a running task is told through its inbox. A task that is terminal already raises
     TerminalTask when it was named, and is passed over when it is met in the tree.
     """
+    store, clock, rules = board.store, board.clock, board.rules
     canceled: list[str] = []
     pending = [task_id]
     seen: set[str] = set()
@@ -123,8 +126,9 @@ def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: Boar
     return Create(message_path(envelope.envelope_id), message_document(envelope, "operator", owner, now, keep))
 
 
-async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> Task:
+async def retry(board: BoardContext, task_id: str) -> Task:
     """Queue a blocked task again with all its attempts; a deadline that has passed is lifted."""
+    store, clock, rules = board.store, board.clock, board.rules
 
     def fields(task: Task) -> dict[str, Any]:
         if task.status.terminal:
@@ -144,8 +148,7 @@ async def retry(store: Store, clock: Clock, rules: BoardRules, task_id: str) -> 
 
 
 async def answer(
-    store: Store,
-    rules: BoardRules,
+    board: BoardContext,
     task_id: str,
     given: Mapping[str, Any],
     *,
@@ -166,4 +169,4 @@ async def answer(
         merged = answers.merge_answers(task, given)
         return queued_fields(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
 
-    return await _change(store, rules, task_id, fields, also)
+    return await _change(board.store, board.rules, task_id, fields, also)

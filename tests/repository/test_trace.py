@@ -1,0 +1,15 @@
+"""The way of a task through the code stays short enough to be read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_skill_task_moves_between_files_no_more_than_allowed() -> None:
+    command = [sys.executable, "tools/trace_turn.py"]
+    traced = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert traced.returncode == 0, traced.stdout + traced.stderr

@@ -1,0 +1,134 @@
+"""Trace one skill task through a worker and count how often the code moves from file to file.
+
+    python tools/trace_turn.py [--list]
+
+A move is a function call that leads into another file of the worker's path than the call before it. The trace goes
+from the claim to the settled task, in the worker's own thread, for the second task of a worker. Reading a property is
+not a call. Left out are the store adapter, firelite, contracts, settings and the files of the root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import anyio
+
+import fireswarm
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.settings import load_settings
+from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.wiring import open_swarm
+
+SOURCE = str(Path(fireswarm.__file__).parent)
+LEFT_OUT = ("storage/", "firelite/", "contracts/", "settings/", "processes/startup.py")
+MAX_MOVES = 25
+FIRST_INSTRUCTIONS = 10
+"""Offset in bytes up to which a frame is at its beginning: RETURN_GENERATOR, POP_TOP, RESUME, and free variables."""
+
+ROLE = "---\nname: librarian\ndescription: Counts words.\nskills:\n  - count-words\n---\n# Librarian\n\nYou count.\n"
+SKILL = (
+    '---\nname: count-words\ndescription: Counts words.\nmetadata:\n  version: "1.0.0"\n  entry: scripts/skill.py\n'
+    "---\n# Count words\n"
+)
+CODE = (
+    "from fireswarm.contracts.skills.skill import SkillResult\n\n\n"
+    "def run(request):\n    return SkillResult(summary='counted')\n"
+)
+
+
+class Trace:
+    """The calls of one thread, as (file, function), in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self._getters = _property_code()
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(SOURCE) or code in self._getters:
+            return
+        file = code.co_filename[len(SOURCE) + 1 :]
+        if "/" in file and not file.startswith(LEFT_OUT) and not code.co_name.startswith("<") and _begins(frame):
+            self.calls.append((file, code.co_name))
+
+    def moves(self) -> list[tuple[str, str]]:
+        """The first call in each file that the code moves to; one more than there are moves."""
+        return [call for place, call in enumerate(self.calls) if not place or self.calls[place - 1][0] != call[0]]
+
+
+def _begins(frame: FrameType) -> bool:
+    """Return False for a coroutine that goes on after an await: its frame has run instructions already."""
+    return frame.f_lasti <= FIRST_INSTRUCTIONS
+
+
+def _property_code() -> set[CodeType]:
+    """Return the code of every property and cached property of the package's loaded classes."""
+    found: set[CodeType] = set()
+    modules = [module for name, module in sys.modules.items() if name.startswith("fireswarm.")]
+    for kind in {item for module in modules for item in _classes(module)}:
+        for value in list(vars(kind).values()):
+            getter = value.fget if isinstance(value, property) else getattr(value, "func", None)
+            if isinstance(value, property | cached_property) and getter is not None:
+                found.add(getter.__code__)
+    return found
+
+
+def _classes(module: ModuleType) -> list[type]:
+    return [value for value in list(vars(module).values()) if isinstance(value, type)]
+
+
+async def trace_task(folder: Path) -> Trace:
+    """Work on two tasks of a role with one skill; return the trace of the second."""
+    for name, text in (
+        ("roles/librarian/ROLE.md", ROLE),
+        ("skills/count-words/SKILL.md", SKILL),
+        ("skills/count-words/scripts/skill.py", CODE),
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    settings = load_settings(folder, overrides={"store.uri": "memory"})
+    async with open_swarm(settings) as swarm:
+        await _work(swarm, "the first")
+        trace = Trace()
+        await _work(swarm, "the second", trace)
+    return trace
+
+
+async def _work(swarm: Swarm, objective: str, trace: Trace | None = None) -> None:
+    claimer = swarm.board.claimer("librarian", "librarian-1")
+    spec = TaskSpec(objective=objective, assigned_to="librarian", session_hash=swarm.settings.session)
+    task_id = (await swarm.board.submit(spec)).task.task_id
+    sys.setprofile(trace)
+    try:
+        [lease] = await claimer.claim(1)
+        end = await run_turn(lease, swarm)
+        await swarm.board.settle(lease, end.outcome, end.writes)
+    finally:
+        sys.setprofile(None)
+    if (await swarm.board.get(task_id)).status is not TaskStatus.DONE:
+        raise RuntimeError(f"the traced task was not done: {end.outcome}")
+
+
+def main() -> int:
+    """Print the number of moves; exit code 1 when there are more than allowed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--list", action="store_true", help="print every move")
+    every: bool = parser.parse_args().list
+    with TemporaryDirectory() as folder:
+        moves = anyio.run(trace_task, Path(folder)).moves()
+    if every:
+        for file, function in moves:
+            print(f"{file}: {function}")
+    print(f"{len(moves) - 1} moves between {len({file for file, _ in moves})} files (at most {MAX_MOVES})")
+    return 0 if len(moves) - 1 <= MAX_MOVES else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
