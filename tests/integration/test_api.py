@@ -326,3 +326,12 @@ async def test_a_finished_task_shows_its_result(api: Api) -> None:
     shown = await api.get(f"/v1/tasks/{task.task_id}")
     assert shown["status"] == "done" and shown["result"]["summary"] == "all counted"
     assert shown["result"]["artifacts"][0]["value"] == {"nan": None}
+
+
+async def test_a_task_says_why_it_does_not_move(api: Api) -> None:
+    queued = await api.ok("POST", "/v1/tasks", {"objective": "look", "role": "scout"})
+    later = {"objective": "then", "role": "scout", "depends_on": [queued["task_id"]]}
+    waiting = await api.ok("POST", "/v1/tasks", later)
+    reasons = [(await api.ok("GET", f"/v1/tasks/{task['task_id']}"))["why"] for task in (queued, waiting)]
+    assert reasons[0].startswith("It waits for a scout agent")
+    assert reasons[1] == f"It waits for 1 task(s): {queued['task_id'][:8]}."

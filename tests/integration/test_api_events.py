@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from fireswarm.api.stream import BEAT_SECONDS, TICK_SECONDS, StreamPosition
+from fireswarm.api.stream import BEAT_SECONDS, StreamPosition
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.swarm.records.pages import PAGE_EVENTS
+from fireswarm.swarm.records.run_follower import TICK_SECONDS
 from tests.support.api import Api, Stream, open_api, streaming
 from tests.support.swarm import SwarmRig, done, open_test_swarm
 from tests.support.working import eventually

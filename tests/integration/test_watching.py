@@ -28,6 +28,7 @@ from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.swarm.records.spending import read_spending
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS
 from fireswarm.swarm.turn.turn import run_turn
@@ -100,7 +101,7 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: SwarmRig, t
     await one_turn(swarm, thinking(swarm, tmp_path, name="unknown-2"), "executor")
     await swarm.submit("without a model", skill="noop")
     await one_turn(swarm, swarm.core)
-    spent = await cost.read_spending(swarm.core, 10)
+    spent = await read_spending(swarm.core.store, 10)
     calls = TURNS + 1
     assert (spent.runs, spent.more) == (3, False)
     told = spent.fields()
@@ -127,11 +128,11 @@ async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: SwarmR
     core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, core)
-    before = await cost.read_spending(swarm.core, 10)
+    before = await read_spending(swarm.core.store, 10)
     assert 0 < before.total.counts["calls"] < TURNS
     await swarm.board.retry(task.task_id)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    after = await cost.read_spending(swarm.core, 10)
+    after = await read_spending(swarm.core.store, 10)
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
     assert (after.runs, after.total.counts["calls"]) == (2, TURNS + 1)
 
@@ -144,9 +145,9 @@ async def test_only_the_newest_runs_are_read_and_that_is_said(
         await submit(swarm, tmp_path, f"count {number}", session="s1" if number else "other")
         await one_turn(swarm, core)
         await swarm.clock.advance(1)
-    spent = await cost.read_spending(swarm.core, 2)
+    spent = await read_spending(swarm.core.store, 2)
     assert (spent.runs, spent.more, spent.total.counts["calls"]) == (2, True, 2 * (TURNS + 1))
-    assert (await cost.read_spending(swarm.core, 10, "other")).total.counts["calls"] == TURNS + 1
+    assert (await read_spending(swarm.core.store, 10, "other")).total.counts["calls"] == TURNS + 1
     screen = Console(width=160, record=True, file=io.StringIO())
     monkeypatch.setattr(cost, "console", screen)
     cost.draw(spent)

@@ -23,21 +23,18 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fireswarm.contracts.ports import Query, Snapshot
-from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
+from fireswarm.swarm.records.run_follower import RunFollower
 from fireswarm.swarm.records.run_reader import RunReader
 from fireswarm.swarm.swarm import Swarm
 
 BEAT_SECONDS = 15.0
 """Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""
-
-TICK_SECONDS = 2.0
-"""How often the pages of a working run are looked at: a page grows without a word from the run's document."""
 
 FOLLOWED = 100
 """Runs and tasks of a session that are followed: the newest."""
@@ -94,16 +91,20 @@ class StreamFollower:
     fresh: bool
     emit: Callable[[str, Mapping[str, Any], str], Awaitable[None]]
     readers: dict[str, RunReader] = field(default_factory=dict[str, RunReader])
-    known: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
-    busy: anyio.Lock = field(default_factory=anyio.Lock)
-    started: anyio.Event = field(default_factory=anyio.Event)
+    silent: bool = field(init=False)
+    runs: RunFollower = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Follow the runs of the objective, or the newest of the session."""
+        self.silent = self.fresh and self.chain is None
+        query = self._query_of(RUNS, "started_at", queries.runs_of)
+        self.runs = RunFollower(self.swarm.store, self.swarm.clock, query, self._report)
 
     async def follow(self) -> None:
-        """Tell what happens until canceled; of one objective, until it has ended and all is told."""
+        """Emit what happens until canceled; for one objective, until it has ended and all is emitted."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._runs)
-            await self.started.wait()
-            group.start_soon(self._tick)
+            group.start_soon(self.runs.follow)
+            await self.runs.started.wait()
             await self._tasks()
             group.cancel_scope.cancel()
 
@@ -149,34 +150,14 @@ class StreamFollower:
 
     async def _finish(self) -> None:
         """Tell what the last commit brought, then that the objective has ended."""
-        assert self.chain is not None
-        await self._tell(await self.swarm.store.query(queries.runs_of(self.chain)))
+        await self.runs.read_once()
         self.position.ended = True
         await self.emit("end", {"chain_id": self.chain}, self.position.encode())
 
-    async def _runs(self) -> None:
-        silent = self.fresh and self.chain is None
-        async with self.swarm.store.listen(self._query_of(RUNS, "started_at", queries.runs_of)) as snapshots:
-            async for found in snapshots:
-                changed = [run for run in found if self._has_changed(run)]
-                self.known = {run.path: run for run in found}
-                await self._tell(changed, silent=silent)
-                silent = False
-                self.started.set()
-
-    async def _tick(self) -> None:
-        while True:
-            await self.swarm.clock.sleep(TICK_SECONDS)
-            await self._tell([run for run in self.known.values() if _grows(run)])
-
-    def _has_changed(self, run: Snapshot) -> bool:
-        known = self.known.get(run.path)
-        return known is None or known.update_time != run.update_time
-
-    async def _tell(self, runs: Sequence[Snapshot], *, silent: bool = False) -> None:
-        async with self.busy:  # the tick, the listener and the end must not tell one event twice
-            for run in sorted(runs, key=lambda item: (str((item.data or {}).get("started_at")), item.id)):
-                await self._run(run, silent=silent)
+    async def _report(self, runs: Sequence[Snapshot]) -> None:
+        for run in runs:
+            await self._run(run, silent=self.silent)
+        self.silent = False
 
     async def _run(self, run: Snapshot, *, silent: bool) -> None:
         data, key = run.data or {}, run_key(run.id)
@@ -207,11 +188,6 @@ def _event_payload(run: Mapping[str, Any], number: int, event: Mapping[str, Any]
     return {**named, "number": number, "ts": event.get("ts"), "type": event.get("type")} | {
         "payload": event.get("payload") or {}
     }
-
-
-def _grows(run: Snapshot) -> bool:
-    data = run.data or {}
-    return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
 
 
 class EventStream(Response):

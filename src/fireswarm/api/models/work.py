@@ -205,6 +205,12 @@ class TaskOut(ResponseModel):
         return dump_uses(value)
 
 
+class TaskDetail(TaskOut):
+    """A task with the reason why it does not move."""
+
+    why: str = documented("what it waits for and what would move it", "It waits for a scout agent.", default="")
+
+
 class TaskPage(Page):
     """Tasks, those that changed last first."""
 

@@ -8,7 +8,15 @@ from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
 from fireswarm.api.models.capabilities import uses_of
-from fireswarm.api.models.work import AnswersRequest, CancelOut, CancelRequest, TaskCreate, TaskOut, TaskPage
+from fireswarm.api.models.work import (
+    AnswersRequest,
+    CancelOut,
+    CancelRequest,
+    TaskCreate,
+    TaskDetail,
+    TaskOut,
+    TaskPage,
+)
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.session import ApiSession, CurrentSession, InPath
 from fireswarm.contracts.base import explain_validation
@@ -55,10 +63,12 @@ async def list_tasks(
     return TaskPage.model_validate(found.fields())
 
 
-@router.get("/{task_id}", response_model=TaskOut)
+@router.get("/{task_id}", response_model=TaskDetail)
 async def get_task(given: CurrentSession, task_id: InPath) -> Any:
-    """Show one task."""
-    return TaskOut.model_validate(await given.task(task_id))
+    """Show one task, and `why` it does not move."""
+    task = await given.task(task_id)
+    why = await given.swarm.board.explain(task)
+    return TaskDetail.model_validate(task).model_copy(update={"why": why})
 
 
 @router.post("/{task_id}/cancel", response_model=CancelOut)

@@ -31,12 +31,13 @@ from fireswarm.cli.shared.options import (
     table,
     usage_line,
 )
-from fireswarm.cli.swarm.cost import draw, read_spending
+from fireswarm.cli.swarm.cost import draw
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
+from fireswarm.swarm.records.spending import read_spending
 
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
 """Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
@@ -201,7 +202,7 @@ def cost(
 
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            spent = await read_spending(swarm, limit, session)
+            spent = await read_spending(swarm.store, limit, session)
             found = await swarm.heartbeats.latest(1_000)
             own = asdict(swarm.store.usage)
         by_role: dict[str, Counter[str]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.markup import escape
@@ -12,12 +11,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from fireswarm.cli.shared.options import ago, clip, console, short, style_status, table
-from fireswarm.cli.watch.follow import Teller, tail
+from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.contracts.swarm.run import Run, RunStatus
-from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import RUNS, task_path
-from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot, parse_task_snapshot
+from fireswarm.storage.documents.paths import RUNS
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
+from fireswarm.swarm.board.operator.explain import read_relatives, reason_for_status
 from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 
@@ -43,51 +43,8 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     found_runs = await swarm.store.query(query)
     runs = tuple(parse_readable(found_runs, parse_run_snapshot))
     events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
-    ids = dict.fromkeys([*task.depends_on, *task.children])
-    found = await swarm.store.get_many([task_path(task_id) for task_id in ids])
-    relatives = {
-        task.task_id: task
-        for task in parse_readable((item for item in found if item.data is not None), parse_task_snapshot)
-    }
-    return Seen(task, why(task, relatives), runs, relatives, events)
-
-
-def why(task: Task, relatives: dict[str, Task]) -> str:
-    """Say in one or two sentences what the task waits for and what would move it."""
-    name = short(task.task_id)
-    if task.status.terminal:
-        return f"It is {task.status.value} and never changes again."
-    if task.status is TaskStatus.QUEUED:
-        return f"It waits for a {task.assigned_to} agent: `swarm agents` shows whether one runs."
-    if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
-        left = (task.lease.expires_at - datetime.now(UTC)).total_seconds()
-        if left < 0:
-            return f"Its holder's lease ran out {-left:.0f} s ago: any {task.assigned_to} agent takes it over."
-        return f"{task.lease.owner_agent_id} works on it; its lease lasts {left:.0f} s more without renewal."
-    match task.status_reason:
-        case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
-            open_ones = [relative for relative in relatives.values() if not relative.status.terminal]
-            stuck = [relative for relative in open_ones if relative.status is TaskStatus.BLOCKED]
-            text = (
-                f"It waits for {task.waiting_on} task(s): {', '.join(short(item.task_id) for item in open_ones[:8])}."
-            )
-            return text + "".join(f" {short(item.task_id)} is blocked: {item.summary}" for item in stuck[:3])
-        case StatusReason.INPUT_REQUIRED | StatusReason.APPROVAL_REQUIRED:
-            asked = " ".join(f"{question.name}=..." for question in task.questions)
-            return f"It asks for input: `swarm answer {name} {asked}`."
-        case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
-            if task.not_before is None:
-                return f"It rests: {task.summary} `swarm retry {name}` lets it go on."
-            return f"It is tried again at {task.not_before.isoformat()}; `swarm retry {name}` does so now."
-        case (
-            StatusReason.DEAD_LETTER
-            | StatusReason.ESCALATED
-            | StatusReason.GATE_FAILED
-            | StatusReason.DEADLINE_EXCEEDED
-        ):
-            return f"It gave up: {task.error or task.summary} Mend the cause, then `swarm retry {name}`."
-        case _:
-            return task.summary
+    relatives = await read_relatives(swarm.store, task)
+    return Seen(task, reason_for_status(task, relatives, swarm.clock.now()), runs, relatives, events)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
@@ -126,7 +83,7 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
 def _draw_events(seen: Seen, count: int, level: str) -> None:
     run = seen.runs[0]
     console.print("events of the last run" if seen.events else "no event in the last run", style="bold")
-    Teller(console, level).tell(run.model_dump(), seen.events, last=count)
+    RunEventPrinter(console, level).print(run.model_dump(), seen.events, last=count)
     if run.live and run.status is RunStatus.PROGRESS:
         console.print(Text.assemble((f"{run.role} says ", "magenta"), (tail(run.live), "dim")), soft_wrap=True)
 

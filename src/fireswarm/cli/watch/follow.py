@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import anyio
 from rich.console import Console
 from rich.text import Text
 
@@ -20,11 +19,9 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
+from fireswarm.swarm.records.run_follower import RunFollower, has_ended
 from fireswarm.swarm.records.run_reader import Event, RunReader
 from fireswarm.swarm.swarm import Swarm
-
-TICK_SECONDS = 2.0
-"""How often the pages of a working run are looked at: a page grows without a word from the run's document."""
 
 EARLIER_SHOWN = 10
 EARLIER_RUNS = 5
@@ -40,7 +37,7 @@ _SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:
 _ESCAPED = re.compile(r"\\(.)")
 
 
-class Teller:
+class RunEventPrinter:
     """Prints one run's events of at least *level*."""
 
     def __init__(self, console: Console, level: str) -> None:
@@ -48,7 +45,7 @@ class Teller:
         self._level = level
         self._printer = EventPrinter(console, level)
 
-    def tell(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
+    def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
         """Print *events* of *run*; with *last*, only so many of them, and how many came before."""
         events = [event for event in events if severity(event) >= SEVERITY[self._level]]
         left = len(events) - last if last is not None else 0
@@ -104,66 +101,45 @@ class RunPrinter:
         on_change: Callable[[], None] | None = None,
     ) -> None:
         self._swarm = swarm
-        self._chain_id = chain_id
         self._console = console
         self._level = level
         self.on_change = on_change
-        self._runs: dict[str, tuple[RunReader, Teller]] = {}
-        self._known: dict[str, Snapshot] = {}
+        self._runs: dict[str, tuple[RunReader, RunEventPrinter]] = {}
+        self._follower = RunFollower(swarm.store, swarm.clock, queries.runs_of(chain_id), self._print)
         self._over: set[str] = set()
         self._begun = False
-        self._busy = anyio.Lock()
 
     async def follow(self) -> None:
-        """Tell what happens until canceled."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._tick)
-            async with self._swarm.store.listen(queries.runs_of(self._chain_id)) as snapshots:
-                async for found in snapshots:
-                    changed = [run for run in found if self._has_changed(run)]
-                    self._known = {run.path: run for run in found}
-                    await self._tell(changed)
+        """Print what happens until canceled."""
+        await self._follower.follow()
 
     async def finish(self) -> None:
-        """Tell what the last commit brought."""
-        found = await self._swarm.store.query(queries.runs_of(self._chain_id))
-        self._known = {run.path: run for run in found}
-        await self._tell(found)
+        """Print what the last commit brought."""
+        await self._follower.read_once()
 
     def speaking(self) -> list[tuple[str, str, str]]:
         """Task, role and the last words of each run whose model is speaking."""
-        runs = [run.data or {} for run in self._known.values()]
+        runs = [run.data or {} for run in self._follower.known.values()]
         return [
             (str(run.get("task_id")), str(run.get("role")), tail(str(run["live"])))
             for run in runs
             if run.get("live") and run.get("status") == RunStatus.PROGRESS.value
         ]
 
-    def _has_changed(self, run: Snapshot) -> bool:
-        known = self._known.get(run.path)
-        return known is None or known.update_time != run.update_time
-
-    async def _tick(self) -> None:
-        while True:
-            await self._swarm.clock.sleep(TICK_SECONDS)
-            await self._tell([run for run in self._known.values() if _grows(run)])
-
-    async def _tell(self, runs: Sequence[Snapshot]) -> None:
-        async with self._busy:  # the tick and the listener must not tell one event twice
-            last = None if self._begun else EARLIER_SHOWN
-            in_order = sorted(runs, key=lambda item: str((item.data or {}).get("started_at")))
-            if not self._begun:
-                self._over = {run.path for run in [run for run in in_order if _has_ended(run)][:-EARLIER_RUNS]}
-            self._begun = True
-            for run in in_order:
-                if run.path in self._over:
-                    continue
-                if run.path not in self._runs:
-                    self._runs[run.path] = (RunReader(self._swarm.store), Teller(self._console, self._level))
-                reader, teller = self._runs[run.path]
-                teller.tell(run.data or {}, await reader.news(run), last=last)
-                if _has_ended(run):
-                    self._over.add(run.path)
+    async def _print(self, runs: Sequence[Snapshot]) -> None:
+        last = None if self._begun else EARLIER_SHOWN
+        if not self._begun:
+            self._over = {run.path for run in [run for run in runs if has_ended(run)][:-EARLIER_RUNS]}
+        self._begun = True
+        for run in runs:
+            if run.path in self._over:
+                continue
+            if run.path not in self._runs:
+                self._runs[run.path] = (RunReader(self._swarm.store), RunEventPrinter(self._console, self._level))
+            reader, printer = self._runs[run.path]
+            printer.print(run.data or {}, await reader.news(run), last=last)
+            if has_ended(run):
+                self._over.add(run.path)
         if self.on_change is not None:
             self.on_change()
 
@@ -183,15 +159,6 @@ def severity(event: Event) -> int:
 def _step_of(payload: Mapping[str, Any]) -> str:
     """The name of a step without the hash of its input."""
     return str(payload.get("step", "")).rpartition(":")[0]
-
-
-def _has_ended(run: Snapshot) -> bool:
-    return (run.data or {}).get("ended_at") is not None
-
-
-def _grows(run: Snapshot) -> bool:
-    data = run.data or {}
-    return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
 
 
 def tail(words: str) -> str:

@@ -15,9 +15,10 @@ from rich.text import Text
 from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, short, style_status, usage_line
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.swarm.board.graph import is_over, sort_objective
 from fireswarm.swarm.swarm import Swarm
 
 REFRESH_PER_SECOND = 8
@@ -26,37 +27,12 @@ SHOWN_SPEAKING = 4
 REPORT = "report"
 
 
-def in_order(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks of an objective as they follow from each other: parents first, then by dependencies."""
-    by_id = {task.task_id: task for task in tasks}
-    depths: dict[str, int] = {}
-
-    def depth(task: Task) -> int:
-        if task.task_id not in depths:
-            needed = [by_id[task_id] for task_id in task.depends_on if task_id in by_id]
-            depths[task.task_id] = 1 + max((depth(item) for item in needed), default=0)
-        return depths[task.task_id]
-
-    return sorted(tasks, key=lambda task: (task.trace.step, task.created_at, depth(task), task.plan_key))
-
-
-def is_over(tasks: Sequence[Task], root_id: str) -> bool:
-    """True when the root is terminal, or nothing can move without an operator."""
-    root = next((task for task in tasks if task.task_id == root_id), None)
-    if root is None:
-        return False
-    if root.status.terminal:
-        return True
-    moving = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
-    return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)
-
-
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
     """The tasks of one objective as they stand, and what models are saying: task, role, words."""
     counted = Counter(task.status.value for task in tasks)
     line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
     grid = Table(box=None, padding=(0, 2), show_header=False)
-    for task in in_order(tasks)[:SHOWN_TASKS]:
+    for task in sort_objective(tasks)[:SHOWN_TASKS]:
         word = task.status_reason.value if task.status_reason else task.status.value
         mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
         grid.add_row(
@@ -101,7 +77,7 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
 async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
     found = await swarm.store.query(queries.chain(root_id))
-    tasks = in_order(parse_readable(found, parse_task_snapshot))
+    tasks = sort_objective(parse_readable(found, parse_task_snapshot))
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)

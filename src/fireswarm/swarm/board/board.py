@@ -15,7 +15,7 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention
 from fireswarm.swarm.board.lease import HeldLease
-from fireswarm.swarm.board.operator import actions
+from fireswarm.swarm.board.operator import actions, explain
 from fireswarm.swarm.board.rules import BoardContext
 
 
@@ -32,6 +32,7 @@ class Board(BoardContext):
     cancel = actions.cancel
     retry = actions.retry
     answer = actions.answer
+    explain = explain.explain
 
     def claimer(self, role: str, agent_id: str) -> Claimer:
         """Return the claimer of one agent."""

@@ -1,10 +1,11 @@
-"""A plan is accepted whole or refused whole: acyclic, known roles, bounded size."""
+"""Task graphs: check a plan whole, order the tasks of an objective, tell when it is over."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import GraphInvalid
 
 
@@ -52,3 +53,28 @@ def _sort_topologically(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
         stuck = sorted(key for key, needs in waiting.items() if needs)
         raise GraphInvalid(f"the plan has a cycle through {', '.join(stuck[:10])}")
     return ordered
+
+
+def sort_objective(tasks: Sequence[Task]) -> list[Task]:
+    """Sort the tasks of an objective: parents first, then by dependencies."""
+    by_id = {task.task_id: task for task in tasks}
+    depths: dict[str, int] = {}
+
+    def depth(task: Task) -> int:
+        if task.task_id not in depths:
+            needed = [by_id[task_id] for task_id in task.depends_on if task_id in by_id]
+            depths[task.task_id] = 1 + max((depth(item) for item in needed), default=0)
+        return depths[task.task_id]
+
+    return sorted(tasks, key=lambda task: (task.trace.step, task.created_at, depth(task), task.plan_key))
+
+
+def is_over(tasks: Sequence[Task], root_id: str) -> bool:
+    """Return True when the root is terminal, or nothing can move without an operator."""
+    root = next((task for task in tasks if task.task_id == root_id), None)
+    if root is None:
+        return False
+    if root.status.terminal:
+        return True
+    moving = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
+    return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)

@@ -1,0 +1,76 @@
+"""Explain why a task does not move, and what would move it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from fireswarm.contracts.ports import Store
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.swarm.board.rules import BoardContext
+
+SHORT_ID_CHARS = 8
+"""Length to which ids are cut in an explanation; the commands take any prefix that is unique."""
+
+MAX_NAMED = 8
+MAX_STUCK = 3
+"""Tasks that are waited for and named, and blocked ones of them whose summary is quoted."""
+
+
+async def explain(board: BoardContext, task: Task) -> str:
+    """Say in one or two sentences what the task waits for and what would move it. Reads its relatives."""
+    return reason_for_status(task, await read_relatives(board.store, task), board.clock.now())
+
+
+async def read_relatives(store: Store, task: Task) -> dict[str, Task]:
+    """Read the tasks that *task* depends on or created, by id; an unreadable document is left out and logged."""
+    paths = [task_path(task_id) for task_id in dict.fromkeys([*task.depends_on, *task.children])]
+    snapshots = [item for item in await store.get_many(paths) if item.data is not None] if paths else []
+    return {relative.task_id: relative for relative in parse_readable(snapshots, parse_task_snapshot)}
+
+
+def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) -> str:
+    """Say what the task waits for, from the task and its relatives as they were read."""
+    name = _short(task)
+    if task.status.terminal:
+        return f"It is {task.status.value} and never changes again."
+    if task.status is TaskStatus.QUEUED:
+        return f"It waits for a {task.assigned_to} agent: `swarm agents` shows whether one runs."
+    if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
+        left = (task.lease.expires_at - now).total_seconds()
+        if left < 0:
+            return f"Its holder's lease ran out {-left:.0f} s ago: any {task.assigned_to} agent takes it over."
+        return f"{task.lease.owner_agent_id} works on it; its lease lasts {left:.0f} s more without renewal."
+    match task.status_reason:
+        case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
+            return _waits_for(task, relatives)
+        case StatusReason.INPUT_REQUIRED | StatusReason.APPROVAL_REQUIRED:
+            answers = " ".join(f"{question.name}=..." for question in task.questions)
+            return f"It asks for input: `swarm answer {name} {answers}`."
+        case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
+            if task.not_before is None:
+                return f"It rests: {task.summary} `swarm retry {name}` lets it go on."
+            return f"It is tried again at {task.not_before.isoformat()}; `swarm retry {name}` does so now."
+        case (
+            StatusReason.DEAD_LETTER
+            | StatusReason.ESCALATED
+            | StatusReason.GATE_FAILED
+            | StatusReason.DEADLINE_EXCEEDED
+        ):
+            return f"It gave up: {task.error or task.summary} Fix the cause, then run `swarm retry {name}`."
+        case _:
+            return task.summary
+
+
+def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
+    unfinished = [relative for relative in relatives.values() if not relative.status.terminal]
+    stuck = [relative for relative in unfinished if relative.status is TaskStatus.BLOCKED]
+    names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
+    text = f"It waits for {task.waiting_on} task(s): {names}."
+    return text + "".join(f" {_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK])
+
+
+def _short(task: Task) -> str:
+    return task.task_id[:SHORT_ID_CHARS]

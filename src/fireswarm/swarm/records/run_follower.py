@@ -1,0 +1,76 @@
+"""Follow runs while they work: report each run that changed or grew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from fireswarm.contracts.ports import Clock, Query, Snapshot, Store
+from fireswarm.contracts.swarm.run import RunStatus
+
+TICK_SECONDS = 2.0
+"""How often the pages of a working run are read: a page grows without a change of the run's document."""
+
+
+@dataclass(slots=True)
+class RunFollower:
+    """Listens to the runs of *query* and hands those with news to *report*, the oldest run first.
+
+    Calls of *report* never overlap. ``started`` is set after the first one.
+    """
+
+    store: Store
+    clock: Clock
+    query: Query
+    report: Callable[[Sequence[Snapshot]], Awaitable[None]]
+    known: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
+    started: anyio.Event = field(default_factory=anyio.Event)
+    _busy: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def follow(self) -> None:
+        """Report news until canceled."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._tick)
+            async with self.store.listen(self.query) as batches:
+                async for snapshots in batches:
+                    changed = [run for run in snapshots if self._has_changed(run)]
+                    await self._report(snapshots, changed)
+                    self.started.set()
+
+    async def read_once(self, query: Query | None = None) -> None:
+        """Report all runs of the query as they are now: what the last commit brought."""
+        snapshots = await self.store.query(query or self.query)
+        await self._report(snapshots, snapshots)
+
+    async def _tick(self) -> None:
+        await self.started.wait()
+        while True:
+            await self.clock.sleep(TICK_SECONDS)
+            async with self._busy:
+                await self.report(_oldest_first([run for run in self.known.values() if has_pages(run)]))
+
+    async def _report(self, snapshots: Sequence[Snapshot], changed: Sequence[Snapshot]) -> None:
+        async with self._busy:  # the tick, the listener and the end must not report one event twice
+            self.known = {run.path: run for run in snapshots}
+            await self.report(_oldest_first(changed))
+
+    def _has_changed(self, run: Snapshot) -> bool:
+        known = self.known.get(run.path)
+        return known is None or known.update_time != run.update_time
+
+
+def has_pages(run: Snapshot) -> bool:
+    """Return True for a run at work whose events go to pages."""
+    data = run.data or {}
+    return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
+
+
+def has_ended(run: Snapshot) -> bool:
+    """Return True for a run that its agent or a peer has closed."""
+    return (run.data or {}).get("ended_at") is not None
+
+
+def _oldest_first(runs: Sequence[Snapshot]) -> list[Snapshot]:
+    return sorted(runs, key=lambda run: (str((run.data or {}).get("started_at")), run.id))

@@ -1,0 +1,113 @@
+"""What models cost, added up from the runs: by objective, by role, by model.
+
+A run's document counts each real call of that run once, whatever was resumed or replayed. So a plain sum over
+runs is what was paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.ports import Store
+from fireswarm.contracts.swarm.run import Run
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import RUNS, task_path
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
+
+COUNTS = (
+    "calls",
+    "tokens",
+    "input_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "thinking_tokens",
+    "usd",
+    "unpriced_calls",
+)
+"""What is added up; ``output_tokens`` include thinking, ``input_tokens`` are those at full price."""
+
+MAX_NAMED_OBJECTIVES = 20
+"""Objectives whose text is read, the most expensive first; one billed read each."""
+
+
+class Total:
+    """A sum of what runs used."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, float] = dict.fromkeys(COUNTS, 0)
+
+    def add(self, usage: Mapping[str, Any]) -> None:
+        """Add what one run used."""
+        for name in COUNTS:
+            value = usage.get(name)
+            if isinstance(value, (int, float)):
+                self.counts[name] += value
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {**self.counts, "usd": round(self.counts["usd"], 6)}
+
+
+@dataclass(slots=True)
+class Spending:
+    """Sums of the newest runs. ``more`` says that there are runs beyond those that were read."""
+
+    runs: int
+    more: bool
+    total: Total = field(default_factory=Total)
+    by_objective: dict[str, Total] = field(default_factory=dict)
+    by_role: dict[str, Total] = field(default_factory=dict)
+    by_model: dict[str, Total] = field(default_factory=dict)
+    objectives: dict[str, str] = field(default_factory=dict)
+
+    def add(self, run: Run) -> None:
+        """Add one run; one that asked no model adds nothing."""
+        if not run.usage.get("calls"):
+            return
+        model = f"{run.usage.get('provider', '?')} {run.usage.get('model', '?')}"
+        named = ((self.by_objective, run.chain_id), (self.by_role, run.role), (self.by_model, model))
+        for sums, name in named:
+            sums.setdefault(name, Total()).add(run.usage)
+        self.total.add(run.usage)
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {
+            "runs": self.runs,
+            "more_runs": self.more,
+            "total": self.total.fields(),
+            "by_objective": [
+                {"chain_id": name, "objective": self.objectives.get(name, ""), **total.fields()}
+                for name, total in sort_by_cost(self.by_objective)
+            ],
+            "by_role": {name: total.fields() for name, total in sort_by_cost(self.by_role)},
+            "by_model": {name: total.fields() for name, total in sort_by_cost(self.by_model)},
+        }
+
+
+def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
+    """Sort by cost, the most expensive first; without a price, by tokens."""
+    return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
+
+
+async def read_spending(store: Store, limit: int, session: str | None = None) -> Spending:
+    """Add up the newest *limit* runs, of one session when it is named."""
+    query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
+    found = await store.query(query)
+    spending = sum_runs(parse_readable(found[:limit], parse_run_snapshot), more=len(found) > limit)
+    dearest = [name for name, _ in sort_by_cost(spending.by_objective)][:MAX_NAMED_OBJECTIVES]
+    for task in await store.get_many([task_path(name) for name in dearest]):
+        spending.objectives[task.id] = str((task.data or {}).get("objective", ""))
+    return spending
+
+
+def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
+    """Add up *runs*."""
+    listed = list(runs)
+    spending = Spending(len(listed), more)
+    for run in listed:
+        spending.add(run)
+    return spending
