@@ -87,14 +87,13 @@ def submit(
 ) -> None:
     """Submit an objective. The same objective and context in one session is the same task."""
     settings = settings_for(root, store, project, session)
-    given = pairs(context, "--context") | _places(path=path, source=source)
     spec = _spec(
         objective=objective,
         assigned_to=role,
         session_hash=settings.session,
         skill=_skill(skill, pipeline),
         capabilities=_uses(capability),
-        context=given,
+        context=pairs(context, "--context") | _places(path=path, source=source),
         priority=priority,
         deadline=deadline,
         depends_on=tuple(depends_on or ()),
@@ -110,9 +109,8 @@ def submit(
             if not wait:
                 return TaskStatus.DONE
             chain = submitted.task.trace.chain_id
-            await progress.follow(
-                swarm, chain, live=not as_json, runs=None if as_json else RunPrinter(swarm, chain, console)
-            )
+            runs = None if as_json else RunPrinter(swarm, chain, console)
+            await progress.follow(swarm, chain, live=not as_json, runs=runs)
             return await progress.report(swarm, chain, time.monotonic() - started)
 
     if run_async(main) is not TaskStatus.DONE:
