@@ -1,4 +1,4 @@
-"""Sizes that may only shrink: lines of a file, lines of a function. Complexity is ruff's business (C901)."""
+"""Gates that may only shrink: lines of a file, lines of a function, discouraged phrases. Ruff measures complexity."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import prose
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -41,7 +43,7 @@ def faults(path: Path) -> Iterator[str]:
 
 def main() -> int:
     """Print every fault; returns the exit code."""
-    found = [fault for path in tracked() for fault in faults(path)]
+    found = [*(fault for path in tracked() for fault in faults(path)), *prose.faults()]
     for fault in found:
         print(fault)
     return 1 if found else 0

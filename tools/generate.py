@@ -1,4 +1,4 @@
-"""Write what is generated from the code: indexes and schemas. ``--check`` fails when a file differs."""
+"""Generate indexes, schemas, document tables and prose counts. ``--check`` fails when a file differs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import prose
 import reference
 from pydantic import BaseModel
 
@@ -71,6 +72,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stem_thesaurus()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
+    yield ROOT / prose.COUNTS, prose.lowered()  # after the pages: it reads the committed ones
 
 
 def indexes() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Put the application together: routes, problems, what cleans answers, and the gate around it all."""
+"""Build the FastAPI application: routes, error responses, redaction of responses, and the request gate."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from fireswarm.redaction import Redactor
 
 OPENAPI_PATH = "/openapi.json"
 DESCRIPTION = """\
-One session of a fireswarm swarm. Errors are problems of RFC 9457. Lists come in pages: `next_cursor` leads to the next.
-A request that changes something may carry an `Idempotency-Key`: the same request again gets the same answer."""
+API of one session of a fireswarm swarm. Errors are RFC 9457 problems. Lists are paged: pass `next_cursor` as `cursor`.
+Requests that change something may carry an `Idempotency-Key`: repeating the request returns the first response."""
 
 PROBLEM: dict[int | str, dict[str, Any]] = {
     "default": {
@@ -36,13 +36,13 @@ KEY_PARAMETER: Mapping[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "random, such as a UUID, for one piece of work; kept a day. With another request it is refused",
+    "description": "random key, such as a UUID, kept for a day; reusing it for a different request is rejected",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
 }
 
 
 def make_application(service: ApiSession) -> FastAPI:
-    """The application by itself, without the gate; for whoever brings one."""
+    """Return the application without the request gate, for callers with their own authentication."""
     app = FastAPI(
         title="fireswarm",
         version=__version__,
@@ -70,14 +70,14 @@ def protected_application(
     hosts: Collection[str] | None = LOOPBACK_HOSTS,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> ASGIApp:
-    """The application as it is served."""
+    """Return the application as served: behind the request gate, with idempotency keys."""
     once = Once(make_application(service), service.swarm, service.redactor)
     return Gate(once, access, service.redactor, hosts, max_body_bytes)
 
 
 def _clean_json(redactor: Redactor) -> type[JSONResponse]:
     class CleanJSON(JSONResponse):
-        """Answers without secrets, whatever a document holds; numbers that JSON lacks are null."""
+        """Response with secrets redacted. Numbers that JSON cannot represent become null."""
 
         def render(self, content: Any) -> bytes:
             cleaned = redactor.value(content)
@@ -102,7 +102,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         schemas.pop(name, None)
     for operations in document["paths"].values():
         for method, operation in operations.items():
-            operation["responses"].pop("422", None)  # FastAPI's own; a problem is said by "default"
+            operation["responses"].pop("422", None)  # FastAPI's own; "default" describes our problems
             if method.upper() in METHODS:
                 operation.setdefault("parameters", []).append(dict(KEY_PARAMETER))
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

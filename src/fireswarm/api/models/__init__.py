@@ -1,1 +1,1 @@
-"""Request and response bodies of the HTTP API: public and versioned, apart from what is stored."""
+"""Request and response models of the HTTP API: public and versioned, separate from the stored contracts."""

@@ -1,4 +1,4 @@
-"""Capabilities and agents on the wire."""
+"""API models of capabilities and stored agents."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ NAME = r"^[a-z][a-z0-9_]{0,49}$"
 
 
 class Configured(RequestModel):
-    """A capability with settings of its own."""
+    """A capability with settings."""
 
-    id: str = documented("which capability", "web_fetch", pattern=NAME)
-    config: JsonMap = documented("its settings, held to its schema", {"body_seconds": 60}, default_factory=dict)
+    id: str = documented("id of the capability", "web_fetch", pattern=NAME)
+    config: JsonMap = documented(
+        "settings, validated against the capability's schema", {"body_seconds": 60}, default_factory=dict
+    )
     prefix: str = documented(
-        "goes before the names of its tools", "web_", default="", pattern=r"^([a-z][a-z0-9_]{0,19})?$"
+        "prefix for the names of its tools", "web_", default="", pattern=r"^([a-z][a-z0-9_]{0,19})?$"
     )  # fmt: skip
 
 
-UseSent = Annotated[str, Field(pattern=NAME, description="a capability by its id")] | Configured
+UseSent = Annotated[str, Field(pattern=NAME, description="id of a capability")] | Configured
 UseView = str | Configured
-"""A capability without settings is its bare id."""
+"""A capability without settings is given by its id alone."""
 
 
 def uses_of(sent: Iterable[UseSent]) -> tuple[CapabilityUse, ...]:
-    """What was sent, as the contracts have it."""
+    """Convert the capabilities of a request to contract objects."""
     plain = (Configured(id=use) if isinstance(use, str) else use for use in sent)
     return tuple(CapabilityUse(id=use.id, config=use.config, prefix=use.prefix) for use in plain)
 
 
 def dump_uses(uses: Any) -> Any:
-    """The contracts' capabilities as they are answered."""
+    """Convert contract capabilities to their response form."""
     return [_dump_use(use) if isinstance(use, CapabilityUse) else use for use in uses]
 
 
@@ -47,97 +49,107 @@ def _dump_use(use: CapabilityUse) -> Any:
 
 
 class CapabilityOut(ResponseModel):
-    """A capability as lists show it."""
+    """A capability in a list."""
 
-    id: str = documented("its id", "web_fetch")
-    name: str = documented("its name", "Web Fetch")
-    description: str = documented("what it is for", "Fetch content from URLs.")
-    status: CapabilityStatus = documented("whether it can be used", "available")
-    icon: str | None = documented("name of an icon", "globe", default=None)
-    category: str | None = documented("group in a list", "Network", default=None)
+    id: str = documented("capability id", "web_fetch")
+    name: str = documented("display name", "Web Fetch")
+    description: str = documented("purpose of the capability", "Fetch content from URLs.")
+    status: CapabilityStatus = documented("availability", "available")
+    icon: str | None = documented("icon name", "globe", default=None)
+    category: str | None = documented("category for grouping in lists", "Network", default=None)
 
 
 class CapabilityList(ResponseModel):
     """All capabilities."""
 
-    items: tuple[CapabilityOut, ...] = documented("the capabilities, by id", [])
-    total: int = documented("how many there are", 11)
+    items: tuple[CapabilityOut, ...] = documented("capabilities, sorted by id", [])
+    total: int = documented("number of capabilities", 11)
 
 
 class ToolOut(ResponseModel):
-    """A tool that a capability brings."""
+    """A tool of a capability."""
 
-    name: str = documented("what a model calls it", "web_fetch")
-    description: str = documented("what it does", "Fetch content from a URL.")
-    parameters: dict[str, Any] = documented("JSON Schema of its input", {"type": "object"})
-    idempotent: bool = documented("true when it may be called again after a crash", True)
-    writes: bool = documented("true when a read-only task is refused it", False)
+    name: str = documented("tool name as the model calls it", "web_fetch")
+    description: str = documented("purpose of the tool", "Fetch content from a URL.")
+    parameters: dict[str, Any] = documented("JSON Schema of the input", {"type": "object"})
+    idempotent: bool = documented("true if it may be called again after a crash", True)
+    writes: bool = documented("true if read-only tasks may not call it", False)
 
 
 class CapabilityDetail(CapabilityOut):
     """A capability with its settings and tools."""
 
-    needs: tuple[str, ...] = documented("capabilities it builds on", [], default=())
-    settings: dict[str, Any] = documented("JSON Schemas of its settings, by name", {"body_seconds": {"type": "number"}})
+    needs: tuple[str, ...] = documented("ids of the capabilities it depends on", [], default=())
+    settings: dict[str, Any] = documented(
+        "JSON Schemas of the settings, by name", {"body_seconds": {"type": "number"}}
+    )  # fmt: skip
     operator_keys: tuple[str, ...] = documented("settings that only a role card may set", ["allow_hosts"], default=())
     tools: tuple[ToolOut, ...] | None = documented(
-        "its tools; null where they follow from its settings", [], default=None
+        "tools of the capability; null if they depend on its settings", [], default=None
     )
 
 
 class AgentCreate(RequestModel):
     """An agent to store."""
 
-    name: str = documented("its name", "Research Assistant", min_length=1, max_length=200)
-    role: str = documented("role that does its work", "scout", default=DEFAULT_ROLE, pattern=r"^[a-z][a-z0-9-]{0,62}$")
+    name: str = documented("display name", "Research Assistant", min_length=1, max_length=200)
+    role: str = documented(
+        "role that executes the agent's tasks", "scout", default=DEFAULT_ROLE, pattern=r"^[a-z][a-z0-9-]{0,62}$"
+    )
     system_prompt: str = documented(
-        "said to the model after the role's own prompt",
+        "instructions appended to the role's prompt",
         "You are a helpful research assistant.",
         default="",
         max_length=MAX_INSTRUCTIONS_CHARS,
     )
     capabilities: tuple[UseSent, ...] = documented(
-        "beside the role's; the order is their priority",
+        "capabilities in addition to the role's, highest priority first",
         ["current_time", {"id": "web_fetch", "config": {"body_seconds": 60}}],
         default=(),
         max_length=MAX_USES,
     )
-    status: AgentLife = documented("an archived agent gets no tasks", "active", default=AgentLife.ACTIVE)
+    status: AgentLife = documented("archived agents get no new tasks", "active", default=AgentLife.ACTIVE)
 
 
 class AgentChange(RequestModel):
-    """What changes of an agent; what is left out stays."""
+    """Changes to an agent. Omitted fields keep their values."""
 
-    name: str = documented("its name", "Research Assistant", default="", min_length=1, max_length=200)
-    role: str = documented("role that does its work", "scout", default="", pattern=r"^[a-z][a-z0-9-]{0,62}$")
+    name: str = documented("display name", "Research Assistant", default="", min_length=1, max_length=200)
+    role: str = documented(
+        "role that executes the agent's tasks", "scout", default="", pattern=r"^[a-z][a-z0-9-]{0,62}$"
+    )
     system_prompt: str = documented(
-        "said to the model after the role's own prompt", "Be brief.", default="", max_length=MAX_INSTRUCTIONS_CHARS
+        "instructions appended to the role's prompt", "Be brief.", default="", max_length=MAX_INSTRUCTIONS_CHARS
     )
     capabilities: tuple[UseSent, ...] = documented(
-        "all of them anew, in order of priority", ["current_time", "web_fetch"], default=(), max_length=MAX_USES
+        "replaces the whole list, highest priority first",
+        ["current_time", "web_fetch"],
+        default=(),
+        max_length=MAX_USES,
     )
-    status: AgentLife = documented("an archived agent gets no tasks", "archived", default=AgentLife.ACTIVE)
+    status: AgentLife = documented("archived agents get no new tasks", "archived", default=AgentLife.ACTIVE)
 
     def sent_fields(self) -> dict[str, Any]:
-        """The fields that were sent."""
-        found = {name: getattr(self, name) for name in self.model_fields_set}
-        return found | ({"capabilities": uses_of(self.capabilities)} if "capabilities" in found else {})
+        """Return the fields that the request contains."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return fields | ({"capabilities": uses_of(self.capabilities)} if "capabilities" in fields else {})
 
 
 class AgentOut(ResponseModel):
     """A stored agent."""
 
-    id: str = documented("its id", AGENT_ID, validation_alias="agent_id")
-    name: str = documented("its name", "Research Assistant")
-    role: str = documented("role that does its work", "scout")
-    system_prompt: str = documented("said to the model after the role's own prompt", "You are a helpful assistant.")
+    id: str = documented("agent id", AGENT_ID, validation_alias="agent_id")
+    name: str = documented("display name", "Research Assistant")
+    role: str = documented("role that executes the agent's tasks", "scout")
+    system_prompt: str = documented("instructions appended to the role's prompt", "You are a helpful assistant.")
     capabilities: tuple[UseView, ...] = documented(
-        "beside the role's, in order of priority; one without settings is its bare id", ["current_time", "test_math"]
+        "capabilities in addition to the role's, highest priority first; an id alone means default settings",
+        ["current_time", "test_math"],
     )
-    status: AgentLife = documented("an archived agent gets no tasks", "active")
-    version: int = documented("counts its changes; also the ETag", 1)
-    created_at: datetime = documented("when it was made", MOMENT)
-    updated_at: datetime = documented("when it changed last", MOMENT)
+    status: AgentLife = documented("archived agents get no new tasks", "active")
+    version: int = documented("version, incremented by each change; also the ETag", 1)
+    created_at: datetime = documented("time of creation", MOMENT)
+    updated_at: datetime = documented("time of the last change", MOMENT)
 
     @field_validator("capabilities", mode="before")
     @classmethod
@@ -146,6 +158,6 @@ class AgentOut(ResponseModel):
 
 
 class AgentPage(Page):
-    """Stored agents, the newest first."""
+    """Stored agents, newest first."""
 
-    items: tuple[AgentOut, ...] = documented("the agents of this page", [])
+    items: tuple[AgentOut, ...] = documented("agents of this page", [])

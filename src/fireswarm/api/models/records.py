@@ -1,4 +1,4 @@
-"""Mail, memory and status on the wire."""
+"""API models of mail, memory, heartbeats and status."""
 
 from __future__ import annotations
 
@@ -11,106 +11,108 @@ from fireswarm.contracts.swarm.envelope import MailKind, MailStatus
 
 
 class EnvelopeOut(ResponseModel):
-    """What was handed over."""
+    """Content of a handoff."""
 
-    artifacts: tuple[ArtifactOut, ...] = documented("pieces of work", [], default=())
-    signals: tuple[SignalOut, ...] = documented("what was noticed", [], default=())
+    artifacts: tuple[ArtifactOut, ...] = documented("artifacts handed over", [], default=())
+    signals: tuple[SignalOut, ...] = documented("signals handed over", [], default=())
     answers: dict[str, Any] = documented("answers to a task's questions", {"path": "notes"}, default_factory=dict)
-    notes: str = documented("words for the receiver", "the inventory, for your forecast", default="")
+    notes: str = documented("note to the receiver", "the inventory, for your forecast", default="")
 
 
 class MessageOut(ResponseModel):
     """A message or handoff of the mailbox."""
 
-    message_id: str = documented("its id; of a planned task's envelope the task's", TASK_ID)
+    message_id: str = documented("message id; for a planned task's envelope, the id of the task", TASK_ID)
     from_agent_id: str = documented("role or agent that sent it", "architect")
-    to_agent_id: str = documented("role or agent it is for", "scout")
-    task_id: str = documented("task it is about", TASK_ID)
-    kind: MailKind = documented("`answers` when it answers a task's questions, else empty", "answers")
-    status: MailStatus = documented("new, claimed or read", "new")
-    outcome: str = documented("what came of answers: taken, or why they were refused", "taken", default="")
-    deliveries: int = documented("how often it was claimed", 0, default=0)
-    payload: EnvelopeOut = documented("what was handed over", {"notes": "the inventory"})
-    created_at: datetime = documented("when it was sent", MOMENT)
-    expires_at: datetime | None = documented("when it is removed", MOMENT, default=None)
+    to_agent_id: str = documented("role or agent it is addressed to", "scout")
+    task_id: str = documented("task it concerns", TASK_ID)
+    kind: MailKind = documented("`answers` if it answers a task's questions, otherwise empty", "answers")
+    status: MailStatus = documented("delivery status: new, claimed or read", "new")
+    outcome: str = documented("result of answers: `taken`, or the reason for rejection", "taken", default="")
+    deliveries: int = documented("number of times it was claimed", 0, default=0)
+    payload: EnvelopeOut = documented("content of the handoff", {"notes": "the inventory"})
+    created_at: datetime = documented("time of sending", MOMENT)
+    expires_at: datetime | None = documented("time of removal", MOMENT, default=None)
 
 
 class MessagePage(Page):
-    """Messages, the newest first."""
+    """Messages, newest first."""
 
-    items: tuple[MessageOut, ...] = documented("the messages of this page", [])
+    items: tuple[MessageOut, ...] = documented("messages of this page", [])
 
 
 class FactOut(ResponseModel):
-    """Something that the session knows."""
+    """A fact stored for the session."""
 
     bucket: str = documented("group of facts", "inventory")
-    key: str = documented("its name in the bucket", "files")
-    value: AnyJson = documented("what is known", 12)
-    keywords: tuple[str, ...] = documented("words that recall finds it by", ["files", "inventory"], default=())
-    source: str = documented("where it comes from", f"task {TASK_ID}", default="")
-    confidence: float = documented("how sure, from 0 to 1", 0.9, default=1.0)
-    learned_at: datetime | None = documented("when it was learned", MOMENT, default=None)
+    key: str = documented("name of the fact in its bucket", "files")
+    value: AnyJson = documented("value of the fact", 12)
+    keywords: tuple[str, ...] = documented("keywords by which recall finds it", ["files", "inventory"], default=())
+    source: str = documented("origin of the fact", f"task {TASK_ID}", default="")
+    confidence: float = documented("confidence from 0 to 1", 0.9, default=1.0)
+    learned_at: datetime | None = documented("time at which it was learned", MOMENT, default=None)
 
 
 class FactPage(Page):
-    """Facts, those learned last first."""
+    """Facts, most recently stored first."""
 
-    items: tuple[FactOut, ...] = documented("the facts of this page", [])
+    items: tuple[FactOut, ...] = documented("facts of this page", [])
 
 
 class Recalled(ResponseModel):
-    """What memory recalls."""
+    """Facts found by a recall query."""
 
-    keywords: tuple[str, ...] = documented("the words that were looked for", ["files"])
-    items: tuple[FactOut, ...] = documented("facts that carry any of them", [])
+    keywords: tuple[str, ...] = documented("keywords extracted from the query", ["files"])
+    items: tuple[FactOut, ...] = documented("facts with at least one of the keywords", [])
 
 
 class HeartbeatOut(ResponseModel):
-    """A role process by its latest heartbeat."""
+    """The latest heartbeat of a role process."""
 
-    agent_id: str = documented("the process", "scout-host-1a2b3c4d")
-    role: str = documented("its role", "scout")
-    state: str = documented("starting, idle, working, stopping, stopped, or gone: silent without goodbye", "idle")
-    beat_at: datetime = documented("when it was last heard of", MOMENT)
-    started_at: datetime | None = documented("when it started", MOMENT, default=None)
-    running: int = documented("tasks it works on", 1)
-    capacity: int = documented("tasks it can work on at once", 4)
-    cpu: float = documented("share of one core, in percent", 3.5)
-    mem: int = documented("resident bytes", 120_000_000)
-    version: str = documented("of fireswarm", "0.1.0")
+    agent_id: str = documented("process id in the swarm", "scout-host-1a2b3c4d")
+    role: str = documented("role of the process", "scout")
+    state: str = documented(
+        "starting, idle, working, stopping, stopped, or gone (no heartbeats and no clean stop)", "idle"
+    )
+    beat_at: datetime = documented("time of the latest heartbeat", MOMENT)
+    started_at: datetime | None = documented("time at which the process started", MOMENT, default=None)
+    running: int = documented("number of tasks in progress", 1)
+    capacity: int = documented("maximum number of concurrent tasks", 4)
+    cpu: float = documented("CPU use in percent of one core", 3.5)
+    mem: int = documented("resident memory in bytes", 120_000_000)
+    version: str = documented("fireswarm version of the worker", "0.1.0")
 
 
 class HeartbeatPage(ResponseModel):
-    """The fleet, whatever session it was started for."""
+    """Role processes of the fleet, of all sessions."""
 
-    items: tuple[HeartbeatOut, ...] = documented("role processes, those heard last first", [])
-    total: int = documented("how many are listed", 5)
+    items: tuple[HeartbeatOut, ...] = documented("role processes, latest heartbeat first", [])
+    total: int = documented("number of items", 5)
 
 
 class RoleOut(ResponseModel):
     """A role of this swarm."""
 
-    name: str = documented("its name", "scout")
-    description: str = documented("what it is for", "Looks around and reports what is there.")
-    capabilities: tuple[str, ...] = documented("what its agents have", ["workspace"])
+    name: str = documented("role name", "scout")
+    description: str = documented("purpose of the role", "Looks around and reports what is there.")
+    capabilities: tuple[str, ...] = documented("ids of the role's capabilities", ["workspace"])
 
 
 class StatusOut(ResponseModel):
-    """How the swarm is."""
+    """Status of the swarm."""
 
-    version: str = documented("of fireswarm", "0.1.0")
-    session: str = documented("the one session that this API serves", "default")
-    now: datetime = documented("the server's time", MOMENT)
-    tasks: dict[str, int] = documented("tasks of the session by status", {"queued": 2, "done": 40})
-    agents: dict[str, int] = documented("role processes by state", {"idle": 5})
+    version: str = documented("fireswarm version of the API process", "0.1.0")
+    session: str = documented("session that this API serves", "default")
+    now: datetime = documented("current time of the server", MOMENT)
+    tasks: dict[str, int] = documented("number of the session's tasks by status", {"queued": 2, "done": 40})
+    agents: dict[str, int] = documented("number of role processes by state", {"idle": 5})
     roles: tuple[RoleOut, ...] = documented("roles of this swarm", [])
-    reads: int = documented("Firestore reads of this process so far", 120)
-    writes: int = documented("Firestore writes of this process so far", 12)
+    reads: int = documented("Firestore reads of the API process since its start", 120)
+    writes: int = documented("Firestore writes of the API process since its start", 12)
 
 
 def heartbeat_out(status: Any, now: datetime) -> HeartbeatOut:
-    """A heartbeat as it is answered: what it holds may be another session's, so ids are left out."""
+    """Convert a heartbeat. Task ids are left out: the process may serve another session."""
     hints = status.queue_hints
     return HeartbeatOut(
         agent_id=status.agent_id,

@@ -1,4 +1,4 @@
-"""Tasks and runs on the wire."""
+"""API models of tasks and runs."""
 
 from __future__ import annotations
 
@@ -16,183 +16,198 @@ TASK_ID, RUN_ID = "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab", "5f0c2f54-61d7-4b4e-9c
 
 
 class ConstraintsIn(RequestModel):
-    """Limits that travel with a task and hold where it acts."""
+    """Limits of a task, enforced by its worker."""
 
-    demo_safe: bool = documented("only reading, and a skill's own scripts", False, default=False)
-    read_only: bool = documented("nothing may be written", True, default=False)
-    timeout_seconds: float | None = documented("longest turn, in seconds", 120, default=None, gt=0, le=86_400)
+    demo_safe: bool = documented("allow only reads and the skill's bundled scripts", False, default=False)
+    read_only: bool = documented("forbid all writes", True, default=False)
+    timeout_seconds: float | None = documented("maximum turn length in seconds", 120, default=None, gt=0, le=86_400)
 
 
 class LimitsOut(ResponseModel):
-    """Limits that travel with a task."""
+    """Limits of a task."""
 
-    demo_safe: bool = documented("only reading, and a skill's own scripts", False)
-    read_only: bool = documented("nothing may be written", True)
-    timeout_seconds: float | None = documented("longest turn, in seconds", 120, default=None)
+    demo_safe: bool = documented("only reads and the skill's bundled scripts are allowed", False)
+    read_only: bool = documented("all writes are forbidden", True)
+    timeout_seconds: float | None = documented("maximum turn length in seconds", 120, default=None)
 
 
 class AttachmentIn(RequestModel):
-    """An input by reference."""
+    """An input file given by URI."""
 
     name: str = documented("file name", "sales.csv", min_length=1, max_length=255)
     mime: str = documented("media type", "text/csv", default="application/octet-stream", max_length=255)
-    uri: str = documented("where it lies", "gs://bucket/sales.csv", min_length=1, max_length=2_000)
+    uri: str = documented("URI of the content", "gs://bucket/sales.csv", min_length=1, max_length=2_000)
 
 
 class TaskCreate(RequestModel):
-    """An objective to work on. The same objective and context for the same role or agent is the same task."""
+    """A task to submit. The same objective and context for the same role or agent is the same task."""
 
-    objective: str = documented("what is wanted, in words", "Report on this folder", min_length=1, max_length=8_000)
+    objective: str = documented(
+        "objective in natural language", "Report on this folder", min_length=1, max_length=8_000
+    )  # fmt: skip
     role: str | None = documented(
-        "who takes it; the agent's role where one is named, else architect",
+        "role that executes the task; default: the agent's role if agent_id is given, otherwise architect",
         "scout",
         default=None,
         pattern=r"^[a-z][a-z0-9-]{0,62}$",
     )
     agent_id: Id | None = documented(
-        "a stored agent: the task gets its role, capabilities and system prompt", TASK_ID, default=None
+        "stored agent whose role, capabilities and system prompt the task gets", TASK_ID, default=None
     )
     skill: str | None = documented(
-        "skill to use; chosen when left out", "noop", default=None, min_length=1, max_length=128
+        "skill to use; if omitted, the swarm chooses one", "noop", default=None, min_length=1, max_length=128
     )
-    context: JsonMap = documented("what the task is about, free JSON", {"path": "/srv/docs"}, default_factory=dict)
+    context: JsonMap = documented("subject of the task as free JSON", {"path": "/srv/docs"}, default_factory=dict)
     capabilities: tuple[UseSent, ...] = documented(
-        "capabilities beside the role's, earlier ones first", ["current_time"], default=(), max_length=20
+        "capabilities in addition to the role's, highest priority first", ["current_time"], default=(), max_length=20
     )
     constraints: ConstraintsIn = documented("limits of the task", {"read_only": True}, default=ConstraintsIn())
     attachments: tuple[AttachmentIn, ...] = documented(
-        "inputs by reference",
+        "input files given by URI",
         [{"name": "sales.csv", "mime": "text/csv", "uri": "gs://bucket/sales.csv"}],
         default=(),
         max_length=50,
     )
-    priority: int = documented("10 is most urgent", 5, default=DEFAULT_PRIORITY, ge=1, le=10)
-    deadline: datetime | None = documented("blocks the task when it passes", "2027-01-01T00:00:00Z", default=None)
+    priority: int = documented("priority from 1 to 10; 10 is most urgent", 5, default=DEFAULT_PRIORITY, ge=1, le=10)
+    deadline: datetime | None = documented(
+        "time after which an unfinished task is blocked", "2027-01-01T00:00:00Z", default=None
+    )
     max_attempts: int = documented(
-        "failed attempts before it is given up", 5, default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100
+        "number of failed attempts after which the task is given up", 5, default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100
     )
     depends_on: tuple[Id, ...] = documented(
         "ids of tasks of this session to wait for", [TASK_ID], default=(), max_length=100
     )
-    expected_outcome: str = documented("what would count as done", "one page of Markdown", default="", max_length=4_000)
+    expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
     again: str = documented(
-        "any word: makes the same objective new work", "second look", default="", max_length=100
-    )  # fmt: skip
+        "any text; makes a new task of an objective that was already submitted",
+        "second look",
+        default="",
+        max_length=100,
+    )
 
     @field_validator("deadline")
     @classmethod
     def _within_years(cls, value: datetime | None) -> datetime | None:
         if value is not None and not 2000 <= value.year <= 9000:
-            raise ValueError("must lie between the years 2000 and 9000")
+            raise ValueError("must be between the years 2000 and 9000")
         return value
 
 
 class CancelRequest(RequestModel):
-    """Why a task is canceled."""
+    """Reason and extent of a cancel."""
 
-    reason: str = documented("kept on the task", "no longer wanted", default="by the operator", max_length=500)
-    tree: bool = documented("cancel every task below it as well", True, default=False)
+    reason: str = documented(
+        "reason, stored on the task", "no longer wanted", default="by the operator", max_length=500
+    )  # fmt: skip
+    tree: bool = documented("cancel all tasks below it as well", True, default=False)
 
 
 class AnswersRequest(RequestModel):
     """Answers to the questions of a blocked task."""
 
-    answers: JsonMap = documented("a value for each question, by its name", {"path": "notes"})
+    answers: JsonMap = documented("answers by question name", {"path": "notes"})
 
 
 class ArtifactOut(ResponseModel):
-    """A piece of work that a task left."""
+    """An artifact that a task produced."""
 
-    type: str = documented("short word for its kind", "report")
-    name: str = documented("its name", "report.md", default="")
-    summary: str = documented("what it is, in a line", "What is in the folder", default="")
-    value: AnyJson = documented("small content itself", {"files": 12}, default=None)
-    uri: str | None = documented("where larger content lies", "file:///srv/.fireswarm/blobs/report.md", default=None)
+    type: str = documented("kind of artifact", "report")
+    name: str = documented("artifact name", "report.md", default="")
+    summary: str = documented("one-line description", "What is in the folder", default="")
+    value: AnyJson = documented("content, if small", {"files": 12}, default=None)
+    uri: str | None = documented("URI of larger content", "file:///srv/.fireswarm/blobs/report.md", default=None)
     mime: str | None = documented("media type", "text/markdown", default=None)
     size_bytes: int | None = documented("size in bytes", 2048, default=None)
-    sha256: str | None = documented("hash of the content", "9f86d081884c7d65", default=None)
-    source_task_id: str | None = documented("task that made it", TASK_ID, default=None)
+    sha256: str | None = documented("SHA-256 of the content", "9f86d081884c7d65", default=None)
+    source_task_id: str | None = documented("task that produced it", TASK_ID, default=None)
 
 
 class SignalOut(ResponseModel):
-    """Something that was noticed."""
+    """An observation that a task reported."""
 
-    name: str = documented("what was noticed", "churn")
-    strength: float = documented("from 0 to 1", 0.8)
-    subject: str = documented("about what", "src/app.py", default="")
-    note: str = documented("a remark", "changed 14 times in May", default="")
+    name: str = documented("kind of observation", "churn")
+    strength: float = documented("strength from 0 to 1", 0.8)
+    subject: str = documented("subject of the observation, such as a file", "src/app.py", default="")
+    note: str = documented("free-text remark", "changed 14 times in May", default="")
 
 
 class QuestionOut(ResponseModel):
-    """A question that a blocked task asks."""
+    """A question of a blocked task."""
 
     name: str = documented("key of the answer", "path")
-    description: str = documented("what is asked", "Which folder?")
+    description: str = documented("text of the question", "Which folder?")
     type: str = documented("JSON type of the answer", "string", default="string")
-    required: bool = documented("true when the task cannot go on without", True, default=True)
+    required: bool = documented("true if the task cannot continue without an answer", True, default=True)
 
 
 class ResultOut(ResponseModel):
-    """What a finished task left."""
+    """Result of a finished task."""
 
-    summary: str = documented("the result in short", "12 files, 3 of them risky", default="")
-    artifacts: tuple[ArtifactOut, ...] = documented("what was made", [], default=())
-    signals: tuple[SignalOut, ...] = documented("what was noticed", [], default=())
-    insights: tuple[str, ...] = documented("what was learned", ["tests are missing for src/app.py"], default=())
-    confidence: float | None = documented("how sure the agent is, from 0 to 1", 0.7, default=None)
-    next_recommended_actions: tuple[str, ...] = documented("what could be done next", ["add tests"], default=())
+    summary: str = documented("short description of the result", "12 files, 3 of them risky", default="")
+    artifacts: tuple[ArtifactOut, ...] = documented("artifacts that the task produced", [], default=())
+    signals: tuple[SignalOut, ...] = documented("observations that the task reported", [], default=())
+    insights: tuple[str, ...] = documented("conclusions", ["tests are missing for src/app.py"], default=())
+    confidence: float | None = documented("confidence of the agent from 0 to 1", 0.7, default=None)
+    next_recommended_actions: tuple[str, ...] = documented("suggested next actions", ["add tests"], default=())
 
 
 class LeaseOut(ResponseModel):
-    """Who works on a task."""
+    """The lease of the worker that executes a task."""
 
-    owner_agent_id: str = documented("the process that holds it", "scout-host-1a2b3c4d")
-    expires_at: datetime = documented("until when, unless renewed", MOMENT)
-    epoch: int = documented("grows with every claim", 1)
+    owner_agent_id: str = documented("process that holds the lease", "scout-host-1a2b3c4d")
+    expires_at: datetime = documented("expiry time, unless renewed", MOMENT)
+    epoch: int = documented("fencing token, incremented by each claim", 1)
 
 
 class TaskOut(ResponseModel):
-    """A task as it stands."""
+    """A task in its current state."""
 
-    task_id: str = documented("its id", TASK_ID)
-    status: TaskStatus = documented("its status", "blocked")
-    status_reason: StatusReason | None = documented("why it is blocked", "input_required", default=None)
-    summary: str = documented("what is going on, in a line", "waits for an agent", default="")
-    objective: str = documented("what is wanted", "Report on this folder")
-    assigned_to: str = documented("role that takes it", "architect")
-    for_agent: str | None = documented("stored agent that it is for", TASK_ID, default=None)
-    session_hash: str = documented("its session", "default")
+    task_id: str = documented("task id", TASK_ID)
+    status: TaskStatus = documented("current status", "blocked")
+    status_reason: StatusReason | None = documented("reason for the block", "input_required", default=None)
+    summary: str = documented("one-line description of the current state", "waits for an agent", default="")
+    objective: str = documented("objective in natural language", "Report on this folder")
+    assigned_to: str = documented("role that executes the task", "architect")
+    for_agent: str | None = documented("id of the stored agent, if submitted for one", TASK_ID, default=None)
+    session_hash: str = documented("session of the task", "default")
     created_by: str = documented("`api`, `operator`, or the role that planned it", "api", default="operator")
     parent_task_id: str | None = documented("task that planned it", TASK_ID, default=None)
     chain_id: str = documented(
-        "root of its objective: what `/v1/events?task=` follows",
+        "id of the objective's root task; `/v1/events?task=` follows all tasks with this id",
         TASK_ID,
         validation_alias=AliasPath("trace", "chain_id"),
     )
-    plan_key: str = documented("its name in the plan", "inventory", default="")
-    skill: str | None = documented("skill that was asked for", "noop", default=None)
-    context: dict[str, Any] = documented("what it is about", {"path": "/srv/docs"}, default_factory=dict)
-    constraints: LimitsOut = documented("its limits", {"demo_safe": False, "read_only": True})
-    capabilities: tuple[UseView, ...] = documented("capabilities beside the role's", ["current_time"], default=())
-    priority: int = documented("10 is most urgent", 5)
-    deadline: datetime | None = documented(
-        "when it is blocked, if it is not done", "2027-01-01T00:00:00Z", default=None
+    plan_key: str = documented("name in the plan that created it", "inventory", default="")
+    skill: str | None = documented("requested skill", "noop", default=None)
+    context: dict[str, Any] = documented(
+        "subject of the task as free JSON", {"path": "/srv/docs"}, default_factory=dict
     )
-    attempt: int = documented("attempts that failed or were lost", 0)
-    max_attempts: int = documented("failed attempts before it is given up", 5)
-    not_before: datetime | None = documented("when it is tried again", MOMENT, default=None)
-    lease: LeaseOut | None = documented("who works on it", None, default=None)
-    epoch: int = documented("how often it was claimed", 1)
-    depends_on: tuple[str, ...] = documented("tasks it waits for", [TASK_ID], default=())
-    waiting_on: int = documented("how many of them, and of its children, are not done", 0)
-    children: tuple[str, ...] = documented("tasks it created", [TASK_ID], default=())
-    questions: tuple[QuestionOut, ...] = documented("what it asks: `answer` supplies it", [], default=())
-    answers: dict[str, Any] = documented("what it was answered", {"path": "notes"}, default_factory=dict)
-    error: str | None = documented("what went wrong last", "SkillFailed: no such file", default=None)
-    result: ResultOut | None = documented("what it left", None, default=None)
-    created_at: datetime = documented("when it was submitted", MOMENT)
-    updated_at: datetime = documented("when it changed last", MOMENT)
-    ended_at: datetime | None = documented("when it ended", MOMENT, default=None)
+    constraints: LimitsOut = documented("limits of the task", {"demo_safe": False, "read_only": True})
+    capabilities: tuple[UseView, ...] = documented(
+        "capabilities in addition to the role's", ["current_time"], default=()
+    )  # fmt: skip
+    priority: int = documented("priority from 1 to 10; 10 is most urgent", 5)
+    deadline: datetime | None = documented(
+        "time after which the unfinished task is blocked", "2027-01-01T00:00:00Z", default=None
+    )
+    attempt: int = documented("number of failed or lost attempts", 0)
+    max_attempts: int = documented("number of failed attempts after which the task is given up", 5)
+    not_before: datetime | None = documented("earliest time of the next attempt", MOMENT, default=None)
+    lease: LeaseOut | None = documented("lease of the worker that executes it; null if not claimed", None, default=None)
+    epoch: int = documented("number of claims so far", 1)
+    depends_on: tuple[str, ...] = documented("ids of the tasks it waits for", [TASK_ID], default=())
+    waiting_on: int = documented("number of its dependencies and children that are not done", 0)
+    children: tuple[str, ...] = documented("ids of the tasks it created", [TASK_ID], default=())
+    questions: tuple[QuestionOut, ...] = documented("open questions; answer them with `answer`", [], default=())
+    answers: dict[str, Any] = documented(
+        "answers given so far, by question name", {"path": "notes"}, default_factory=dict
+    )
+    error: str | None = documented("latest error", "SkillFailed: no such file", default=None)
+    result: ResultOut | None = documented("result, once finished", None, default=None)
+    created_at: datetime = documented("time of submission", MOMENT)
+    updated_at: datetime = documented("time of the last change", MOMENT)
+    ended_at: datetime | None = documented("time of the end", MOMENT, default=None)
 
     @field_validator("deadline", mode="before")
     @classmethod
@@ -212,54 +227,54 @@ class TaskDetail(TaskOut):
 
 
 class TaskPage(Page):
-    """Tasks, those that changed last first."""
+    """Tasks, most recently changed first."""
 
-    items: tuple[TaskOut, ...] = documented("the tasks of this page", [])
+    items: tuple[TaskOut, ...] = documented("tasks of this page", [])
 
 
 class CancelOut(ResponseModel):
-    """What a cancel did."""
+    """Result of a cancel."""
 
-    canceled: tuple[str, ...] = documented("ids of the tasks that were canceled now", [TASK_ID])
+    canceled: tuple[str, ...] = documented("ids of the tasks canceled by this request", [TASK_ID])
 
 
 class EventOut(ResponseModel):
-    """Something that happened in a run."""
+    """An event of a run."""
 
-    ts: datetime = documented("when", MOMENT)
-    type: str = documented("what: see docs/observability.md", "step_finished")
-    payload: dict[str, Any] = documented("more about it", {"step": "skill:noop"}, default_factory=dict)
+    ts: datetime = documented("time of the event", MOMENT)
+    type: str = documented("event type; docs/observability.md lists them", "step_finished")
+    payload: dict[str, Any] = documented("details of the event", {"step": "skill:noop"}, default_factory=dict)
 
 
 class RunOut(ResponseModel):
-    """One lease epoch of a task: what one agent did on it."""
+    """The work of one agent on a task during one lease epoch."""
 
-    run_id: str = documented("its id: the task's, a dot, and the epoch", RUN_ID)
-    task_id: str = documented("the task", TASK_ID)
-    chain_id: str = documented("root of the objective", TASK_ID, default="")
-    agent_id: str = documented("the process that worked", "scout-host-1a2b3c4d")
-    role: str = documented("its role", "scout")
-    epoch: int = documented("which claim of the task", 1)
-    status: RunStatus = documented("how far it is", "completed")
-    summary: str = documented("how it ended, in a line", "nothing to do, done", default="")
-    progress: float = documented("from 0 to 1", 1.0, default=0.0)
-    error: str | None = documented("what went wrong", None, default=None)
-    usage: dict[str, Any] = documented("what models cost", {"calls": 2, "usd": 0.01}, default_factory=dict)
-    live: str = documented("the end of what a model says just now", "", default="")
-    artifacts: tuple[ArtifactOut, ...] = documented("what was made", [], default=())
-    events_total: int = documented("events so far, exact once the run has ended", 7, default=0)
-    started_at: datetime = documented("when it began", MOMENT)
-    ended_at: datetime | None = documented("when it ended", MOMENT, default=None)
+    run_id: str = documented("run id: task id, dot, epoch", RUN_ID)
+    task_id: str = documented("task of the run", TASK_ID)
+    chain_id: str = documented("id of the objective's root task", TASK_ID, default="")
+    agent_id: str = documented("process that executed the run", "scout-host-1a2b3c4d")
+    role: str = documented("role of the process", "scout")
+    epoch: int = documented("lease epoch of the run", 1)
+    status: RunStatus = documented("status of the run", "completed")
+    summary: str = documented("one-line description of the result", "nothing to do, done", default="")
+    progress: float = documented("progress from 0 to 1", 1.0, default=0.0)
+    error: str | None = documented("error, if the run failed", None, default=None)
+    usage: dict[str, Any] = documented("model usage and cost", {"calls": 2, "usd": 0.01}, default_factory=dict)
+    live: str = documented("end of the text that the model is streaming", "", default="")
+    artifacts: tuple[ArtifactOut, ...] = documented("artifacts that the run produced", [], default=())
+    events_total: int = documented("number of events so far; exact once the run has ended", 7, default=0)
+    started_at: datetime = documented("start time", MOMENT)
+    ended_at: datetime | None = documented("end time", MOMENT, default=None)
 
 
 class RunDetail(RunOut):
     """A run with its events."""
 
-    events: tuple[EventOut, ...] = documented("its events in order, as many of the last as were asked for", [])
-    events_left_out: int = documented("events before these", 0)
+    events: tuple[EventOut, ...] = documented("latest events in order, up to the requested number", [])
+    events_left_out: int = documented("number of earlier events that are not included", 0)
 
 
 class RunPage(Page):
-    """Runs, those that began last first."""
+    """Runs, most recently started first."""
 
-    items: tuple[RunOut, ...] = documented("the runs of this page", [])
+    items: tuple[RunOut, ...] = documented("runs of this page", [])

@@ -1,4 +1,4 @@
-"""``/v1/agents``: stored agents, each a role with capabilities and a system prompt of its own."""
+"""``/v1/agents``: stored agents, each a role with additional capabilities and instructions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ router = APIRouter(prefix="/v1/agents", tags=["agents"])
 
 IfMatch = Annotated[
     str | None,
-    Header(description="the ETag that was read: nothing is written if the agent changed since", examples=['"1"']),
+    Header(description="ETag of the version you read; 412 if the agent has changed since", examples=['"1"']),
 ]
 
 
 @router.post("", status_code=201, response_model=AgentOut)
 async def create_agent(given: CurrentSession, sent: AgentCreate, response: Response) -> Any:
-    """Store an agent. Its capabilities are held to their schemas; settings that open doors stay with the role card."""
+    """Store an agent. Settings are validated; security settings (`operator_keys`) belong to the role card."""
     spec = AgentSpec(
         name=sent.name,
         role=sent.role,
@@ -41,15 +41,15 @@ async def create_agent(given: CurrentSession, sent: AgentCreate, response: Respo
 @router.get("", response_model=AgentPage)
 async def list_agents(
     given: CurrentSession,
-    status: Annotated[AgentLife | None, Query(description="only those", examples=["active"])] = None,
+    status: Annotated[AgentLife | None, Query(description="filter by status", examples=["active"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
-    """List stored agents, the newest first."""
-    found = await read_page(
+    """List stored agents, newest first."""
+    page = await read_page(
         given.swarm, AGENTS, "created_at", stored_agents.parse_agent, limit=limit, cursor=cursor, status=status
     )
-    return AgentPage.model_validate(found.fields())
+    return AgentPage.model_validate(page.fields())
 
 
 @router.get("/{agent_id}", response_model=AgentOut)
@@ -62,7 +62,7 @@ async def get_agent(given: CurrentSession, agent_id: InPath, response: Response)
 async def change_agent(
     given: CurrentSession, agent_id: InPath, sent: AgentChange, response: Response, if_match: IfMatch = None
 ) -> Any:
-    """Replace the fields that are sent; tasks that were submitted before keep what they were given."""
+    """Replace the given fields. Tasks submitted earlier keep the old settings."""
     version = _version(if_match)
     try:
         agent = await stored_agents.change(given.swarm, given.session, agent_id, sent.sent_fields(), version)
@@ -73,7 +73,7 @@ async def change_agent(
 
 @router.delete("/{agent_id}", status_code=204)
 async def delete_agent(given: CurrentSession, agent_id: InPath, if_match: IfMatch = None) -> None:
-    """Remove an agent; its tasks go on."""
+    """Delete an agent. Its tasks continue."""
     try:
         await stored_agents.delete(given.swarm, given.session, agent_id, _version(if_match))
     except Conflict as conflict:
@@ -86,7 +86,7 @@ def _agent_response(agent: Agent, response: Response) -> AgentOut:
 
 
 def _version(if_match: str | None) -> int | None:
-    """The version that an If-Match header names; one that is no version matches nothing."""
+    """Parse the version in an If-Match header. None matches any version; an invalid value matches none (0)."""
     if if_match is None or if_match.strip() == "*":
         return None
     text = if_match.strip().strip('"')

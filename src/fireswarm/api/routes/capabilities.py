@@ -1,4 +1,4 @@
-"""``/v1/capabilities``: what a role, a task or an agent can be given."""
+"""``/v1/capabilities``: the capabilities that roles, tasks and agents can use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/v1/capabilities", tags=["capabilities"])
 
 @router.get("", response_model=CapabilityList)
 async def list_capabilities() -> Any:
-    """List all capabilities, by id; there are few, so there are no pages."""
+    """List all capabilities by id. Not paged."""
     known = registry().known
     items = [CapabilityOut.model_validate(known[name].info) for name in sorted(known)]
     return CapabilityList(items=tuple(items), total=len(items))
@@ -25,7 +25,7 @@ async def list_capabilities() -> Any:
 @router.get("/{capability_id}", response_model=CapabilityDetail)
 async def get_capability(
     given: CurrentSession,
-    capability_id: Annotated[str, Path(max_length=50, description="its id", examples=["web_fetch"])],
+    capability_id: Annotated[str, Path(max_length=50, description="capability id", examples=["web_fetch"])],
 ) -> Any:
     """Show one capability with its settings and tools."""
     capability = registry().get(capability_id)

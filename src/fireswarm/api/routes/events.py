@@ -1,4 +1,4 @@
-"""``/v1/events``: what happens, while it happens."""
+"""``/v1/events``: a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ router = APIRouter(prefix="/v1/events", tags=["events"])
 EXAMPLE = 'id: WyIyMDI2\nevent: task\ndata: {"task_id": "5f0c2f54", "status": "done"}\n\n'
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events `task` (a task changed), `run` (something happened in a run) and `end` (the objective "
-        "has ended). The id of each goes into `Last-Event-ID`.",
+        "description": "Event types: `task` (a task changed), `run` (a run wrote an event) and `end` (the objective "
+        "has ended). To resume the stream, send the id of the last event as `Last-Event-ID`.",
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}},
     },
-    204: {"description": "The objective has ended, and all of it was told before the `Last-Event-ID`"},
+    204: {"description": "The objective has ended, and there are no events after `Last-Event-ID`"},
 }  # fmt: skip
 
 
@@ -29,14 +29,14 @@ async def follow_events(
     given: CurrentSession,
     task: Annotated[
         Id | None,
-        Query(description="a task: its whole objective is told, from the beginning to the end", examples=[TASK_ID]),
+        Query(description="any task of an objective: stream all events of the objective", examples=[TASK_ID]),
     ] = None,
     last_event_id: Annotated[
         str | None,
-        Header(max_length=60_000, description="id of the last event that came: it goes on from there"),
+        Header(max_length=60_000, description="id of the last event received; the stream continues after it"),
     ] = None,
 ) -> Response:
-    """Follow an objective from its beginning; without `task` the session, from now on."""
+    """Stream an objective from its beginning, or without `task` the session from now on."""
     position = StreamPosition.decode(last_event_id) if last_event_id else None
     chain = None if task is None else (await given.task(task)).trace.chain_id
     if position is not None and position.ended and chain is not None:

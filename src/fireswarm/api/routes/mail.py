@@ -20,18 +20,18 @@ router = APIRouter(prefix="/v1/mail", tags=["mail"])
 @router.get("", response_model=MessagePage)
 async def list_mail(
     given: CurrentSession,
-    to: Annotated[str | None, Query(max_length=200, description="to one role or agent", examples=["scout"])] = None,
-    task: Annotated[
-        str | None, Query(max_length=200, description="about one task, by its id", examples=[TASK_ID])
+    to: Annotated[
+        str | None, Query(max_length=200, description="filter by receiving role or agent", examples=["scout"])
     ] = None,
-    status: Annotated[MailStatus | None, Query(description="only those", examples=["new"])] = None,
+    task: Annotated[str | None, Query(max_length=200, description="filter by task id", examples=[TASK_ID])] = None,
+    status: Annotated[MailStatus | None, Query(description="filter by status", examples=["new"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
-    """List messages, the newest first."""
+    """List messages, newest first."""
     filters = {"to_agent_id": to, "task_id": task, "status": status}
-    found = await read_page(given.swarm, MAILBOX, "created_at", parse_message, limit=limit, cursor=cursor, **filters)
-    return MessagePage.model_validate(found.fields())
+    page = await read_page(given.swarm, MAILBOX, "created_at", parse_message, limit=limit, cursor=cursor, **filters)
+    return MessagePage.model_validate(page.fields())
 
 
 @router.get("/{message_id}", response_model=MessageOut)

@@ -1,4 +1,4 @@
-"""``/v1/memory``: what the session knows, and which agents live."""
+"""``/v1/memory``: facts of the session, and heartbeats of role processes."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ router = APIRouter(prefix="/v1/memory", tags=["memory"])
 @router.get("/facts", response_model=FactPage)
 async def list_facts(
     given: CurrentSession,
-    bucket: Annotated[str | None, Query(max_length=100, description="of one bucket", examples=["inventory"])] = None,
+    bucket: Annotated[str | None, Query(max_length=100, description="filter by bucket", examples=["inventory"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
-    """List facts, those stored last first."""
+    """List facts, most recently stored first."""
     filters = {"type": "fact", "bucket": bucket}
-    found = await read_page(given.swarm, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
-    return FactPage.model_validate(found.fields())
+    page = await read_page(given.swarm, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
+    return FactPage.model_validate(page.fields())
 
 
 @router.get("/recall", response_model=Recalled)
 async def recall(
     given: CurrentSession,
     query: Annotated[
-        str, Query(min_length=1, max_length=1_000, description="words to recall by", examples=["changed files"])
+        str,
+        Query(
+            min_length=1, max_length=1_000, description="text whose keywords are looked up", examples=["changed files"]
+        ),
     ],
     limit: Limit = DEFAULT_LIMIT,
 ) -> Any:
-    """Recall facts by the words of a text, as agents do."""
-    words = keywords_of([query])
-    found = await given.swarm.memory.recall(given.session, words, limit)
-    return Recalled(keywords=tuple(words), items=tuple(FactOut.model_validate(fact) for fact in found))
+    """Find facts by the keywords of a text, as agents do."""
+    keywords = keywords_of([query])
+    facts = await given.swarm.memory.recall(given.session, keywords, limit)
+    return Recalled(keywords=tuple(keywords), items=tuple(FactOut.model_validate(fact) for fact in facts))
 
 
 @router.get("/agents", response_model=HeartbeatPage)
 async def list_heartbeats(given: CurrentSession, limit: Limit = DEFAULT_LIMIT) -> Any:
-    """List role processes by their latest heartbeat; a day after the last one it is forgotten."""
+    """List role processes by latest heartbeat. A process without a heartbeat for a day is dropped."""
     now = given.swarm.clock.now()
     items = tuple(heartbeat_out(status, now) for status in await given.swarm.heartbeats.latest(limit))
     return HeartbeatPage(items=items, total=len(items))

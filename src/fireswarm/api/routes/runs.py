@@ -1,4 +1,4 @@
-"""``/v1/runs``: what agents did, run by run."""
+"""``/v1/runs``: runs of tasks and their events."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SHOWN_EVENTS = 200
 @router.get("", response_model=RunPage)
 async def list_runs(
     given: CurrentSession,
-    task: Annotated[str | None, Query(max_length=200, description="of one task, by its id", examples=[TASK_ID])] = None,
-    role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
-    status: Annotated[RunStatus | None, Query(description="only those", examples=["completed"])] = None,
+    task: Annotated[str | None, Query(max_length=200, description="filter by task id", examples=[TASK_ID])] = None,
+    role: Annotated[str | None, Query(max_length=63, description="filter by role", examples=["scout"])] = None,
+    status: Annotated[RunStatus | None, Query(description="filter by status", examples=["completed"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
-    """List runs, those that began last first; without their events."""
+    """List runs without their events, most recently started first."""
     filters = {"task_id": task, "role": role, "status": status}
-    found = await read_page(given.swarm, RUNS, "started_at", parse_run_snapshot, limit=limit, cursor=cursor, **filters)
-    return RunPage.model_validate(found.fields())
+    page = await read_page(given.swarm, RUNS, "started_at", parse_run_snapshot, limit=limit, cursor=cursor, **filters)
+    return RunPage.model_validate(page.fields())
 
 
 @router.get("/{run_id}", response_model=RunDetail)
@@ -38,12 +38,12 @@ async def get_run(
     given: CurrentSession,
     run_id: InPath,
     events: Annotated[
-        int, Query(ge=0, le=5_000, description="how many of its last events", examples=[200])
+        int, Query(ge=0, le=5_000, description="number of latest events to return", examples=[200])
     ] = SHOWN_EVENTS,
 ) -> Any:
     """Show one run with its events."""
     snapshot = given.own_document(await given.swarm.store.get(run_path(run_id)), "run")
-    found = await read_events(given.swarm.store, snapshot)
-    shown = found[max(0, len(found) - events) :]
+    all_events = await read_events(given.swarm.store, snapshot)
+    latest = all_events[max(0, len(all_events) - events) :]
     fields = {name: value for name, value in parse_run_snapshot(snapshot) if name != "events"}
-    return RunDetail.model_validate(fields | {"events": shown, "events_left_out": len(found) - len(shown)})
+    return RunDetail.model_validate(fields | {"events": latest, "events_left_out": len(all_events) - len(latest)})

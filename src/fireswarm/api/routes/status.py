@@ -1,4 +1,4 @@
-"""``/v1/status``: how the swarm is, on one page."""
+"""``/v1/status``: task counts, role processes and roles of the swarm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/status", tags=["status"])
 
 @router.get("", response_model=StatusOut)
 async def get_status(given: CurrentSession) -> Any:
-    """Show tasks by status, agents by state, and the roles. Costs a read for each status, one for each agent."""
+    """Show tasks by status, role processes by state, and the roles. Costs one read per status and per process."""
     swarm, now = given.swarm, given.swarm.clock.now()
     counts = {status.value: await swarm.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
     states = Counter(status.state_at(now) for status in await swarm.heartbeats.latest())

@@ -1,4 +1,4 @@
-"""``/v1/tasks``: submit, look at, cancel, retry, answer."""
+"""``/v1/tasks``: submit, list, show, cancel, retry and answer tasks."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
     "",
     status_code=201,
     response_model=TaskOut,
-    responses={200: {"model": TaskOut, "description": "The same work was submitted before: this is its task"}},
+    responses={200: {"model": TaskOut, "description": "The same work was already submitted; the existing task"}},
 )
 async def submit_task(given: CurrentSession, sent: TaskCreate, response: Response) -> Any:
-    """Submit an objective. 201 for a new task; 200 for one that the same objective and context made before."""
+    """Submit a task. 201 for a new task, 200 if the same objective and context were already submitted."""
     spec = await _spec(given, sent)
     submitted = await given.swarm.board.submit(spec)
     response.headers["Location"] = f"/v1/tasks/{submitted.task.task_id}"
@@ -50,17 +50,15 @@ async def submit_task(given: CurrentSession, sent: TaskCreate, response: Respons
 @router.get("", response_model=TaskPage)
 async def list_tasks(
     given: CurrentSession,
-    status: Annotated[TaskStatus | None, Query(description="only those", examples=["blocked"])] = None,
-    role: Annotated[str | None, Query(max_length=63, description="of one role", examples=["scout"])] = None,
+    status: Annotated[TaskStatus | None, Query(description="filter by status", examples=["blocked"])] = None,
+    role: Annotated[str | None, Query(max_length=63, description="filter by role", examples=["scout"])] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
-    """List tasks, those that changed last first; one that changes meanwhile moves to the front."""
+    """List tasks, most recently changed first. A task that changes while you page moves to the front."""
     filters = {"status": status, "assigned_to": role}
-    found = await read_page(
-        given.swarm, TASKS, "updated_at", parse_task_snapshot, limit=limit, cursor=cursor, **filters
-    )
-    return TaskPage.model_validate(found.fields())
+    page = await read_page(given.swarm, TASKS, "updated_at", parse_task_snapshot, limit=limit, cursor=cursor, **filters)
+    return TaskPage.model_validate(page.fields())
 
 
 @router.get("/{task_id}", response_model=TaskDetail)
@@ -73,31 +71,31 @@ async def get_task(given: CurrentSession, task_id: InPath) -> Any:
 
 @router.post("/{task_id}/cancel", response_model=CancelOut)
 async def cancel_task(given: CurrentSession, task_id: InPath, sent: CancelRequest | None = None) -> Any:
-    """Cancel a task, and with `tree` every task below it; running work stops within two seconds."""
+    """Cancel a task, and with `tree` all tasks below it. Running work stops within two seconds."""
     await given.task(task_id)
-    asked = sent or CancelRequest()
-    return CancelOut(canceled=tuple(await given.swarm.board.cancel(task_id, asked.reason, tree=asked.tree)))
+    cancel = sent or CancelRequest()
+    return CancelOut(canceled=tuple(await given.swarm.board.cancel(task_id, cancel.reason, tree=cancel.tree)))
 
 
 @router.post("/{task_id}/retry", response_model=TaskOut)
 async def retry_task(given: CurrentSession, task_id: InPath) -> Any:
-    """Queue a failed or paused task again."""
+    """Requeue a failed or paused task."""
     await given.task(task_id)
     return TaskOut.model_validate(await given.swarm.board.retry(task_id))
 
 
 @router.post("/{task_id}/answer", response_model=TaskOut)
 async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersRequest) -> Any:
-    """Supply what a blocked task asks for; it runs on at once."""
+    """Answer the questions of a blocked task. The task is queued again immediately."""
     await given.task(task_id)
     return TaskOut.model_validate(await given.swarm.board.answer(task_id, sent.answers))
 
 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
-    """What was sent, as the board takes it; InvalidInput where it does not fit this swarm or session."""
+    """Build the TaskSpec of a request. Raises InvalidInput if it does not fit this swarm or session."""
     agent = None if sent.agent_id is None else await stored_agents.get(given.swarm, given.session, sent.agent_id)
     if agent is not None and sent.role not in (None, agent.role):
-        raise InvalidInput(f"agent {agent.agent_id} works as {agent.role}: leave role out")
+        raise InvalidInput(f"agent {agent.agent_id} has the role {agent.role}: leave out role")
     await _check_parents(given, sent.depends_on)
     try:
         spec = TaskSpec(
@@ -118,7 +116,7 @@ async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
             fresh_key=sent.again,
         )
     except ValidationError as error:
-        raise InvalidInput(f"nothing was submitted: {explain_validation(error)}") from error
+        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
     if agent is not None:
         spec = check.assign_to_agent(agent, spec)
     check.check_task(given.swarm, spec)
@@ -128,4 +126,4 @@ async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
 async def _check_parents(given: ApiSession, ids: tuple[str, ...]) -> None:
     for snapshot in await given.swarm.store.get_many([task_path(task_id) for task_id in ids]):
         if (snapshot.data or {}).get("session_hash") != given.session:
-            raise InvalidInput(f"depends_on names {snapshot.id}, which is no task of this session")
+            raise InvalidInput(f"depends_on: this session has no task {snapshot.id}")
