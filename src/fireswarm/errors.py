@@ -21,6 +21,7 @@ The tree::
     ├── ToolFailed            a tool could not do what it was asked: no answer, a time limit, a fault of its own
     │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
     ├── GateFailed            a pipeline step left or asked for what its gate does not let through
+    ├── NotDone               a task that a program waited for did not end as done
     ├── NoProgress            a run of the mind repeats itself
     ├── ThoughtFailed         a run of the mind ended without a result
     ├── BudgetExceeded        tokens or money of a task, session or day are used up; no call was made
@@ -94,6 +95,16 @@ class NotFound(FireswarmError):
     """The named document, role or skill does not exist."""
 
     code = "not_found"
+
+
+class NotDone(FireswarmError):
+    """A task that a program waited for was not done; ``task_id`` names it."""
+
+    code = "not_done"
+
+    def __init__(self, message: str, task_id: str = "") -> None:
+        super().__init__(message)
+        self.task_id = task_id
 
 
 class Conflict(FireswarmError):

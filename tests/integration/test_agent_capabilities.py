@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fireswarm.agent.run import AgentTask, run_agent
+from fireswarm.agent.run import AgentTask, carry_out
 from fireswarm.errors import ToolFailed
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
@@ -50,7 +50,7 @@ async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: p
     ]
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report")
-    conclusion, log = await run_agent(settings, catalog, task, tmp_path, model=ScriptedModel(answers))
+    conclusion, log = await carry_out(settings, catalog, task, tmp_path, model=ScriptedModel(answers))
     assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "noted"), conclusion.error
     told = json.dumps([event.payload for event in read_events(log.folder)], default=str)
     assert "Europe/Berlin" in told and told.count("apples ripen in autumn") >= 2
@@ -68,7 +68,7 @@ async def test_a_server_that_cannot_be_started_ends_the_run_before_a_model_is_as
     broken = {"id": "mcp", "config": {"servers": {"gone": {"command": "/no/such/server"}}}}
     model = ScriptedModel([decision("finish", answer="not reached")])
     with pytest.raises(ToolFailed, match="MCP server gone failed to start"):
-        await run_agent(
+        await carry_out(
             AgentSettings.model_validate({"capabilities": [broken]}),
             load_catalog([packaged_path("skills")]),
             AgentTask("inventory this folder"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.agent.run import AgentTask, run_agent
+from fireswarm.agent.run import AgentTask, carry_out
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
@@ -36,7 +36,7 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
     ]
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report", context={"path": str(notes)})
-    conclusion, log = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(answers))
+    conclusion, log = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(answers))
     assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "reported")
     inventory, report = conclusion.outputs
     assert "12 files" in inventory.summary
@@ -59,6 +59,6 @@ async def test_a_skill_that_stops_and_resumes_is_refused_and_the_model_told_why(
 
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("write up the migration")
-    conclusion, _ = await run_agent(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
+    conclusion, _ = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
     assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
     assert "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Here, ask_user" in shown[-1]

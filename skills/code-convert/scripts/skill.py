@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.pipelines.node.writing import write_operations
+from fireswarm import SkillRequest, SkillResult, pipelines
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 
 def run(request: SkillRequest) -> SkillResult:
     """``operations.py`` as advised, and the run's diff."""
-    return write_operations(request, QUESTION.read_text(encoding="utf-8"))
+    return pipelines.write_operations(request, QUESTION.read_text(encoding="utf-8"))

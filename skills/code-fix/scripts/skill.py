@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fireswarm.contracts.skills.advice import AdviceKind, AdviceRequest, Material, PatchAdvice
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import PROJECT, Carried
-from fireswarm.pipelines.node.writing import material_of, write_diff
-from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files
+from fireswarm import AdviceKind, AdviceRequest, Material, PatchAdvice, SkillRequest, SkillResult, SkillState, pipelines
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 MAX_LOG_CHARS = 20_000
@@ -16,29 +12,32 @@ MAX_LOG_CHARS = 20_000
 
 def run(request: SkillRequest) -> SkillResult:
     """The project with the patch applied, and the run's diff."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     patterns = tuple(item for item in carried.json("allowlist.json")["patterns"] if not item.startswith("tests/"))
     if not request.advice:
         asks = _asks(carried, patterns)
         return SkillResult(state=SkillState.ADVICE_REQUIRED, summary="the tests fail", asks=asks)
     advice = PatchAdvice.model_validate(request.advice[-1].content)
-    before = carried.tree(PROJECT)
-    after = apply_patch(advice.patch, before, Allowlist(patterns), request.limits.max_changed_files)
+    before = carried.tree(pipelines.PROJECT)
+    after = pipelines.apply_patch(advice.patch, before, pipelines.Allowlist(patterns), request.limits.max_changed_files)
     if gone := sorted(set(before) - set(after)):
         told = f"the patch removes {', '.join(gone)}: files of a node are changed, not removed"
         return SkillResult(state=SkillState.FAILED, summary=told)
-    changed = changed_files(before, after)
+    changed = pipelines.changed_files(before, after)
     carried.write_project({path: after[path] for path in changed})
-    write_diff(carried)
+    pipelines.write_diff(carried)
     told = f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}"[:500]
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.5)
 
 
-def _asks(carried: Carried, patterns: tuple[str, ...]) -> AdviceRequest:
+def _asks(carried: pipelines.Carried, patterns: tuple[str, ...]) -> AdviceRequest:
     log = carried.text("validation_logs.txt")[-MAX_LOG_CHARS:]
-    paths = ["node_schema.json", *carried.names(PROJECT)]
+    paths = ["node_schema.json", *carried.names(pipelines.PROJECT)]
     material = [Material(name="validation_logs.txt", text=log)]
     question = QUESTION.read_text(encoding="utf-8").replace("{scope}", ", ".join(patterns))
     return AdviceRequest(
-        kind=AdviceKind.PATCH, question=question, material=(*material, *material_of(carried, paths)), scope=patterns
+        kind=AdviceKind.PATCH,
+        question=question,
+        material=(*material, *pipelines.material_of(carried, paths)),
+        scope=patterns,
     )

@@ -10,11 +10,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm.contracts.skills.artifact import Signal
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import PROJECT, Carried, lay_out
-from fireswarm.pipelines.generated_code import code_faults
-from fireswarm.processes.confined import confinement_prefix
+from fireswarm import Signal, SkillRequest, SkillResult, SkillState, pipelines
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
@@ -32,15 +28,15 @@ def run(request: SkillRequest) -> SkillResult:
     if found is None or found.origin is None:
         told = "the generated tests run under pytest: pip install 'fireswarm[pipeline]'"
         return SkillResult(state=SkillState.FAILED, summary=told)
-    carried = Carried.of(request)
-    files = carried.tree(PROJECT)
-    faults = [fault for path, text in files.items() for fault in code_faults(path, text)]
+    carried = pipelines.Carried.of(request)
+    files = carried.tree(pipelines.PROJECT)
+    faults = [fault for path, text in files.items() for fault in pipelines.code_faults(path, text)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "project"
         (Path(place) / "tmp").mkdir()
-        lay_out(files, folder)
+        pipelines.lay_out(files, folder)
         libraries = str(Path(found.origin).parents[1])
-        kept_in = confinement_prefix(Path(place), libraries)
+        kept_in = pipelines.confinement_prefix(Path(place), libraries)
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
         code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
         faults += _linted(folder)

@@ -6,8 +6,7 @@ import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
 from .summarize import MAX_SENTENCES, Summary, as_markdown, summarize
 

@@ -10,8 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact, Signal
-from fireswarm.contracts.skills.skill import Fact, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Fact, Question, Signal, SkillRequest, SkillResult, SkillState
 
 from .columns import Column, Encoder, describe
 from .leakage import leaks

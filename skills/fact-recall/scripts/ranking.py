@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 
-from fireswarm.contracts.skills.skill import Fact
+from fireswarm import Fact
 
 K1, B = 1.2, 0.75
 """The usual BM25 constants (Robertson and Zaragoza, 2009): saturation of repeats, weight of length."""

@@ -7,8 +7,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
+from fireswarm import Artifact, Fact, SkillRequest, SkillResult
 
 from .ranking import rank, words_of
 

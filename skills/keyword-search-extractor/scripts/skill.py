@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
 from .search_keywords import MAX_LIMIT, as_json, pattern_of, search
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm import SkillRequest
 
 from .markdown import brief, bullets, code, escaped, inline, number, table
 from .sources import Source, of_type

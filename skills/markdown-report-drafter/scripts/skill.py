@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from fireswarm.contracts.skills.artifact import Artifact, Signal
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Signal, SkillRequest, SkillResult, SkillState
 
 from .chart import MISSING_EXTRA, draw
 from .folder import inventory_section, noticed_section, risk_section

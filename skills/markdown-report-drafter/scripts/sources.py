@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm import Artifact, SkillRequest
 
 from .markdown import code, inline, table
 

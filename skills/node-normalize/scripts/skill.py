@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import Carried
-from fireswarm.pipelines.node.schema import identifier
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
@@ -32,8 +30,8 @@ def run(request: SkillRequest) -> SkillResult:
     if len(files) > MAX_FILES or size > MAX_BYTES:
         told = f"{named} has {len(files)} files and {size:,} bytes; {MAX_FILES} and {MAX_BYTES:,} are read at most"
         return SkillResult(state=SkillState.FAILED, summary=f"{told}: name a smaller folder or one file")
-    name = identifier(str(given.get("name") or place.name.split(".")[0]))
-    carried = Carried.of(request)
+    name = pipelines.identifier(str(given.get("name") or place.name.split(".")[0]))
+    carried = pipelines.Carried.of(request)
     carried.write_json(
         "request_snapshot.json",
         {

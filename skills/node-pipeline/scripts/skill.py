@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.node.steps import next_round
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -13,4 +12,4 @@ def run(request: SkillRequest) -> SkillResult:
         told = "Which file or folder is the node to be made from?"
         question = Question(name="source", description=told)
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
-    return next_round(request.model_copy(update={"context": context}))
+    return pipelines.next_round(request.model_copy(update={"context": context}))

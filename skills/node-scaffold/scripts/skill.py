@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.pipelines.files import PROJECT, Carried
-from fireswarm.pipelines.node.schema import NodeSchema, Operation
+from fireswarm import SkillRequest, SkillResult, pipelines
 
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
 
 def run(request: SkillRequest) -> SkillResult:
     """A package that checks its input and calls an operation; the operations themselves are still to be written."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     content = carried.json("node_schema.json")
     inputs = content.pop("inputs")
-    schema = NodeSchema.model_validate(content)
+    schema = pipelines.NodeSchema.model_validate(content)
     values = {
         "name": schema.name,
         "key": f"{schema.name.upper()}_KEY",
@@ -31,11 +29,11 @@ def run(request: SkillRequest) -> SkillResult:
         template = Template((TEMPLATES / f"{name.strip('_')}.py.tmpl").read_text(encoding="utf-8"))
         carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs)})
     functions = {operation.key: operation.function for operation in schema.operations}
-    carried.write_json(f"{PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
+    carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
     return SkillResult(summary=f"{package}: {len(functions)} operations to write", artifacts=carried.artifacts())
 
 
-def _stub(operation: Operation) -> str:
+def _stub(operation: pipelines.Operation) -> str:
     about = _plain(operation.description or operation.name or operation.key)
     return (
         f"\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:\n"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.pipelines.files import Carried
+from fireswarm import SkillRequest, SkillResult, pipelines
 
 MAX_LOG_CHARS = 12_000
 
 
 def run(request: SkillRequest) -> SkillResult:
     """``escalation_report.md``."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
     result = carried.json("validation.json") if "validation.json" in carried else {}
     log = carried.text("validation_logs.txt")[-MAX_LOG_CHARS:] if "validation_logs.txt" in carried else "no log"

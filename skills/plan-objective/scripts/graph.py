@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm import PlannedTask
 
 from .templates import TaskTemplate, Template
 

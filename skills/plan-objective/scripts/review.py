@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import ChildResult, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState
 
 CARRIED = ("report", "chart", "checklist")
 """Artifacts that answer the objective and so become this task's own; the rest stays with the tasks that made it."""

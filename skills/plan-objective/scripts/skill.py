@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 
 from .graph import PlanInvalid, fill, validate
 from .match import Match, choose, rank_templates, wanted

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm import SkillRequest
 
 _QUOTED = re.compile(r"""["'`]([^"'`]{2,400})["'`]""")
 _ABSOLUTE = re.compile(r"(?:(?<=\s)|^)((?:~|/|file:///)[^\s,;:!?\"'`]{1,400})")

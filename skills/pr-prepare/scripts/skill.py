@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import PROJECT, Carried, lay_out
+from fireswarm import SkillRequest, SkillResult, SkillState, pipelines
 
 GIT_SECONDS = 60.0
 AUTHOR = {
@@ -29,7 +28,7 @@ class _GitFailed(Exception):
 
 def run(request: SkillRequest) -> SkillResult:
     """``pull_request.patch`` and ``pull_request.json``; with a repository in the request also a branch in it."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
     result = carried.json("validation.json")
     if not result["passed"]:
@@ -86,9 +85,9 @@ class _Git:
 
 
 def _prepare(
-    git: _Git, carried: Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
+    git: _Git, carried: pipelines.Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
 ) -> dict[str, Any]:
-    files = carried.tree(PROJECT)
+    files = carried.tree(pipelines.PROJECT)
     repository = Path(str(snapshot["repository"])).expanduser().resolve() if snapshot["repository"] else None
     work = git.folder / "work"
     if repository is None:
@@ -98,7 +97,7 @@ def _prepare(
         base = git("symbolic-ref", "--short", "HEAD", at=repository).strip()
         git("worktree", "add", "--quiet", "--detach", str(work), base, at=repository)
     try:
-        lay_out(files, work)
+        pipelines.lay_out(files, work)
         git("add", "--all", "--", *sorted(files), at=work)
         git("commit", "--quiet", "--message", _message(snapshot, carried, request), at=work)
         commit = git("rev-parse", "HEAD", at=work).strip()
@@ -136,7 +135,7 @@ def _bare(git: _Git, repository: Path) -> bool:
     return git("rev-parse", "--is-bare-repository", at=repository).strip() == "true"
 
 
-def _message(snapshot: Mapping[str, Any], carried: Carried, request: SkillRequest) -> str:
+def _message(snapshot: Mapping[str, Any], carried: pipelines.Carried, request: SkillRequest) -> str:
     review = "\n\nA person has to review this before it is merged." if request.limits.require_human_review else ""
     trace = carried.json("trace_map.json")["fields"]
     assumed = sorted(name for name, entry in trace.items() if entry["kind"] == "ASSUMPTION")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.llm.response import AgentResponse
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.conversation import ConversationView, InputField, InputRequest, PocketFact, TaskState
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm import (
+    AgentResponse,
+    Artifact,
+    ConversationView,
+    InputField,
+    InputRequest,
+    PocketFact,
+    SkillRequest,
+    TaskState,
+)
 
 FORMS = ("report", "list", "table", "code")
 AUDIENCE = InputField(name="audience", description="Who will read or use the result?")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact, Signal
-from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, SkillState
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm.contracts.skills.advice import TraceMap
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import SOURCES, Carried
-from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter
-from fireswarm.pipelines.trace import trace_faults
+from fireswarm import SkillRequest, SkillResult, SkillState, TraceMap, pipelines
 
 JSON_TYPES = {"options": "string"}
 """Kinds of parameters that JSON Schema calls otherwise."""
@@ -16,10 +12,10 @@ JSON_TYPES = {"options": "string"}
 
 def run(request: SkillRequest) -> SkillResult:
     """``node_schema.json``: operations and parameters sorted, and a JSON Schema of each operation's input."""
-    carried = Carried.of(request)
-    inferred = NodeSchema.model_validate(carried.json("inferred_schema.json"))
+    carried = pipelines.Carried.of(request)
+    inferred = pipelines.NodeSchema.model_validate(carried.json("inferred_schema.json"))
     trace = TraceMap.model_validate(carried.json("trace_map.json"))
-    if faults := trace_faults(trace, inferred.fields(), carried.tree(SOURCES)):
+    if faults := pipelines.trace_faults(trace, inferred.fields(), carried.tree(pipelines.SOURCES)):
         return SkillResult(state=SkillState.FAILED, summary=f"the trace map does not hold: {'; '.join(faults)[:1_500]}")
     schema = inferred.model_copy(
         update={
@@ -34,7 +30,7 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=1.0)
 
 
-def _input_schema(schema: NodeSchema, operation: Operation) -> dict[str, Any]:
+def _input_schema(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> dict[str, Any]:
     parameters = schema.parameters_of(operation.key)
     return {
         "type": "object",
@@ -44,7 +40,7 @@ def _input_schema(schema: NodeSchema, operation: Operation) -> dict[str, Any]:
     }
 
 
-def _property(parameter: Parameter) -> dict[str, Any]:
+def _property(parameter: pipelines.Parameter) -> dict[str, Any]:
     found: dict[str, Any] = {"type": JSON_TYPES.get(parameter.kind, parameter.kind)}
     if parameter.options:
         found["enum"] = list(parameter.options)

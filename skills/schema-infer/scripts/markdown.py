@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fireswarm.pipelines.node.schema import Kind, Operation, Parameter, Place, identifier
+from fireswarm import pipelines
 
 from .reading import Reading, Source
 
@@ -15,13 +15,19 @@ _ADDRESS = re.compile(r"(https?://[^\s`|>)]+)")
 _KEY = re.compile(r"(?i)\b(api[ -]?key|bearer|oauth|basic auth|access token)\b")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, pipelines.Kind] = {
     "string": "string", "text": "string", "str": "string", "date": "string", "datetime": "string", "uuid": "string",
     "integer": "integer", "int": "integer", "number": "number", "float": "number", "decimal": "number",
     "boolean": "boolean", "bool": "boolean", "array": "array", "list": "array", "object": "object", "json": "object",
     "enum": "options",
 }  # fmt: skip
-PLACES: dict[str, Place] = {"path": "path", "query": "query", "body": "body", "json": "body", "header": "header"}
+PLACES: dict[str, pipelines.Place] = {
+    "path": "path",
+    "query": "query",
+    "body": "body",
+    "json": "body",
+    "header": "header",
+}
 COLUMNS = {
     "parameter": "name", "name": "name", "field": "name", "in": "place", "where": "place", "location": "place",
     "type": "kind", "required": "required", "mandatory": "required", "description": "about", "meaning": "about",
@@ -52,14 +58,14 @@ def read(source: Source, name: str) -> Reading:
             reading.base_url = base[1].rstrip("/.,;")
             reading.know("base_url", source.evidence(number))
         if not reading.credentials and (key := _KEY.search(line)):
-            reading.credentials.append(identifier(key[1]))
+            reading.credentials.append(pipelines.identifier(key[1]))
             reading.know("credentials", source.evidence(number))
         columns = _row(reading, source, number, line, operation, columns)
     return reading
 
 
 def _resource(heading: str) -> str:
-    word = identifier(heading)
+    word = pipelines.identifier(heading)
     if word.endswith("ves"):
         return f"{word[:-3]}f"
     return word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
@@ -69,11 +75,11 @@ def _operation(
     reading: Reading, source: Source, number: int, resource: str, call: re.Match[str], lines: list[str]
 ) -> str:
     method, path, title = call[1], call[2].rstrip("`.,"), call[3].strip("`*# ")
-    resource = resource or identifier(path.strip("/").split("/")[0] or "api")
-    action = identifier(title or f"{method} {path}")
+    resource = resource or pipelines.identifier(path.strip("/").split("/")[0] or "api")
+    action = pipelines.identifier(title or f"{method} {path}")
     about = next((text.strip() for text in lines[number : number + 3] if text.strip() and text[0] not in "#|`"), "")
     key = f"{resource}.{action}"
-    operation = Operation(key=key, name=title, resource=resource, description=about, method=method, path=path)
+    operation = pipelines.Operation(key=key, name=title, resource=resource, description=about, method=method, path=path)
     reading.operation(operation, source.evidence(number))
     return key
 
@@ -94,15 +100,15 @@ def _row(reading: Reading, source: Source, number: int, line: str, operation: st
     return columns
 
 
-def _parameter(name: str, row: dict[str, str], operation: Operation) -> Parameter:
+def _parameter(name: str, row: dict[str, str], operation: pipelines.Operation) -> pipelines.Parameter:
     kind = row.get("kind", "").lower()
     options = re.findall(r"`([^`]+)`", row.get("kind", ""))
     required = row.get("required", "").lower()
     default = row.get("default") or next(iter(re.findall(r"default\s+`([^`]*)`", required)), "")
     said = KINDS.get(re.split(r"[^a-z]", kind.strip("`* "))[0], "string")
-    found: Kind = "options" if len(options) > 1 else said
+    found: pipelines.Kind = "options" if len(options) > 1 else said
     place = PLACES.get(row.get("place", "").strip("`* ").lower(), "")
-    return Parameter(
+    return pipelines.Parameter(
         name=name,
         display_name=name,
         kind=found,
@@ -115,7 +121,7 @@ def _parameter(name: str, row: dict[str, str], operation: Operation) -> Paramete
     )
 
 
-def _value(text: str, kind: Kind) -> Any:
+def _value(text: str, kind: pipelines.Kind) -> Any:
     if not text:
         return None
     if kind == "integer":

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import yaml
 
-from fireswarm.pipelines.node.schema import METHODS, Kind, Operation, Parameter, identifier
+from fireswarm import pipelines
 
 from .reading import Reading, Source, Unreadable
 
@@ -40,7 +40,7 @@ class _Reader:
         self._credentials()
         for path, item in self.document["paths"].items():
             shared = self._resolved(item)
-            for method in METHODS:
+            for method in pipelines.METHODS:
                 operation = shared.get(method.lower())
                 if isinstance(operation, dict):
                     self._operation(str(path), method, operation, shared.get("parameters") or [])
@@ -86,11 +86,11 @@ class _Reader:
             self.reading.know("credentials", self.source.evidence(line, line + 1))
 
     def _operation(self, path: str, method: str, found: dict[str, Any], shared: list[Any]) -> None:
-        resource = identifier(str((found.get("tags") or [path.strip("/").split("/")[0] or "api"])[0]))
-        action = identifier(str(found.get("operationId") or f"{method} {path}"))
+        resource = pipelines.identifier(str((found.get("tags") or [path.strip("/").split("/")[0] or "api"])[0]))
+        action = pipelines.identifier(str(found.get("operationId") or f"{method} {path}"))
         key = f"{resource}.{action}"
         at = self._line(path, method)
-        operation = Operation(
+        operation = pipelines.Operation(
             key=key,
             name=str(found.get("summary") or action.replace("_", " ").capitalize()),
             resource=resource,
@@ -137,8 +137,8 @@ class _Reader:
         options = schema.get("enum") or []
         said = schema.get("type")
         said = next((kind for kind in said if kind != "null"), "string") if isinstance(said, list) else said
-        plain: Kind = cast(Kind, said) if said in get_args(Kind) else "string"
-        parameter = Parameter(
+        plain: pipelines.Kind = cast(pipelines.Kind, said) if said in get_args(pipelines.Kind) else "string"
+        parameter = pipelines.Parameter(
             name=name,
             display_name=name,
             kind="options" if options else plain,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fireswarm.contracts.skills.advice import Evidence, TraceEntry, TraceMap
-from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter, field_of
+from fireswarm import Evidence, TraceEntry, TraceMap, pipelines
 
 MAX_QUOTE_CHARS = 200
 
@@ -44,8 +43,8 @@ class Reading:
     description: str = ""
     base_url: str = ""
     credentials: list[str] = field(default_factory=list[str])
-    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
-    parameters: list[Parameter] = field(default_factory=list[Parameter])
+    operations: dict[str, pipelines.Operation] = field(default_factory=dict[str, pipelines.Operation])
+    parameters: list[pipelines.Parameter] = field(default_factory=list[pipelines.Parameter])
     trace: dict[str, TraceEntry] = field(default_factory=dict[str, TraceEntry])
 
     def know(self, name: str, *evidence: Evidence) -> None:
@@ -57,26 +56,26 @@ class Reading:
         """A field rests on nothing that was read."""
         self.trace[name] = TraceEntry(kind="ASSUMPTION", rationale=rationale)
 
-    def operation(self, operation: Operation, *evidence: Evidence) -> None:
+    def operation(self, operation: pipelines.Operation, *evidence: Evidence) -> None:
         """An operation; a second one of the same key is left out."""
         if operation.key not in self.operations:
             self.operations[operation.key] = operation
             self.know(f"operations.{operation.key}", *evidence)
 
-    def parameter(self, parameter: Parameter, *evidence: Evidence) -> None:
+    def parameter(self, parameter: pipelines.Parameter, *evidence: Evidence) -> None:
         """A parameter; one of the same name, with the same content, for another operation is the same."""
         for number, known in enumerate(self.parameters):
             if known.model_copy(update={"operations": parameter.operations}) == parameter:
                 joined = known.model_copy(update={"operations": (*known.operations, *parameter.operations)})
-                entry = self.trace.pop(field_of(known))
+                entry = self.trace.pop(pipelines.field_of(known))
                 self.parameters[number] = joined
-                self.trace[field_of(joined)] = entry
-                self.know(field_of(joined), *evidence)
+                self.trace[pipelines.field_of(joined)] = entry
+                self.know(pipelines.field_of(joined), *evidence)
                 return
         self.parameters.append(parameter)
-        self.know(field_of(parameter), *evidence)
+        self.know(pipelines.field_of(parameter), *evidence)
 
-    def schema(self) -> NodeSchema:
+    def schema(self) -> pipelines.NodeSchema:
         """The schema; ValueError when it does not hold together."""
         content: dict[str, Any] = {
             "name": self.name,
@@ -88,9 +87,9 @@ class Reading:
             "operations": list(self.operations.values()),
             "parameters": self.parameters,
         }
-        return NodeSchema.model_validate(content)
+        return pipelines.NodeSchema.model_validate(content)
 
-    def trace_map(self, schema: NodeSchema) -> TraceMap:
+    def trace_map(self, schema: pipelines.NodeSchema) -> TraceMap:
         """The trace map of *schema*: fields nothing is known of are assumptions."""
         for name in schema.fields():
             if name not in self.trace:

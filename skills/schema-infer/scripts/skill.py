@@ -6,10 +6,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.skills.advice import MAX_MATERIAL_CHARS, AdviceKind, AdviceRequest, Material
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import SOURCES, Carried
-from fireswarm.pipelines.trace import trace_faults
+from fireswarm import (
+    MAX_MATERIAL_CHARS,
+    AdviceKind,
+    AdviceRequest,
+    Material,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    pipelines,
+)
 
 from . import markdown, openapi
 from .reading import Reading, Source
@@ -19,7 +25,7 @@ QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 def run(request: SkillRequest) -> SkillResult:
     """``inferred_schema.json`` and ``trace_map.json``; asks for advice when the source is no plain one."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     name = str(carried.json("request_snapshot.json")["node_name"])
     found = carried.json("classification.json")
     if request.advice:
@@ -29,10 +35,12 @@ def run(request: SkillRequest) -> SkillResult:
         told = f"{len(content['inferred']['operations'])} operations, by advice of {request.advice[-1].by}"
         return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.7)
     try:
-        reading = _read(found["reader"], Source(found["main"], carried.text(f"{SOURCES}{found['main']}")), name)
+        reading = _read(
+            found["reader"], Source(found["main"], carried.text(f"{pipelines.SOURCES}{found['main']}")), name
+        )
         schema = reading.schema()
         trace = reading.trace_map(schema)
-        faults = trace_faults(trace, schema.fields(), carried.tree(SOURCES))
+        faults = pipelines.trace_faults(trace, schema.fields(), carried.tree(pipelines.SOURCES))
     except (ValidationError, ValueError, LookupError) as error:
         return _ask(carried, name, found["source_type"], f"reading it by code failed: {str(error)[:300]}")
     if faults:
@@ -61,10 +69,10 @@ def _read(reader: str, source: Source, name: str) -> Reading:
             return markdown.read(source, name)
 
 
-def _ask(carried: Carried, name: str, source_type: str, why: str) -> SkillResult:
+def _ask(carried: pipelines.Carried, name: str, source_type: str, why: str) -> SkillResult:
     material: list[Material] = []
     left = MAX_MATERIAL_CHARS
-    for path in carried.names(SOURCES):
+    for path in carried.names(pipelines.SOURCES):
         text = carried.text(path)[:left]
         left -= len(text)
         if text:

@@ -9,11 +9,11 @@ from typing import Any
 import tree_sitter_typescript
 from tree_sitter import Language, Node, Parser
 
-from fireswarm.pipelines.node.schema import Kind, Operation, Parameter, Place, identifier
+from fireswarm import pipelines
 
 from .reading import Reading, Source, Unreadable
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, pipelines.Kind] = {
     "string": "string",
     "number": "number",
     "boolean": "boolean",
@@ -37,7 +37,7 @@ def read(source: Source, name: str) -> Reading:
         raise Unreadable(f"{source.name} holds no description object with displayName and properties")
     pairs = _pairs(described)
     constants = dict(_constants(tree.root_node))
-    reading = Reading("TYPE1", identifier(_text(pairs.get("name")) or name))
+    reading = Reading("TYPE1", pipelines.identifier(_text(pairs.get("name")) or name))
     reading.display_name = _text(pairs.get("displayName"))
     reading.description = _text(pairs.get("description"))
     reading.know("name", _evidence(source, pairs.get("name", described)))
@@ -146,14 +146,18 @@ def _operations(reading: Reading, source: Source, properties: list[dict[str, Nod
                 value = _pairs(option)
                 key = _key(resource, _text(value.get("value")))
                 about = {"name": _text(value.get("name")), "description": _text(value.get("description"))}
-                operation = Operation(key=key, resource=resource, **about)
+                operation = pipelines.Operation(key=key, resource=resource, **about)
                 reading.operation(operation, _evidence(source, option))
     if not reading.operations:
         raise Unreadable(f"{source.name} describes no operations: no property is called operation")
 
 
 def _key(resource: str, operation: str) -> str:
-    return f"{identifier(resource)}.{identifier(operation)}" if resource else identifier(operation)
+    return (
+        f"{pipelines.identifier(resource)}.{pipelines.identifier(operation)}"
+        if resource
+        else pipelines.identifier(operation)
+    )
 
 
 def _parameters(
@@ -166,7 +170,7 @@ def _parameters(
         keys = _keys_of(entries, reading)
         choices = [_literal(_pairs(option).get("value")) for option in _items(entries.get("options"))]
         kind = KINDS.get(_text(entries.get("type")), "string")
-        parameter = Parameter(
+        parameter = pipelines.Parameter(
             name=name,
             display_name=_text(entries.get("displayName")),
             kind=kind,
@@ -187,12 +191,12 @@ def _keys_of(entries: dict[str, Node], reading: Reading) -> list[str]:
     wanted = [
         operation for operation in reading.operations.values() if not resources or operation.resource in resources
     ]
-    names = {identifier(operation) for operation in operations}
+    names = {pipelines.identifier(operation) for operation in operations}
     found = [operation.key for operation in wanted if not names or operation.key.rpartition(".")[2] in names]
     return [] if len(found) == len(reading.operations) else found
 
 
-def _place(name: str, keys: list[str], calls: dict[str, dict[str, Any]]) -> Place:
+def _place(name: str, keys: list[str], calls: dict[str, dict[str, Any]]) -> pipelines.Place:
     """Where the parameter goes; unknown when its operations differ."""
     found = {calls[key]["places"].get(name, "") for key in keys if key in calls}
     return next(iter(found)) if len(found) == 1 else ""

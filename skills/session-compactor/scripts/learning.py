@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import Fact, SkillRequest
+from fireswarm import Artifact, Fact, SkillRequest
 
 from .material import all_artifacts, loaded
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm import Artifact, SkillRequest
 
 MAX_READ_BYTES = 20_000_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`*])")

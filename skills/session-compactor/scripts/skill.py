@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, SkillRequest, SkillResult, SkillState
 
 from .learning import Change, asked, compare, known_before, learn
 from .material import Sentence, all_artifacts, gather

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import Carried
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
 
 RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),
@@ -21,7 +20,7 @@ TYPES = {"TYPE1": "typescript", "TYPE2": "document"}
 
 def run(request: SkillRequest) -> SkillResult:
     """The classification, with the file and the rule that decided."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
     root = Path(snapshot["source"]["path"])
     asked = request.answers.get("source_type") or snapshot["source_type"]
@@ -46,6 +45,6 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
 
 
-def _classified(carried: Carried, kind: str, reader: str, main: str, why: str) -> SkillResult:
+def _classified(carried: pipelines.Carried, kind: str, reader: str, main: str, why: str) -> SkillResult:
     carried.write_json("classification.json", {"source_type": kind, "reader": reader, "main": main, "why": why})
     return SkillResult(summary=f"{kind}, read as {reader}: {why}", artifacts=carried.artifacts(), confidence=1.0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import SOURCES, Carried
+from fireswarm import SkillRequest, SkillResult, SkillState, pipelines
 
 
 def run(request: SkillRequest) -> SkillResult:
     """The source bundle, and a manifest of it."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     source = carried.json("request_snapshot.json")["source"]
     root = Path(source["path"])
     lines = 0
@@ -25,7 +24,7 @@ def run(request: SkillRequest) -> SkillResult:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
             return SkillResult(state=SkillState.FAILED, summary=f"{file['name']} is no UTF-8 text: save it as UTF-8")
-        carried.write(f"{SOURCES}{file['name']}", text)
+        carried.write(f"{pipelines.SOURCES}{file['name']}", text)
         lines += len(text.splitlines())
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})
     return SkillResult(

@@ -6,11 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skills.advice import AdviceKind, AdviceRequest, CodeAdvice
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
-from fireswarm.pipelines.node.schema import NodeSchema, Operation, Parameter
-from fireswarm.pipelines.node.writing import material_of, write_diff
+from fireswarm import AdviceKind, AdviceRequest, CodeAdvice, SkillRequest, SkillResult, SkillState, pipelines
 
 REFERENCES = Path(__file__).parents[1] / "references"
 
@@ -25,10 +21,10 @@ SAMPLES: dict[str, Any] = {
 
 def run(request: SkillRequest) -> SkillResult:
     """``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
-    carried = Carried.of(request)
+    carried = pipelines.Carried.of(request)
     content = carried.json("node_schema.json")
     content.pop("inputs")
-    schema = NodeSchema.model_validate(content)
+    schema = pipelines.NodeSchema.model_validate(content)
     unclear = [operation.key for operation in schema.operations if not (operation.method and operation.path)]
     if unclear and not request.advice:
         told = f"the schema does not say what {', '.join(unclear)} send"
@@ -38,19 +34,19 @@ def run(request: SkillRequest) -> SkillResult:
     for advice in request.advice:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
-    write_diff(carried)
+    pipelines.write_diff(carried)
     told = f"tests for {len(schema.operations)} operations, {len(schema.operations) - len(unclear)} by template"
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
 
 
-def _tests(schema: NodeSchema) -> str:
+def _tests(schema: pipelines.NodeSchema) -> str:
     head = (REFERENCES / "tests.py.tmpl").read_text(encoding="utf-8").replace("$name", schema.name)
     cases = [_case(schema, operation) for operation in schema.operations if operation.method and operation.path]
     refusals = [_refusal(schema, operation) for operation in schema.operations]
     return "\n\n\n".join(text.strip("\n") for text in [head, *cases, *refusals] if text) + "\n"
 
 
-def _case(schema: NodeSchema, operation: Operation) -> str:
+def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
     parameters = schema.parameters_of(operation.key)
     given = {parameter.name: _sample(parameter) for parameter in parameters}
     path = operation.path
@@ -70,7 +66,7 @@ def _case(schema: NodeSchema, operation: Operation) -> str:
     return "\n".join(lines)
 
 
-def _refusal(schema: NodeSchema, operation: Operation) -> str:
+def _refusal(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
     required = [parameter.name for parameter in schema.parameters_of(operation.key) if parameter.required]
     if not required:
         return ""
@@ -87,15 +83,17 @@ def _word(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
-def _sample(parameter: Parameter) -> Any:
+def _sample(parameter: pipelines.Parameter) -> Any:
     if parameter.options:
         return parameter.options[-1]
     return SAMPLES.get(parameter.kind, f"sample-{parameter.name}")
 
 
-def _asks(carried: Carried, name: str, unclear: list[str]) -> AdviceRequest:
+def _asks(carried: pipelines.Carried, name: str, unclear: list[str]) -> AdviceRequest:
     target = f"tests/test_{name}_advised.py"
-    paths = [*carried.names(SOURCES), "node_schema.json", *carried.names(f"{PROJECT}nodes/")]
+    paths = [*carried.names(pipelines.SOURCES), "node_schema.json", *carried.names(f"{pipelines.PROJECT}nodes/")]
     question = (REFERENCES / "question.md").read_text(encoding="utf-8")
     question = question.replace("{name}", name).replace("{target}", target).replace("{unclear}", ", ".join(unclear))
-    return AdviceRequest(kind=AdviceKind.CODE, question=question, material=material_of(carried, paths), scope=(target,))
+    return AdviceRequest(
+        kind=AdviceKind.CODE, question=question, material=pipelines.material_of(carried, paths), scope=(target,)
+    )

@@ -6,8 +6,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Signal
-from fireswarm.contracts.skills.skill import Fact
+from fireswarm import Fact, Signal
 
 SUBJECTS_A_SIGNAL = 10
 """Signals of one name that are raised at most: the strongest; the totals hold the rest."""

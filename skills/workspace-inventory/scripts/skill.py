@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 
 from .assemble import assemble
 from .content import Record, read_record

@@ -89,7 +89,7 @@ def agent_system(root: Path, given: Resolved) -> str:
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
-async def run_agent(
+async def carry_out(
     settings: AgentSettings,
     catalog: Catalog,
     given: AgentTask,

@@ -1,22 +1,54 @@
 """Gated steps of code in which a model only advises.
 
 ``files`` carries a run's files from step to step, ``scope`` bounds what may be changed, ``trace`` holds a schema to
-its sources, ``gates`` checks what a step leaves and what an advisor answers, ``steps`` decides what comes next.
+its sources, ``gates`` checks what a step leaves and what an advisor answers, ``node`` is the node pipeline. A skill
+of a pipeline imports these names from here.
 """
 
-from fireswarm.pipelines.files import Carried
+from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
+from fireswarm.pipelines.generated_code import code_faults
+from fireswarm.pipelines.node.schema import (
+    METHODS,
+    Kind,
+    NodeSchema,
+    Operation,
+    Parameter,
+    Place,
+    field_of,
+    identifier,
+)
+from fireswarm.pipelines.node.steps import next_round
+from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
+from fireswarm.processes.confined import confinement_prefix
 
 __all__ = [
     "MAX_ASSUMPTION_SHARE",
+    "METHODS",
+    "PROJECT",
+    "SOURCES",
     "Allowlist",
     "Carried",
+    "Kind",
+    "NodeSchema",
+    "Operation",
+    "Parameter",
+    "Place",
     "apply_patch",
     "changed_files",
     "check_advice",
     "check_step",
+    "code_faults",
+    "confinement_prefix",
+    "field_of",
+    "identifier",
+    "lay_out",
+    "material_of",
+    "next_round",
     "trace_faults",
     "unified_diff",
+    "write_diff",
+    "write_operations",
 ]

@@ -13,7 +13,8 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import anyio
-import anyio.to_process
+
+from fireswarm.processes.child_pool import run_in_child
 
 START_SECONDS = 30.0
 """What the process itself may take to come up on a busy machine; the work has a limit of its own."""
@@ -25,9 +26,7 @@ async def in_own_process[T](
     """Call *function*, importable by its name, with *given*; raises TimeoutError when it passes a bound."""
     try:
         with anyio.fail_after(seconds + START_SECONDS):
-            return await anyio.to_process.run_sync(
-                _call_within_limits, function, given, seconds, memory_bytes, cancellable=True
-            )
+            return await run_in_child(_call_within_limits, function, given, seconds, memory_bytes)
     except anyio.BrokenWorkerProcess as error:
         raise TimeoutError("the process exceeded its time limit or was killed") from error
 

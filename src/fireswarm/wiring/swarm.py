@@ -14,13 +14,13 @@ import os
 import random
 import socket
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
-from fireswarm.clocks import ServerClock
+from fireswarm.clocks import ServerClock, VirtualClock
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
@@ -114,7 +114,9 @@ def make_swarm(
     )
 
 
-def open_database(settings: Settings, *, memory: bool = False) -> Database:
+def open_database(
+    settings: Settings, *, memory: bool = False, nanoseconds: Callable[[], int] | None = None
+) -> Database:
     """Open the embedded store's file with index enforcement on; StoreError says who holds it otherwise."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.query.index_definitions import IndexSet
@@ -124,7 +126,9 @@ def open_database(settings: Settings, *, memory: bool = False) -> Database:
     try:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        return Database.open(path, indexes=indexes)
+        if nanoseconds is None:
+            return Database.open(path, indexes=indexes)
+        return Database.open(path, indexes=indexes, clock=nanoseconds)
     except DataFileInUse:
         raise
     except (FireliteError, OSError) as error:
@@ -156,12 +160,16 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
 
 
 @contextlib.asynccontextmanager
-async def open_swarm(settings: Settings, *, thinks: bool = False) -> AsyncGenerator[Swarm]:
-    """Open the store that the settings ask for and yield the swarm over it; with *thinks*, for a role's turns."""
+async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock | None = None) -> AsyncGenerator[Swarm]:
+    """Open the store that the settings name and yield the swarm over it; with *thinks*, with a mind for roles.
+
+    *clock* replaces the clock that follows the store's time; an embedded store then runs on it as well.
+    """
     from fireswarm.storage.firestore.store import FirestoreStore
 
-    clock = ServerClock()
-    async with open_client(settings) as client:
+    nanoseconds = clock.nanoseconds if isinstance(clock, VirtualClock) else None
+    clock = clock or ServerClock()
+    async with open_client(settings, nanoseconds=nanoseconds) as client:
         swarm = make_swarm(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
         try:
             yield swarm
@@ -173,7 +181,9 @@ async def open_swarm(settings: Settings, *, thinks: bool = False) -> AsyncGenera
 
 
 @contextlib.asynccontextmanager
-async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
+async def open_client(
+    settings: Settings, *, nanoseconds: Callable[[], int] | None = None
+) -> AsyncGenerator[AsyncClient]:
     """Yield the official client, connected to whatever the settings name."""
     from fireswarm.firelite.wire.inprocess import connect
     from fireswarm.storage.firestore.channel import close
@@ -181,7 +191,7 @@ async def open_client(settings: Settings) -> AsyncGenerator[AsyncClient]:
     uri = settings.store.uri
     if uri in ("embedded", "memory"):
         try:
-            database = open_database(settings, memory=uri == "memory")
+            database = open_database(settings, memory=uri == "memory", nanoseconds=nanoseconds)
         except DataFileInUse as held:
             uri = _elsewhere(held)
         else:

@@ -93,7 +93,7 @@ async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersReque
 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
     """Build the TaskSpec of a request. Raises InvalidInput if it does not fit this swarm or session."""
-    agent = None if sent.agent_id is None else await stored_agents.get(given.swarm, given.session, sent.agent_id)
+    agent = None if sent.agent_id is None else await stored_agents.get(given.swarm.store, given.session, sent.agent_id)
     if agent is not None and sent.role not in (None, agent.role):
         raise InvalidInput(f"agent {agent.agent_id} has the role {agent.role}: leave out role")
     await _check_parents(given, sent.depends_on)
@@ -119,7 +119,7 @@ async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
         raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
     if agent is not None:
         spec = check.assign_to_agent(agent, spec)
-    check.check_task(given.swarm, spec)
+    check.check_task(given.swarm.roles, given.swarm.catalog, given.swarm.inline, spec)
     return spec
 
 

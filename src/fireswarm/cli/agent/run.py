@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from fireswarm.agent.chat import Chat
 from fireswarm.agent.preview import first_request
-from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, run_agent
+from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, carry_out
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion, ConclusionStatus
@@ -51,7 +51,7 @@ def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path
     catalog = agent_catalog(settings, Path.cwd(), Path.home(), skills_dir)
 
     async def call() -> tuple[Conclusion, RunLog]:
-        return await run_agent(settings, catalog, task, Path.cwd(), watching)
+        return await carry_out(settings, catalog, task, Path.cwd(), watching)
 
     conclusion, log = anyio.run(call)
     if as_json:
@@ -94,7 +94,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
             given = AgentTask(task, material=conversation.material(), session=session)
-            return await run_agent(settings, catalog, given, cwd, _watching(settings))
+            return await carry_out(settings, catalog, given, cwd, _watching(settings))
 
         conclusion, log = anyio.run(call)
         conversation.add(task, conclusion)

@@ -155,7 +155,7 @@ def _check(swarm: Swarm, spec: TaskSpec) -> None:
     """Refuse now what the role's turn would refuse later."""
     from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
 
-    check_task(swarm, spec)
+    check_task(swarm.roles, swarm.catalog, swarm.inline, spec)
 
 
 def _places(**named: Path | None) -> dict[str, str]:

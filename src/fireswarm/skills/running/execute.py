@@ -19,7 +19,6 @@ from types import ModuleType
 from typing import Any
 
 import anyio
-import anyio.to_process
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
@@ -27,6 +26,7 @@ from fireswarm.contracts.llm.response import AgentResponse, as_result
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SkillFailed
+from fireswarm.processes.child_pool import run_in_child
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.without_models import without_model_sdks
 
@@ -60,7 +60,7 @@ async def run_skill(
         text, asked = None, request.model_dump_json()
         while text is None:
             until = time.time() + await hold() if hold is not None else float("inf")
-            text = await anyio.to_process.run_sync(_in_child, *place, asked, until, cancellable=True, limiter=limiter)
+            text = await run_in_child(_in_child, *place, asked, until, limiter=limiter)
     except anyio.BrokenWorkerProcess as error:
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from fireswarm.capabilities import grants
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import InvalidInput
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.skills.packs.catalog import Catalog
+
+Roles = Mapping[str, RoleCard]
+"""Role cards by name."""
 
 
 def assign_to_agent(agent: Agent, spec: TaskSpec) -> TaskSpec:
@@ -29,20 +34,20 @@ def assign_to_agent(agent: Agent, spec: TaskSpec) -> TaskSpec:
     )
 
 
-def check_task(swarm: Swarm, spec: TaskSpec) -> None:
-    """Refuse now, by InvalidInput, what the role's turn would refuse later."""
-    card = _card(swarm, spec.assigned_to)
-    if spec.skill is not None and spec.skill not in swarm.catalog.skills and spec.skill not in swarm.inline:
+def check_task(roles: Roles, catalog: Catalog, inline: Collection[str], spec: TaskSpec) -> None:
+    """Refuse now, by InvalidInput, what the role's turn would refuse later. *inline* are skills of the engine."""
+    card = _card(roles, spec.assigned_to)
+    if spec.skill is not None and spec.skill not in catalog.skills and spec.skill not in inline:
         raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
     grants.check(card, spec.capabilities)
 
 
-def check_agent(swarm: Swarm, spec: AgentSpec) -> None:
+def check_agent(roles: Roles, spec: AgentSpec) -> None:
     """Raise InvalidInput if the agent's role does not exist or may not have its capabilities."""
-    grants.check(_card(swarm, spec.role), spec.capabilities)
+    grants.check(_card(roles, spec.role), spec.capabilities)
 
 
-def _card(swarm: Swarm, role: str) -> RoleCard:
-    if role not in swarm.roles:
-        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(swarm.roles))}")
-    return swarm.roles[role]
+def _card(roles: Roles, role: str) -> RoleCard:
+    if role not in roles:
+        raise InvalidInput(f"there is no role {role!r}; this swarm has {', '.join(sorted(roles))}")
+    return roles[role]

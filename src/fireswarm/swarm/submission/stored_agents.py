@@ -9,14 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Update
+from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Store, Update
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from fireswarm.redaction import environment_redactor
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import agent_path
-from fireswarm.swarm.submission.check import check_agent
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.submission.check import Roles, check_agent
 
 ATTEMPTS = 8
 """Of a change, when others change the same agent at the same moment."""
@@ -24,9 +23,9 @@ ATTEMPTS = 8
 FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 
 
-async def create(swarm: Swarm, session: str, spec: AgentSpec) -> Agent:
+async def create(store: Store, roles: Roles, session: str, spec: AgentSpec) -> Agent:
     """Store an agent; InvalidInput where its role or its capabilities do not fit this swarm."""
-    check_agent(swarm, spec)
+    check_agent(roles, spec)
     agent_id = str(uuid.uuid4())
     fields = _fields(spec) | {
         "agent_id": agent_id,
@@ -36,43 +35,43 @@ async def create(swarm: Swarm, session: str, spec: AgentSpec) -> Agent:
         "updated_at": SERVER_TIME,
     }
     try:
-        await swarm.store.commit([Create(agent_path(agent_id), fields)])
+        await store.commit([Create(agent_path(agent_id), fields)])
     except Conflict as conflict:  # the id is random: if it exists, an attempt came through unseen
         if not conflict.ambiguous:
             raise
-    return await get(swarm, session, agent_id)
+    return await get(store, session, agent_id)
 
 
-async def get(swarm: Swarm, session: str, agent_id: str) -> Agent:
+async def get(store: Store, session: str, agent_id: str) -> Agent:
     """Read an agent of the session; NotFound when there is none."""
-    return (await _load(swarm, session, agent_id))[0]
+    return (await _load(store, session, agent_id))[0]
 
 
 async def change(
-    swarm: Swarm, session: str, agent_id: str, changed: Mapping[str, Any], if_version: int | None = None
+    store: Store, roles: Roles, session: str, agent_id: str, changed: Mapping[str, Any], if_version: int | None = None
 ) -> Agent:
     """Replace the named fields; InvalidInput when the whole does not fit, Conflict when *if_version* is not it."""
     for _ in range(ATTEMPTS):
-        agent, version = await _load(swarm, session, agent_id)
+        agent, version = await _load(store, session, agent_id)
         _same(agent, if_version)
         merged = {name: getattr(agent, name) for name in FIELDS} | dict(changed)
         spec = AgentSpec.model_validate(merged)
         if spec.status is AgentLife.ACTIVE or "role" in changed or "capabilities" in changed:
-            check_agent(swarm, spec)
+            check_agent(roles, spec)
         fields = _fields(spec) | {"version": agent.version + 1, "updated_at": SERVER_TIME}
         try:
-            await swarm.store.commit([Update(agent_path(agent_id), fields, version)])
+            await store.commit([Update(agent_path(agent_id), fields, version)])
         except Conflict:
             continue
-        return await get(swarm, session, agent_id)
+        return await get(store, session, agent_id)
     raise StoreUnavailable(f"agent {agent_id} keeps changing: nothing was written, try again")
 
 
-async def delete(swarm: Swarm, session: str, agent_id: str, if_version: int | None = None) -> None:
+async def delete(store: Store, session: str, agent_id: str, if_version: int | None = None) -> None:
     """Remove an agent; its tasks go on with what they were given. NotFound, or Conflict as for ``change``."""
-    agent, _ = await _load(swarm, session, agent_id)
+    agent, _ = await _load(store, session, agent_id)
     _same(agent, if_version)
-    await swarm.store.commit([Delete(agent_path(agent_id))])
+    await store.commit([Delete(agent_path(agent_id))])
 
 
 def parse_agent(snapshot: Snapshot) -> Agent:
@@ -83,8 +82,8 @@ def parse_agent(snapshot: Snapshot) -> Agent:
         raise InvalidInput(f"{snapshot.path} is not an agent: {explain_validation(error)}") from error
 
 
-async def _load(swarm: Swarm, session: str, agent_id: str) -> tuple[Agent, Any]:
-    snapshot = await swarm.store.get(agent_path(agent_id))
+async def _load(store: Store, session: str, agent_id: str) -> tuple[Agent, Any]:
+    snapshot = await store.get(agent_path(agent_id))
     if snapshot.data is None or snapshot.data.get("session_hash") != session:
         raise NotFound(f"there is no agent {agent_id}")
     return parse_agent(snapshot), snapshot.update_time

@@ -22,10 +22,15 @@ def choose_engine(turn: Turn) -> Engine:
     inline = swarm.inline.get(task.skill or "")
     if inline is not None:
         return InlineEngine(str(task.skill), inline)
-    because = reason_to_skip_model(task, swarm)
+    if all(name in swarm.inline for name in turn.card.skills):
+        because = "its skills are functions of this process"
+    else:
+        because = reason_to_skip_model(task, swarm)
     if swarm.mind is not None and not because:
         return ModelEngine(swarm.mind)
     skill = router.choose(task.objective, task.skill, turn.card.skills, swarm.catalog)
+    if skill.name in swarm.inline:
+        return InlineEngine(skill.name, swarm.inline[skill.name], because)
     terms = terms_of(skill)
     if terms is not None:
         turn.conversation = TaskConversation.of(turn.lease, swarm, skill, terms)

@@ -19,8 +19,9 @@ from fireswarm.swarm.turn.state import Turn
 
 async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> SkillResult:
     """Move files and large values to the blob store; local copies of inputs get their own URI back."""
-    if not result.artifacts and turn.task.skill in turn.swarm.inline:
-        return result  # such a skill has no folder
+    if not result.artifacts:
+        shutil.rmtree(workdir, ignore_errors=True)
+        return result
     published: list[Artifact] = []
     for artifact in result.artifacts:
         update: dict[str, Any] = {} if artifact.source_task_id else {"source_task_id": turn.task.task_id}

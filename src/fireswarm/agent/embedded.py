@@ -1,0 +1,46 @@
+"""Run the stand-alone agent from a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fireswarm.agent.run import AgentTask, Watching, carry_out
+from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.mind import Conclusion
+from fireswarm.settings import AgentSettings, find_agent_file, load_agent_settings
+from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.wiring.model import agent_catalog
+
+
+async def run_agent(
+    task: str,
+    *,
+    root: Path | str = ".",
+    skills: Sequence[Path] = (),
+    context: Mapping[str, Any] | None = None,
+    settings: AgentSettings | None = None,
+    model: ChatModel | None = None,
+    dry_run: bool = False,
+    on_event: Callable[[EventRecord], None] | None = None,
+) -> Conclusion:
+    """Run one task with a model, as ``agent run`` does, and return its conclusion.
+
+    *root* holds ``agent.yaml`` and ``skills/``, and takes ``runs/``; *skills* are folders to look in instead. *model*
+    replaces the one of the settings. With *dry_run* no model is called. Raises ConfigError and MissingApiKey.
+    """
+    folder, settings, catalog = _prepare(root, settings, skills)
+    work = AgentTask(task=task, context=dict(context or {}), dry_run=dry_run)
+    conclusion, _ = await carry_out(settings, catalog, work, folder, Watching(on_event=on_event), model=model)
+    return conclusion
+
+
+def _prepare(
+    root: Path | str, settings: AgentSettings | None, skills: Sequence[Path]
+) -> tuple[Path, AgentSettings, Catalog]:
+    """Resolve the folder, and load its settings and skills."""
+    folder, home = Path(root).resolve(), Path.home()
+    settings = settings or load_agent_settings(find_agent_file(None, folder, home))
+    return folder, settings, agent_catalog(settings, folder, home, skills)

@@ -1,0 +1,46 @@
+"""The child's end of `child_pool`: run the calls that come over standard input, one after another."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import IO
+
+from fireswarm.processes.child_pool import read_message, write_message
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer calls until the parent closes the pipe."""
+    while True:
+        try:
+            message = read_message(requests)
+        except EOFError:
+            return
+        write_message(answers, _answer(message))
+
+
+def _answer(message: bytes) -> bytes:
+    try:
+        function, arguments = pickle.loads(message)
+        answer: tuple[bool, object] = (True, function(*arguments))
+        return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+    except BaseException as error:  # the boundary of the process: every error is carried to the parent
+        try:
+            return pickle.dumps((False, error), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:  # an error that cannot be pickled is carried as its text
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def main() -> None:
+    """Keep the pipes to the parent, and give the code that runs here no others."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
+    serve(requests, answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Skills that are functions: `@skill` turns a function into one that runs in the worker's own process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.errors import ConfigError
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.packs.fields import is_name
+
+Function = Callable[[SkillRequest], SkillResult] | Callable[[SkillRequest], Awaitable[SkillResult]]
+
+
+@dataclass(eq=False)
+class FunctionSkill:
+    """A function with a name and a description to choose it by. Calling it calls the function."""
+
+    name: str
+    description: str
+    function: Function
+
+    def __call__(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
+        """Call the function as it was written."""
+        return self.function(request)
+
+    async def run(self, request: SkillRequest) -> SkillResult:
+        """Run the function: an async one on the event loop, any other in a thread.
+
+        Cancelling the call ends an async function; a thread runs on until its function returns.
+        """
+        request.workdir.mkdir(parents=True, exist_ok=True)
+        if inspect.iscoroutinefunction(self.function):
+            result = await self.function(request)
+        else:
+            result = await anyio.to_thread.run_sync(self.function, request, abandon_on_cancel=True)
+        if not isinstance(result, SkillResult):
+            raise TypeError(f"skill {self.name!r} returned {type(result).__name__} instead of SkillResult")
+        return result
+
+    def listing(self) -> Skill:
+        """Return the skill as a catalog lists it. Its folder is the one of the function's module."""
+        file = inspect.getsourcefile(inspect.unwrap(self.function)) or "."
+        return Skill(name=self.name, description=self.description, folder=Path(file).parent)
+
+
+def skill(name: str, description: str) -> Callable[[Function], FunctionSkill]:
+    """Make a skill of a function that takes a SkillRequest and returns a SkillResult.
+
+    The description is what an objective is matched with. ConfigError for a name that is not lower-case words
+    joined by hyphens, or an empty description.
+    """
+    if not is_name(name):
+        raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")
+    if not description.strip():
+        raise ConfigError(f"skill {name!r} needs a description: objectives are matched with it")
+
+    def wrap(function: Function) -> FunctionSkill:
+        wrapped = FunctionSkill(name, description, function)
+        functools.update_wrapper(wrapped, function)
+        return wrapped
+
+    return wrap
