@@ -166,7 +166,7 @@ def test_a_chat_remembers_across_tasks_and_across_starts(root: Path) -> None:
     with (root / "runs" / "chats" / "default.jsonl").open("ab") as file:
         file.write('{"task": "cut by a crash \N{GRINNING FACE}'.encode()[:-1])
     second = agent(root, "chat", "--script", "model.py:answer", typed="and once more")
-    assert "2 earlier tasks remembered" in second.stdout
+    assert "2 earlier tasks" in second.stdout
     assert "I remember 2 before: True" in second.stdout
     assert "3 earlier tasks" in agent(root, "chat", "--script", "model.py:answer").stdout
     other = agent(root, "chat", "--session", "other", "--script", "model.py:answer", typed="greet me\n")
@@ -217,7 +217,7 @@ def test_the_configuration_is_found_in_the_documented_order(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("runtime:\n  max_turn: 5\n", "agent.yaml:2: runtime.max_turn: there is no such key; did you mean max_turns?"),
+        ("runtime:\n  max_turn: 5\n", "agent.yaml:2: runtime.max_turn: unknown key; did you mean max_turns?"),
         ("model:\n  provider: gpt\n", "agent.yaml:2: model.provider: Input should be"),
         ("model: [", "agent.yaml:1 is not YAML"),
     ],

@@ -109,7 +109,7 @@ async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(
     other = await swarm.submit("another", skill="resting", context={"depth": 1})
     [held] = await swarm.claim(wanted=2)
     assert held.task.task_id == other.task_id
-    assert "is no JSON Schema" in (await swarm.task(task.task_id)).summary
+    assert "is not a valid JSON Schema" in (await swarm.task(task.task_id)).summary
 
 
 async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[SwarmRig, Swarm]) -> None:

@@ -170,7 +170,7 @@ async def test_an_unknown_key_asks_for_the_keys_again_but_seldom(monkeypatch: py
 
 async def test_without_googles_keys_the_answer_says_to_come_again() -> None:
     async def away() -> dict[str, str]:
-        raise StoreUnavailable("Google's keys could not be fetched")
+        raise StoreUnavailable("cannot fetch Google's public keys")
 
     async with open_test_swarm() as swarm, open_api(swarm) as api:
         access = Access(google=GoogleTokens(AUDIENCE, frozenset({ADA}), away))
@@ -185,12 +185,12 @@ async def test_googles_keys_are_fetched_over_http(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("fireswarm.api.auth.CERTS_URL", url)
         assert await google_certs() == {"key-1": CERTIFICATE}
         for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="could not be fetched"):
+            with pytest.raises(StoreUnavailable, match="cannot fetch"):
                 await google_certs()
 
 
 def test_an_api_without_authentication_cannot_be_made() -> None:
-    with pytest.raises(ConfigError, match="without authentication"):
+    with pytest.raises(ConfigError, match="the API needs authentication"):
         Access()
 
 

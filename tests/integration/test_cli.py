@@ -109,7 +109,9 @@ def test_submitting_twice_is_one_task_and_every_list_shows_it(root: Path) -> Non
     assert [task["task_id"] for task in ok(root, "tasks")] == [task_id]
     assert [task["task_id"] for task in ok(root, "tasks", "--status", "queued", "--role", "scout")] == [task_id]
     assert ok(root, "tasks", "--status", "done") == []
-    assert "no scout agent runs" in swarm(root, "submit", "say hello", "--role", "scout", "--context", "n=1").stderr
+    assert (
+        "no scout agent is running" in swarm(root, "submit", "say hello", "--role", "scout", "--context", "n=1").stderr
+    )
     shown = ok(root, "show", task_id[:8])
     assert "waits for a scout agent" in shown["why"]
     for command in ("runs", "agents", "mail", "memory"):
@@ -210,7 +212,7 @@ def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
     (mine / "mailbox" / "policy.yaml").write_text("routes: {pilot: [scout]}\nanswers: {operator: [navigator]}\n")
     noted = " ".join(swarm(mine, "doctor").stdout.split())
     for name in ("pilot", "navigator"):
-        assert f"policy.yaml names {name}, which is no role of this swarm" in noted
+        assert f"policy.yaml names {name}, which is not a role of this swarm" in noted
 
 
 @pytest.mark.parametrize(
@@ -229,10 +231,10 @@ def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
         (("tasks", "--status", "finished"), "use one of queued, in_progress"),
         (("tasks", "--store", "mysql://x"), "is not known: use embedded"),
         (("tasks", "--store", "firelite://127.0.0.1"), "names no port"),
-        (("up", "--roles", "pilot"), "has no card"),
+        (("up", "--roles", "pilot"), "has no role card"),
         (("up", "--replicas", "scout=many"), "must be ROLE=COUNT"),
         (("role", "pilot"), "there is no role 'pilot'"),
-        (("demo", "/nowhere"), "is no folder"),
+        (("demo", "/nowhere"), "is not a folder"),
         (("store", "import", "nothing.jsonl"), "does not exist"),
     ],
 )

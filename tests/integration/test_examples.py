@@ -57,9 +57,9 @@ EXPECTED = {
     "swarm answer": "answered ",
     "swarm runs": "scout",
     "swarm agents": "[]",
-    "swarm mail": "no message yet",
-    "swarm memory": "nothing remembered yet",
-    "swarm cost": "no model was asked in 3 runs",
+    "swarm mail": "no messages yet",
+    "swarm memory": "no memory documents yet",
+    "swarm cost": "no model calls in 3 runs",
     "swarm artifacts": "report.md",
     "swarm capabilities": "web_fetch",
     "swarm pipeline check": "2 fields, 0 assumed, 0 faults",
@@ -89,7 +89,7 @@ PATIENCE_SECONDS = 90.0
 
 LASTING = {
     "swarm up": (" role processes", (0, INTERRUPTED)),
-    "swarm role": ("works for role scout", (0, INTERRUPTED)),
+    "swarm role": ("works as role scout", (0, INTERRUPTED)),
     "swarm watch": ("turn_failed", (INTERRUPTED,)),
     "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
     "swarm api": ("token, shown this once", (0, INTERRUPTED)),

@@ -151,8 +151,8 @@ async def test_only_the_newest_runs_are_read_and_that_is_said(
     monkeypatch.setattr(cost, "console", screen)
     cost.draw(spent)
     shown = screen.export_text()
-    assert "in the newest 2 runs; there are more: --limit reads further back" in shown
-    assert "without a price: tiny-1; set budget.prices" in shown
+    assert "in the newest 2 runs; older runs were not read: raise --limit" in shown
+    assert "no price for: tiny-1; set budget.prices" in shown
 
 
 # ── swarm watch and show ──────────────────────────────────────────────────────────────────────────────

@@ -63,9 +63,9 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"1 to {fields.MAX_DESCRIPTION_CHARS:,} characters",
         f"1 to {fields.MAX_COMPATIBILITY_CHARS} characters",
         f"{limits.max_reference_bytes:,} bytes and {limits.max_reference_tokens:,} tokens",
-        f"{bounds.max_folders:,} in all",
-        f"score {MIN_SCORE:.0f} or more",
+        f"{bounds.max_folders:,} folders;",
+        f"score of {MIN_SCORE:.0f} or more",
         f"From {LEAST_CACHED} skills on",
     ):
         assert text in PAGE
-    assert (bounds.max_depth, "six levels deep" in PAGE) == (6, True)
+    assert (bounds.max_depth, "six levels and" in PAGE) == (6, True)

@@ -53,9 +53,9 @@ def read_token(given: str, file: Path | None) -> str | None:
         if not token:
             return None
     if len(token) < MIN_TOKEN_CHARS:
-        raise ConfigError(f"the token in {where} has fewer than {MIN_TOKEN_CHARS} characters: take a longer one")
+        raise ConfigError(f"the token in {where} has fewer than {MIN_TOKEN_CHARS} characters: use a longer one")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigError(f"the token in {where} must be printable ASCII without blanks")
+        raise ConfigError(f"the token in {where} must be printable ASCII without spaces")
     return token
 
 
@@ -69,7 +69,7 @@ async def google_certs() -> Certs:
             answer.raise_for_status()
             return answer.json()
     except (httpx2.HTTPError, ValueError) as error:
-        raise StoreUnavailable(f"Google's keys could not be fetched from {CERTS_URL}: {error}") from error
+        raise StoreUnavailable(f"cannot fetch Google's public keys from {CERTS_URL}: {error}") from error
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Access:
     def __post_init__(self) -> None:
         """Refuse to let everybody in."""
         if not self.token and self.google is None:
-            raise ConfigError("an API without authentication is not served: give it a token")
+            raise ConfigError("the API needs authentication: set a token or accept Google identity tokens")
 
     async def allows(self, authorization: str) -> bool:
         """Return whether the value of an Authorization header is good."""

@@ -86,7 +86,7 @@ class Once:
             await self.app(scope, receive, send)
             return
         if not 0 < len(key) <= MAX_KEY_CHARS or not key.isprintable():
-            detail = f"an Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters"
+            detail = f"an Idempotency-Key must have 1 to {MAX_KEY_CHARS} printable characters"
             await Refusal(422, "invalid_request", detail).response()(scope, receive, send)
             return
         first = await receive()
@@ -115,7 +115,7 @@ class Once:
         try:
             await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.to_document())])
         except FireswarmError as error:
-            logger.warning("an answer could not be kept for its Idempotency-Key: %s", error)
+            logger.warning("cannot store the response for its Idempotency-Key: %s", error)
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
         """The claim; or what is answered instead."""
@@ -137,7 +137,7 @@ class Once:
         data = found.data or {}
         expired = data and as_utc(data["expires_at"]) <= now
         if data and not expired and data.get("fingerprint") != fingerprint:
-            detail = "this Idempotency-Key was used for another request: take a new key for new work"
+            detail = "this Idempotency-Key was used for a different request: use a new key"
             return Refusal(422, "idempotency_key_reused", detail).response()
         if data and not expired and data["status"]:
             return _replay_response(data)
@@ -148,13 +148,13 @@ class Once:
                 return Snapshot(path, fields)
             except Conflict:
                 pass  # somebody else took it over in this moment: it is being worked on
-        detail = "a request with this Idempotency-Key is being worked on: send it again for its answer"
+        detail = "a request with this Idempotency-Key is still in progress: retry later to get its response"
         return Refusal(409, "request_in_progress", detail, retryable=True).response()
 
 
 def _replay_response(data: Any) -> Response:
     if data.get("content") is None:
-        detail = "this request was carried out; its answer was too large to be kept"
+        detail = "this request was executed, but its response was too large to store"
         return Refusal(409, "answer_not_kept", detail).response()
     headers = {**data.get("headers", {}), "Idempotency-Replayed": "true"}
     return Response(data["content"], data["status"], headers)

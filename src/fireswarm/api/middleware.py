@@ -67,7 +67,9 @@ class Gate:
     async def _refusal(self, headers: dict[str, str]) -> Refusal | None:
         host = _name_of(headers.get("host", ""))
         if self.hosts is not None and host not in self.hosts:
-            return Refusal(421, "misdirected_request", "this API answers on the loopback interface only, by its name")
+            return Refusal(
+                421, "misdirected_request", "this API serves loopback hosts only: use localhost, 127.0.0.1 or [::1]"
+            )
         try:
             allowed = await self.access.allows(headers.get("authorization", ""))
         except FireswarmError as error:
@@ -95,7 +97,7 @@ class Gate:
 
 
 def _too_large(limit: int) -> Refusal:
-    detail = f"a request may have {limit:,} bytes: put large content into a file or bucket and pass its URI"
+    detail = f"the request body exceeds {limit:,} bytes: put large content into a file or bucket and pass its URI"
     return Refusal(413, "content_too_large", detail)
 
 

@@ -23,7 +23,7 @@ from fireswarm.swarm.swarm import Swarm
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
 Cursor = Annotated[
     str | None,
-    Parameter(max_length=1_000, description="`next_cursor` of the page before", examples=["WyIyMDI2LTExLTIy"]),
+    Parameter(max_length=1_000, description="`next_cursor` of the previous page", examples=["WyIyMDI2LTExLTIy"]),
 ]
 DEFAULT_LIMIT = 50
 
@@ -77,7 +77,7 @@ def _place(cursor: str, collection: str) -> Place:
             [text] = cast("list[str]", at)
             at = as_utc(datetime.fromisoformat(text))
         if not re.fullmatch(rf"{collection}/[^/]+", str(path)):
-            raise ValueError("no cursor of this list")
+            raise ValueError("not a cursor of this list")
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InvalidInput("the cursor is none of this list's: take next_cursor of the page before") from error
+        raise InvalidInput("invalid cursor: use next_cursor of the previous page of this list") from error
     return at, str(path)

@@ -117,7 +117,7 @@ def install(app: FastAPI, redactor: Redactor) -> None:
         assert isinstance(error, RequestValidationError)
         faults = [_fault(item, redactor) for item in error.errors()]
         detail = "; ".join(f"{fault['where']}: {fault['message']}" for fault in faults[:5])
-        return Refusal(422, "invalid_request", f"the request does not fit: {detail}", errors=faults).response()
+        return Refusal(422, "invalid_request", f"invalid request: {detail}", errors=faults).response()
 
     async def plain(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -128,7 +128,7 @@ def install(app: FastAPI, redactor: Redactor) -> None:
         return Refusal(error.status_code, code, str(error.detail), headers=headers).response()
 
     async def handle_unexpected(request: Request, error: Exception) -> JSONResponse:
-        return Refusal(500, "internal", "something went wrong here; the log of `swarm api` says what").response()
+        return Refusal(500, "internal", "internal error; see the log of `swarm api`").response()
 
     app.add_exception_handler(errors.FireswarmError, handle_our_error)
     app.add_exception_handler(Refused, handle_refusal)

@@ -35,7 +35,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=512)
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"--host {host} --port {port} cannot be listened on: {error}") from error
+        raise ConfigError(f"cannot listen on --host {host} --port {port}: {error}") from error
 
 
 def address_of(listening: socket.socket) -> str:

@@ -33,7 +33,7 @@ class ApiSession:
         """A task of the session; NotFound for any other."""
         task = await self.swarm.board.get(task_id)
         if task.session_hash != self.session:
-            raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists what there is")
+            raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists the tasks")
         return task
 
     def own_document(self, snapshot: Snapshot, noun: str) -> Snapshot:
@@ -48,4 +48,4 @@ def _session(request: Request) -> ApiSession:
 
 
 CurrentSession = Annotated[ApiSession, Depends(_session)]
-InPath = Annotated[Id, Path(description="its id", examples=["5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab"])]
+InPath = Annotated[Id, Path(description="id of the resource", examples=["5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab"])]

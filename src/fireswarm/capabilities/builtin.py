@@ -28,7 +28,7 @@ def _time_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
         try:
             now = context.clock.now().astimezone(ZoneInfo(timezone))
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise InvalidInput(f"{timezone!r} is no time zone: use a name such as UTC or Europe/Berlin") from error
+            raise InvalidInput(f"unknown time zone {timezone!r}: use a name such as UTC or Europe/Berlin") from error
         shown: str | int = now.isoformat(timespec="seconds")
         if format == "unix":
             shown = int(now.timestamp())
@@ -125,9 +125,9 @@ def write_todos(todos: list[Todo]) -> dict[str, Any]:
     counts = {status.value: sum(todo.status is status for todo in todos) for status in TodoStatus}
     warnings: list[str] = []
     if counts["in_progress"] > 1:
-        warnings.append("more than one task is in_progress: work on one at a time")
+        warnings.append("more than one task is in_progress: keep exactly one")
     if counts["pending"] and not counts["in_progress"]:
-        warnings.append("no task is in_progress although some are pending: mark the one you work on")
+        warnings.append("tasks are pending but none is in_progress: mark the current one")
     return {"success": True, "total": len(todos), **counts, "todos": todos, "warnings": warnings}
 
 
@@ -148,7 +148,7 @@ BUILTIN: tuple[Capability, ...] = (
         icon="folder-search",
         category="File Operations",
     ),
-    Capability("noop", "No-Op", "Brings nothing: for tests and demonstrations.", category="Testing"),
+    Capability("noop", "No-Op", "Provides no tools; for tests and demonstrations.", category="Testing"),
     Capability(
         "current_time",
         "Current Time",
@@ -160,7 +160,7 @@ BUILTIN: tuple[Capability, ...] = (
     Capability(
         "test_math",
         "Test Math",
-        "A calculator, for trying out tools.",
+        "A calculator for trying out tools.",
         tools=lambda config, context: [add, subtract, multiply, divide],
         system_prompt="You have math tools. Use them for calculations: add, subtract, multiply, divide.",
         icon="calculator",
@@ -169,16 +169,16 @@ BUILTIN: tuple[Capability, ...] = (
     Capability(
         "test_weather",
         "Test Weather",
-        "Invented weather, for trying out tools.",
+        "Made-up weather for trying out tools.",
         tools=_weather_tools,
-        system_prompt="You have weather tools: get_weather for now, get_forecast for later days. They invent.",
+        system_prompt="You have weather tools: get_weather for now, get_forecast for later days. The data is made up.",
         icon="cloud-sun",
         category="Testing",
     ),
     Capability(
         "stateless_todo_list",
         "Task Management",
-        "A list of tasks that lives in the conversation.",
+        "A to-do list kept in the conversation.",
         tools=lambda config, context: [write_todos],
         system_prompt=TODO_PROMPT,
         icon="list-checks",

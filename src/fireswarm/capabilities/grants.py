@@ -48,7 +48,7 @@ def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityU
     kept = registry.get(asked.id).operator_keys
     if taken := sorted(set(kept) & set(asked.config)):
         raise InvalidInput(
-            f"a task may not set {', '.join(taken)} of the capability {asked.id}: that is for the role's card"
+            f"a task may not set {', '.join(taken)} of the capability {asked.id}: only the role card may set that"
         )
     held = {name: value for name, value in (own.config if own else {}).items() if name in kept}
     prefix = asked.prefix or (own.prefix if own else "")
@@ -64,7 +64,7 @@ def grants_for_planned(card: RoleCard, names: Sequence[str]) -> tuple[Capability
     uses = {use.id: use for use in card.capabilities}
     if missing := sorted(set(names) - uses.keys() - offered.keys()):
         raise InvalidInput(
-            f"the role {card.name} neither has nor offers {', '.join(missing)}; a plan can name "
+            f"the role {card.name} does not offer {', '.join(missing)}; a plan can name "
             f"{', '.join(sorted(uses.keys() | offered.keys())) or 'none'}"
         )
     return tuple((uses | {name: offered[name] for name in names if name not in uses}).values())

@@ -51,8 +51,7 @@ class Registry:
         for capability in capabilities:
             if capability.id in known:
                 raise ConfigError(
-                    f"two capabilities are called {capability.id}: "
-                    f"{known[capability.id].source} and {capability.source}"
+                    f"duplicate capability id {capability.id}: {known[capability.id].source} and {capability.source}"
                 )
             known[capability.id] = capability
         return cls(known)
@@ -60,7 +59,7 @@ class Registry:
     def get(self, name: str) -> Capability:
         """One capability; NotFound lists what there is."""
         if name not in self.known:
-            raise NotFound(f"there is no capability {name!r}; there are {', '.join(sorted(self.known))}")
+            raise NotFound(f"unknown capability {name!r}; known: {', '.join(sorted(self.known))}")
         return self.known[name]
 
     def check(self, uses: Sequence[CapabilityUse]) -> None:
@@ -78,7 +77,7 @@ class Registry:
         for use in self._order(uses):
             capability = self.get(use.id)
             if capability.opens is not None:
-                raise ConfigError(f"the capability {use.id} holds something open: `async with registry.open(...)`")
+                raise ConfigError(f"the capability {use.id} holds resources: use `async with registry.open(...)`")
             gathered.take(use, capability, capability.tools(_config(capability, use), context))
         return gathered.resolve_all()
 
@@ -108,12 +107,12 @@ class Registry:
 
         def take(name: str, path: tuple[str, ...]) -> None:
             if name in path:
-                raise ConfigError(f"capabilities need each other in a circle: {' -> '.join((*path, name))}")
+                raise ConfigError(f"circular dependency of capabilities: {' -> '.join((*path, name))}")
             if name in ordered:
                 return
             capability = self.get(name)
             if capability.status is CapabilityStatus.COMING_SOON:
-                raise ConfigError(f"the capability {name} is not there yet (coming_soon): leave it out")
+                raise ConfigError(f"the capability {name} is not available yet (coming_soon): remove it")
             for needed in capability.needs:
                 take(needed, (*path, name))
             ordered[name] = given.get(name, CapabilityUse(id=name))
@@ -140,7 +139,7 @@ class _Gathered:
             named = f"{use.prefix}{each.name}"
             if named in self.tools:
                 raise ConfigError(
-                    f"the tool {named} comes from {self.owners[named]} and from {use.id}: give one a prefix, "
+                    f"the tool name {named} is used by {self.owners[named]} and {use.id}: give one a prefix, "
                     f"such as {{id: {use.id}, prefix: {use.id[:10]}_}}"
                 )
             self.tools[named] = replace(each, name=named) if use.prefix else each
@@ -156,7 +155,9 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
     try:
         return capability.config.model_validate(use.config)
     except ValidationError as error:
-        raise ConfigError(f"configuration of the capability {capability.id}: {explain_validation(error)}") from error
+        raise ConfigError(
+            f"invalid configuration of the capability {capability.id}: {explain_validation(error)}"
+        ) from error
 
 
 @cache
@@ -166,7 +167,7 @@ def registry() -> Registry:
     for point in entry_points(group=ENTRY_POINTS):
         loaded = point.load()
         if not isinstance(loaded, Capability):
-            raise ConfigError(f"the entry point {point.name} ({point.value}) is no Capability")
+            raise ConfigError(f"the entry point {point.name} ({point.value}) is not a Capability")
         found.append(replace(loaded, source=point.value))
     return Registry.of(found)
 

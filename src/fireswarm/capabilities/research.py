@@ -40,7 +40,9 @@ class ResearchConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_notes: int = Field(default=500, ge=1, le=5_000, description="of one session; searching reads them all")
+    max_notes: int = Field(
+        default=500, ge=1, le=5_000, description="maximum notes per session; a search reads all of them"
+    )
 
 
 class Pad(Protocol):
@@ -119,7 +121,7 @@ class Research:
         redact = environment_redactor()
         text, source = redact.text(text.strip()), redact.text(source.strip())
         if not text or not source:
-            raise InvalidInput("a note needs a text, and a source: the URL or file it is from, or thought")
+            raise InvalidInput("a note needs a text and a source: a URL, a file, or `thought`")
         if len(text) > MAX_NOTE_CHARS or len(source) > MAX_SOURCE_CHARS:
             raise InvalidInput(f"a note has at most {MAX_NOTE_CHARS:,} characters, its source {MAX_SOURCE_CHARS:,}")
         named = f"{source} by {self.task_id}" if source == "thought" and self.task_id else source
@@ -127,7 +129,7 @@ class Research:
         notes = await self.pad.all(self.config.max_notes + 1)
         if len(notes) >= self.config.max_notes and key not in {note.key for note in notes}:
             raise InvalidInput(
-                f"there are {len(notes)} notes, as many as there may be: remove some with remove_note, "
+                f"note limit reached ({len(notes)}): remove some with remove_note, "
                 "or raise max_notes in the capability's configuration"
             )
         words = [redact.text(tag.strip().lower()) for tag in tags or [] if tag.strip()]
@@ -146,7 +148,7 @@ class Research:
         """Finds notes by words, those that hold the most of them first."""
         wanted = set(_WORDS.findall(query.lower()))
         if not wanted:
-            raise InvalidInput("search_notes needs words to look for")
+            raise InvalidInput("search_notes needs search words")
         scored = [(len(wanted & _words(note)), note) for note in await self.pad.all(self.config.max_notes)]
         found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
         return _note_list([note for _, note in found], limit)
@@ -186,7 +188,7 @@ def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]
 RESEARCH = Capability(
     "research",
     "Research",
-    "A scratchpad whose notes keep their source and stay in the session's memory; goes well with web_fetch.",
+    "A scratchpad of notes with sources, kept in the session's memory; combine with web_fetch.",
     tools=_tools,
     config=ResearchConfig,
     system_prompt=RESEARCH_PROMPT,

@@ -47,11 +47,11 @@ class Execution:
     ) -> dict[str, Any]:
         """Runs code in a sandbox without network. Files in the current folder stay for the next call; print results."""
         if len(code) > MAX_CODE_CHARS:
-            raise InvalidInput(f"the code has {len(code):,} characters, more than {MAX_CODE_CHARS:,}")
+            raise InvalidInput(f"the code has {len(code):,} characters; {MAX_CODE_CHARS:,} are allowed")
         limits = self.limits
         if timeout_seconds is not None:
             if not 0 < timeout_seconds <= limits.timeout_seconds:
-                raise InvalidInput(f"timeout_seconds must be above 0, and at most {limits.timeout_seconds:g} here")
+                raise InvalidInput(f"timeout_seconds must be greater than 0 and at most {limits.timeout_seconds:g}")
             limits = limits.model_copy(update={"timeout_seconds": timeout_seconds})
         ran = await self.sandbox.run(language, code, self.folder, limits, stdin)
         told = ran.model_dump(mode="json", exclude_none=True)
@@ -86,7 +86,7 @@ async def _open(config: SandboxConfig, context: CapabilityContext) -> AsyncGener
 SANDBOX = Capability(
     "sandbox",
     "Sandbox",
-    "Runs Python or shell code apart from everything: no network, no files but its own, limits on all it uses.",
+    "Runs Python or shell code in a sandbox: no network, only its own files, limited resources.",
     opens=_open,
     system_prompt="You can execute code in a sandboxed environment. Use the execute_code tool to run code safely.",
     config=SandboxConfig,

@@ -33,7 +33,7 @@ def reading_tools(root: Path) -> dict[str, Tool]:
         ("read_file", "Reads lines of a text file.", {"path": path, "start": number, "lines": number}, _read, "Read"),
         (
             "search_text",
-            "Finds lines that hold a text.",
+            "Finds lines that contain a text.",
             {"text": text, "path": path, "pattern": text},
             _search,
             "Grep",
@@ -81,7 +81,7 @@ def _inside(root: Path, given: Mapping[str, Any]) -> Path:
     named = str(given.get("path") or ".").removeprefix("file://")
     path = (root / named).resolve()
     if not path.is_relative_to(root):
-        raise InvalidInput(f"{named} lies outside the workspace {root}")
+        raise InvalidInput(f"{named} is outside the workspace {root}")
     if not path.exists():
         raise InvalidInput(f"{named} does not exist")
     return path

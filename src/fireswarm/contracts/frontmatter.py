@@ -14,7 +14,7 @@ def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
     lines = text.removeprefix("\ufeff").splitlines()
     marks = [number for number, line in enumerate(lines) if line.rstrip() == MARK]
     if len(marks) < 2 or any(line.strip() for line in lines[: marks[0]]):
-        raise ValueError("it must begin with frontmatter between two lines of ---")
+        raise ValueError("the file must begin with frontmatter between two lines of ---")
     header = yaml.safe_load("\n".join(lines[marks[0] + 1 : marks[1]])) or {}
     if not isinstance(header, dict):
         raise ValueError("the frontmatter must be a map of keys and values")

@@ -23,7 +23,7 @@ def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: boo
     try:
         Draft202012Validator.check_schema(asked)
     except SchemaError as error:
-        raise ConfigError(f"input_request_jsonschema is no JSON Schema: {error.message}") from error
+        raise ConfigError(f"input_request_jsonschema is not a valid JSON Schema: {error.message}") from error
     found = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
     return [_describe_fault(error) for error in found[:MAX_FAULTS]]
 

@@ -116,7 +116,7 @@ class Meter:
     def _hold(self, scope: str, spent: Spend, tokens: int | None, usd: float | None, prompt_tokens: int) -> None:
         if tokens is not None and spent.tokens + prompt_tokens > tokens:
             raise BudgetExceeded(
-                f"the next call would take the {scope} to {spent.tokens + prompt_tokens:,} tokens, and its budget is "
+                f"the next call would bring the {scope} to {spent.tokens + prompt_tokens:,} tokens; its budget is "
                 f"{tokens:,}: raise budget.{scope}_tokens and retry the task, or cancel it"
             )
         if usd is None:
@@ -124,12 +124,12 @@ class Meter:
         price = self.price
         if price is None:
             raise BudgetExceeded(
-                f"budget.{scope}_usd cannot be kept, since there is no price for {self.model}: "
+                f"budget.{scope}_usd cannot be enforced without a price for {self.model}: "
                 f"set budget.prices.{self.model}, or a budget in tokens"
             )
         expected = spent.usd + prompt_tokens * price.get("input", 0.0) / 1_000_000
         if expected > usd or spent.usd >= usd:
             raise BudgetExceeded(
-                f"the next call would take the {scope} to {expected:.4f} USD, and its budget is {usd:.4f}: "
+                f"the next call would bring the {scope} to {expected:.4f} USD; its budget is {usd:.4f}: "
                 f"raise budget.{scope}_usd and retry the task, or cancel it"
             )

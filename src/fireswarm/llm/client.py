@@ -103,7 +103,7 @@ class Asking:
             self._record_decoding(turn, attempt, fault=fault)
             if attempt or self.client.settings.structured_output_mode == "native_only":
                 name = self.client.model.name
-                raise DecisionInvalid(f"no decision could be decoded from {name}: {fault}") from error
+                raise DecisionInvalid(f"{name} returned no valid decision: {fault}") from error
             self.conversation.say(Part(Component.STATE, repair_request(fault, SCHEMA), "a repair"))
             return None
         self._record_decoding(turn, attempt, decision)
@@ -279,7 +279,7 @@ def announce(talk: Transcript, settings: ModelSettings, recorder: Recorder, turn
 
 def _with_reason(fault: str, stop: StopReason) -> str:
     if stop is StopReason.MAX_TOKENS:
-        return f"the answer was cut at the token limit (raise model.max_tokens, or answer shorter): {fault}"
+        return f"the answer was truncated at the token limit (raise model.max_tokens, or answer more briefly): {fault}"
     return fault
 
 

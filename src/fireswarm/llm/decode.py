@@ -24,7 +24,7 @@ REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _JSON = json.JSONDecoder(parse_constant=_no_number)
@@ -40,7 +40,7 @@ def decode(text: str) -> ModelDecision:
     try:
         decision = ModelDecision.model_validate(value)
     except ValidationError as error:
-        raise Undecodable(f"the JSON does not fit the schema: {explain_validation(error)}") from error
+        raise Undecodable(f"the JSON does not match the schema: {explain_validation(error)}") from error
     for number, action in enumerate(decision.planned_actions):
         missing = [name for name in REQUIRED_PARAMS[action.type] if not str(action.params.get(name) or "").strip()]
         if missing:
@@ -59,7 +59,7 @@ def json_params(text: Any) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise Undecodable("it must be a JSON object")
+        raise Undecodable("must be a JSON object")
     return _storable(value)
 
 
@@ -70,13 +70,13 @@ def object_in(text: str) -> dict[str, Any]:
         raise Undecodable("the answer is empty; answer with one JSON object")
     start = stripped.find("{")
     if start < 0:
-        raise Undecodable("the answer holds no JSON object")
+        raise Undecodable("the answer contains no JSON object")
     try:
         value, end = _JSON.raw_decode(stripped, start)
     except (ValueError, RecursionError) as error:
         raise Undecodable(f"the answer is not valid JSON: {error}") from error
     if "{" in stripped[end:]:
-        raise Undecodable("the answer holds more than one JSON object; answer with exactly one")
+        raise Undecodable("the answer contains more than one JSON object; answer with exactly one")
     return _storable(value)
 
 
@@ -95,6 +95,6 @@ def repair_request(fault: str, schema: dict[str, Any]) -> str:
     """What a model is told after an answer that could not be decoded."""
     return (
         f"Your last answer could not be used: {fault}\n"
-        "Answer again with exactly one JSON object, no fence and no other words, that fits this schema:\n"
+        "Answer again with exactly one JSON object that matches this schema, without a code fence or other text:\n"
         f"{json.dumps(schema, separators=(',', ':'))}"
     )

@@ -148,7 +148,7 @@ class Transcript:
             cut.append(part.name)
         if self.tokens > limit:
             raise BudgetExceeded(
-                f"the prompt needs {self.tokens:,} tokens even after trimming, and {limit:,} are allowed: raise "
+                f"the prompt needs {self.tokens:,} tokens even after trimming; {limit:,} are allowed: raise "
                 "model.max_context_tokens, or give the task a smaller context"
             )
         return tuple(cut)

@@ -81,7 +81,7 @@ class Actor:
             case ActionType.ASK_USER:
                 return await self._ask(step, action)
             case ActionType.FINISH:
-                raise AssertionError("a finish is not executed")
+                raise AssertionError("finish is not an executable action")
 
     def executable(self, action: ActionStep) -> bool:
         """False for a call_skill of instructions only: that is a handoff, not a step."""
@@ -108,7 +108,7 @@ class Actor:
         tool = self.assignment.tools.get(name)
         if tool is None:
             known = ", ".join(sorted(self.assignment.tools)) or "none"
-            return _refusal(step, f"there is no tool {name!r}; there are: {known}", retry)
+            return _refusal(step, f"unknown tool {name!r}; known: {known}", retry)
         try:
             given = json_params(action.params.get("input"))
         except Undecodable as error:
@@ -133,7 +133,7 @@ class Actor:
         name = str(action.params["skill"])
         allowed = self.assignment.skills
         if name not in self.catalog.skills or (allowed is not None and name not in allowed):
-            return _refusal(step, f"there is no skill {name!r} among those you were shown", retry)
+            return _refusal(step, f"skill {name!r} is not among the skills you were shown", retry)
         skill = self.catalog.skills[name]
         try:
             given = json_params(action.params.get("input"))

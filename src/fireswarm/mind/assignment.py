@@ -20,7 +20,7 @@ RunSkill = Callable[[Skill, Mapping[str, Any]], Awaitable[SkillResult]]
 
 
 async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
-    raise SkillFailed(f"skill {skill.name!r} cannot be run here")
+    raise SkillFailed(f"skill {skill.name!r} cannot be run: this run has no skill runner")
 
 
 @dataclass(frozen=True, slots=True)

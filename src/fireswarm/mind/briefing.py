@@ -88,7 +88,7 @@ class Briefing:
             strategy = "fallback_all_skills"
             names = assignment.skills if assignment.skills is not None else tuple(sorted(self.catalog.skills))
             self.candidates = [
-                SkillCandidate(skill_name=name, score=0.0, reason="no skill scored high enough: all are shown")
+                SkillCandidate(skill_name=name, score=0.0, reason="no skill scored high enough; all are shown")
                 for name in names[:MAX_ALL_SKILLS]
                 if name in self.catalog.skills
             ]
@@ -208,7 +208,7 @@ class Briefing:
     def _part(self, found: Disclosed, name: str) -> list[Part]:
         lines = [f"# {name.capitalize()}", found.text] if found.text else []
         if found.offered and found.stage == 1:
-            lines += ["", f"Can be asked for: {', '.join(found.offered)}"]
+            lines += ["", f"Available on request: {', '.join(found.offered)}"]
         lines += [f"Refused: {what}: {why}" for what, why in found.refused]
         return [Part(Component.DISCLOSED, "\n".join(lines), name)] if lines else []
 

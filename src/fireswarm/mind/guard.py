@@ -64,17 +64,17 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
     if profile == "permissive":
         return ""
     if _HIDDEN.search(command):
-        return f"the task is {profile}: commands with substitutions or several lines cannot be judged"
+        return f"the task is {profile}: commands with substitutions or several lines cannot be checked"
     try:
         commands = _simple_commands(command)
     except Unreadable as doubt:
-        return f"the task is {profile}, and the command cannot be judged: it holds {doubt}"
+        return f"the task is {profile}: the command cannot be checked, since it contains {doubt}"
     if not commands:
-        return f"the task is {profile}, and the command is empty"
+        return f"the task is {profile}: the command is empty"
     for words in commands:
         if not _only_reads(words) and not (profile == "demo_safe" and _own_script(words, skill, cwd)):
             told = " ".join(words).replace(MAY_BE_OPTION, "")[:80]
-            return f"the task is {profile}: `{told}` is not known to change nothing"
+            return f"the task is {profile}: `{told}` is not known to be read-only"
     return ""
 
 
@@ -85,7 +85,7 @@ def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, skill: Sk
     ):
         return reason
     if tool.writes and profile != "permissive":
-        return f"the task is {profile}, and {tool.name} writes"
+        return f"the task is {profile}: {tool.name} writes and is not allowed"
     return ""
 
 

@@ -110,7 +110,7 @@ class MindRun:
         if not candidates:
             raise RunFailed(
                 "no_skill_candidates",
-                "no skill fits the task: add one, lower skills.prefilter_min_score, or set "
+                "no skill matches the task: add one, lower skills.prefilter_min_score, or set "
                 "skills.prefilter_zero_candidate_strategy to fallback_all_skills",
             )
         return State.DISCLOSE_CONTEXT_STAGE
@@ -126,9 +126,9 @@ class MindRun:
             self.progress.idle = 0
         elif wanted and not self.pending:
             self.progress.nothing_done()
-            self._note("You were shown before what you asked for. Act, or finish.")
+            self._note("You have already been shown what you requested. Act, or finish.")
         parts = [*self.pending, *shown]
-        self._say(*(parts or [Part(Component.STATE, "Nothing more was disclosed. Go on.")]))
+        self._say(*(parts or [Part(Component.STATE, "Nothing more was disclosed. Continue.")]))
         return State.CALL_LLM
 
     # ── one decision ────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +148,7 @@ class MindRun:
             if self.turn >= mind.settings.runtime.max_turns:
                 raise RunFailed(
                     "max_turns_exceeded",
-                    f"no end after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
+                    f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
                 )
             self.turn += 1
             self.briefing.forget(await self.asking.compose(self.turn))
@@ -245,7 +245,7 @@ class MindRun:
             self._hand_over(other)
         elif not (self.decision.required_disclosure_paths or self.pending):
             self.progress.nothing_done()
-            self._note("You planned no action and asked for nothing. Act, or finish.")
+            self._note("You planned no action and requested nothing. Act, or finish.")
         return State.DISCLOSE_CONTEXT_STAGE
 
     def _handed_to(self) -> str:
@@ -258,10 +258,10 @@ class MindRun:
     def _hand_over(self, other: str) -> None:
         if other == self.skill:
             self.progress.self_handoff(other)
-            self._note(f"You already work by {other}. Act by its instructions, or finish.")
+            self._note(f"You are already using {other}. Follow its instructions, or finish.")
         elif other not in self.briefing.known_skills:
             self.progress.nothing_done()
-            self._note(f"There is no skill {other!r} among those you were shown.")
+            self._note(f"Skill {other!r} is not among the skills you were shown.")
         else:
             self.progress.note_handover(self.skill, other)
             self._take_up(other, self.decision.reasoning_summary or "handed over")
@@ -288,8 +288,10 @@ class MindRun:
             )
         self.result_faults += 1
         if self.result_faults > MAX_RESULT_FAULTS:
-            raise RunFailed("result_invalid", f"the structured result does not hold: {fault}")
-        self._say(*self.pending, Part(Component.STATE, f"The result was not taken: {fault}\nMend it and finish again."))
+            raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
+        self._say(
+            *self.pending, Part(Component.STATE, f"The result was rejected: {fault}\nCorrect it and finish again.")
+        )
         return State.CALL_LLM
 
     def _say(self, *parts: Part) -> None:

@@ -33,27 +33,27 @@ class Progress:
         self.failed_now = self.failed_now or result.status is not StepStatus.OK
         if self.seen[key] >= SAME_TWICE:
             what = action.params.get("command") or action.params.get("tool") or action.params.get("skill") or ""
-            self._repeated = f"{action.type.value} {str(what)[:120]!r} gave the same result twice"
+            self._repeated = f"{action.type.value} {str(what)[:120]!r} returned the same result twice"
 
     def check(self) -> None:
         """NoProgress when a step repeated an earlier one."""
         if self._repeated:
-            raise NoProgress(f"{self._repeated}: the run was ended, since it does not get on")
+            raise NoProgress(f"{self._repeated}; run ended (no progress)")
 
     def nothing_done(self) -> None:
         """A decision without action, disclosure or finish; the second in a row is NoProgress."""
         self.idle += 1
         if self.idle >= SAME_TWICE:
-            raise NoProgress("two decisions in a row planned nothing: the run was ended")
+            raise NoProgress("two consecutive decisions planned nothing; run ended (no progress)")
 
     def note_handover(self, skill: str, other: str) -> None:
         """One skill handed over to another; the same two again, with no step in between, is NoProgress."""
         if (skill, other) in self._handoffs:
-            raise NoProgress(f"{skill or 'the run'} handed over to {other} twice, and nothing was done in between")
+            raise NoProgress(f"{skill or 'the run'} handed over to {other} twice without an action in between")
         self._handoffs.add((skill, other))
 
     def self_handoff(self, skill: str) -> None:
         """A skill handed over to itself; the second time is NoProgress."""
         self.handoffs_to_self += 1
         if self.handoffs_to_self >= SAME_TWICE:
-            raise NoProgress(f"{skill} handed over to itself twice: the run was ended")
+            raise NoProgress(f"{skill} handed over to itself twice; run ended (no progress)")

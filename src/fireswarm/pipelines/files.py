@@ -31,7 +31,7 @@ def safe_path(name: str) -> str:
     path = PurePosixPath(name)
     odd = any(not part.isprintable() or "\\" in part or ":" in part for part in path.parts)
     if not path.parts or name.endswith("/") or path.is_absolute() or {"..", ".git"} & set(path.parts) or odd:
-        raise InvalidInput(f"{name!r} is no path of a file inside the run's folder")
+        raise InvalidInput(f"{name!r} is not a path inside the run's folder")
     return str(path)
 
 
@@ -61,7 +61,7 @@ class Carried:
         """A file's content; InvalidInput when there is none: the step before did not leave it."""
         artifact = self.made.get(name) or self.given.get(name)
         if artifact is None:
-            raise InvalidInput(f"{name} is missing: the step that makes it did not run, or left it out")
+            raise InvalidInput(f"{name} is missing: the step that creates it did not run or did not write it")
         if artifact.value is not None:
             return str(artifact.value)
         uri = artifact.uri or ""
@@ -81,9 +81,9 @@ class Carried:
         name = safe_path(name)
         size = len(content.encode())
         if size > MAX_FILE_BYTES:
-            raise InvalidInput(f"{name} has {size:,} bytes, and {MAX_FILE_BYTES:,} are allowed")
+            raise InvalidInput(f"{name} has {size:,} bytes; {MAX_FILE_BYTES:,} are allowed")
         if len({*self.given, *self.made, name}) > MAX_FILES:
-            raise InvalidInput(f"a run may leave {MAX_FILES} files, and {name} is one more")
+            raise InvalidInput(f"file limit reached: a run may write at most {MAX_FILES} files ({name})")
         path = self.workdir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8", newline="\n")
@@ -120,5 +120,5 @@ def read_back(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def _local(artifact: Artifact) -> Path:
     parts = urlsplit(artifact.uri or "")
     if parts.scheme != "file":
-        raise InvalidInput(f"{artifact.name} lies at {artifact.uri}, which is no local file")
+        raise InvalidInput(f"{artifact.name} is at {artifact.uri}, which is not a local file")
     return Path(unquote(parts.path))

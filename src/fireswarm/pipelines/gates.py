@@ -50,15 +50,15 @@ def check_step(name: str, mode: ExecutionMode, request: SkillRequest, result: Sk
     faults: list[str] = []
     if result.state is SkillState.ADVICE_REQUIRED:
         if mode is ExecutionMode.DETERMINISTIC:
-            faults.append("it is deterministic, and asks for a model's advice")
+            faults.append("a deterministic step must not ask for advice")
         if result.asks is None:
-            faults.append("it requires advice, and asks nothing")
+            faults.append("a step that requires advice must ask for it")
     elif result.state is SkillState.COMPLETED:
         if mode is ExecutionMode.ADVISOR_ONLY and not request.advice:
-            faults.append("it is advisor_only, and ended without advice")
+            faults.append("an advisor_only step must not end without advice")
         faults += _file_faults(name, request, result)
     if faults:
-        raise GateFailed(f"{name} fails its gate: {'; '.join(faults)}")
+        raise GateFailed(f"{name} failed its gate: {'; '.join(faults)}")
 
 
 def _file_faults(name: str, request: SkillRequest, result: SkillResult) -> list[str]:
@@ -67,7 +67,7 @@ def _file_faults(name: str, request: SkillRequest, result: SkillResult) -> list[
     after.made = {key: artifact for key, artifact in after.given.items() if artifact != before.given.get(key)}
     faults = [f"{wanted} is missing" for wanted in LEAVES.get(name, ()) if not _there(after, wanted)]
     if SNAPSHOT in before and SNAPSHOT in after.made:
-        faults.append(f"{SNAPSHOT} was written again: what was asked for never changes")
+        faults.append(f"{SNAPSHOT} was overwritten: the request must not change")
     if TRACE in after.made or INFERRED in after.made:
         faults += _schema_faults(after)
     return faults + _project_faults(name, request, before, after)
@@ -79,7 +79,7 @@ def _there(files: Carried, wanted: str) -> bool:
 
 def _schema_faults(files: Carried) -> list[str]:
     if TRACE not in files or INFERRED not in files:
-        return [f"{INFERRED} and {TRACE} go together, and one of them is missing"]
+        return [f"{INFERRED} and {TRACE} must be written together; one is missing"]
     try:
         schema, trace = NodeSchema.model_validate(files.json(INFERRED)), TraceMap.model_validate(files.json(TRACE))
     except ValidationError as error:
@@ -96,11 +96,11 @@ def _project_faults(name: str, request: SkillRequest, before: Carried, after: Ca
     if ALLOWLIST not in after:
         return [f"the project was changed without {ALLOWLIST}"]
     if ALLOWLIST in before and ALLOWLIST in after.made:
-        return [f"{ALLOWLIST} was written again: a step does not widen its own scope"]
+        return [f"{ALLOWLIST} was overwritten: a step must not widen its own scope"]
     scope = Allowlist(tuple(after.json(ALLOWLIST)["patterns"]))
     faults = scope.faults(changed, request.limits.max_changed_files)
     if name == "code-fix" and any(path.startswith("tests/") for path in changed):
-        faults.append("tests were changed: they are not to be weakened until the code passes")
+        faults.append("tests were changed: a fix must change the code, not the tests")
     return faults + [fault for path in changed if path in new for fault in code_faults(path, new[path])]
 
 

@@ -14,7 +14,7 @@ from fireswarm.skills.checks.code import findings_in
 def code_faults(path: str, text: str) -> list[str]:
     """What is wrong with one generated file; only Python and JSON are looked into."""
     if "\0" in text:
-        return [f"{path}: holds a NUL character"]
+        return [f"{path}: contains a NUL character"]
     if path.endswith(".json"):
         try:
             json.loads(text)

@@ -43,7 +43,7 @@ class Allowlist:
             f"{path} is outside the scope ({', '.join(self.patterns)})" for path in listed if not self.allows(path)
         ]
         if len(listed) > most:
-            found.append(f"{len(listed)} files are changed, and {most} are allowed")
+            found.append(f"{len(listed)} files are changed; {most} are allowed")
         return found
 
 
@@ -56,11 +56,11 @@ def _as_regex(pattern: str) -> str:
 def patch_paths(patch: str) -> list[str]:
     """Paths that a unified diff names; InvalidInput for a diff that is binary, renames, or sets modes."""
     if forbidden := _FORBIDDEN.search(patch):
-        raise InvalidInput(f"a patch may only change text: it holds {forbidden[0].strip()!r}")
+        raise InvalidInput(f"a patch may only change text, but contains {forbidden[0].strip()!r}")
     found = [match["path"].strip() for match in _HEADER.finditer(patch)]
     paths = sorted({path for path in found if path != "/dev/null"})
     if not paths:
-        raise InvalidInput("this is no unified diff: it has no `--- a/...` and `+++ b/...` lines")
+        raise InvalidInput("not a unified diff: `--- a/...` and `+++ b/...` lines are missing")
     return [safe_path(path) for path in paths]
 
 
@@ -79,7 +79,7 @@ def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most
                 command, cwd=folder, input=text, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
             )
         except FileNotFoundError as error:
-            raise InvalidInput("patches are applied by git, and git is not installed") from error
+            raise InvalidInput("git is needed to apply patches: install it") from error
         if ran.returncode:
             raise InvalidInput(f"the patch does not apply: {ran.stderr.strip()[:1_000]}")
         after = read_back(folder, {*files, *paths})

@@ -20,9 +20,7 @@ def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, s
     """
     wanted = list(dict.fromkeys(fields))
     faults = [
-        f"{name}: no entry; give evidence, or ASSUMPTION with a rationale"
-        for name in wanted
-        if name not in trace.fields
+        f"{name}: no entry; add evidence, or ASSUMPTION with a rationale" for name in wanted if name not in trace.fields
     ]
     faults += [f"{name}: the schema has no such field" for name in trace.fields if name not in set(wanted)]
     assumed = 0
@@ -32,13 +30,13 @@ def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, s
             if not entry.rationale.strip():
                 faults.append(f"{name}: an assumption needs a rationale")
         elif not entry.evidence:
-            faults.append(f"{name}: no evidence; an entry without any is an ASSUMPTION")
+            faults.append(f"{name}: no evidence; add it, or mark the entry as ASSUMPTION")
         for piece in entry.evidence:
             if sources is not None and (fault := _evidence_fault(piece, sources)):
                 faults.append(f"{name}: {fault}")
     if wanted and assumed / len(wanted) > MAX_ASSUMPTION_SHARE + _EPSILON:
         faults.append(
-            f"{assumed} of {len(wanted)} fields are assumptions, and at most {MAX_ASSUMPTION_SHARE:.0%} may be"
+            f"{assumed} of {len(wanted)} fields are assumptions; at most {MAX_ASSUMPTION_SHARE:.0%} are allowed"
         )
     return faults
 
@@ -51,5 +49,5 @@ def _evidence_fault(piece: Evidence, sources: Mapping[str, str]) -> str:
         return f"{piece.file} has {len(lines)} lines, not {piece.line_start} to {piece.line_end}"
     cited = " ".join("\n".join(lines[piece.line_start - 1 : piece.line_end]).split())
     if piece.quote.strip() and " ".join(piece.quote.split()) not in cited:
-        return f"{piece.quote[:60]!r} does not stand in {piece.file}, lines {piece.line_start} to {piece.line_end}"
+        return f"{piece.quote[:60]!r} is not in {piece.file}, lines {piece.line_start} to {piece.line_end}"
     return ""

@@ -29,7 +29,7 @@ async def in_own_process[T](
                 _call_within_limits, function, given, seconds, memory_bytes, cancellable=True
             )
     except anyio.BrokenWorkerProcess as error:
-        raise TimeoutError("the process was ended") from error
+        raise TimeoutError("the process exceeded its time limit or was killed") from error
 
 
 def _call_within_limits[T](

@@ -42,7 +42,7 @@ USERS = range(61_184, 65_520)
 """Numbers that systemd keeps for users who exist only while something runs; nobody's files have them."""
 
 LANGUAGES = ("python", "shell")
-_INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or leave the capability sandbox out"
+_INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or remove the capability sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,15 @@ class Bubblewrap:
     async def run(self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = "") -> SandboxRun:
         """Run *code* in *folder*. SandboxRefused where it cannot be kept in; nothing of it outlives the call."""
         if language not in LANGUAGES:
-            raise InvalidInput(f"{language!r} is not run here: {' or '.join(LANGUAGES)}")
+            raise InvalidInput(f"unsupported language {language!r}: use {' or '.join(LANGUAGES)}")
         program = which(self.program)
         calls = call_filter(platform.machine())
         if sys.platform != "linux" or calls is None:
             raise SandboxRefused(
-                f"code is not run on {sys.platform} {platform.machine()}: nothing here could keep it in"
+                f"the sandbox does not support {sys.platform} {platform.machine()}: it needs Linux on x86-64 or ARM64"
             )
         if program is None:
-            raise SandboxRefused(f"code is not run, as {self.program} is not on this machine to keep it in: {_INSTALL}")
+            raise SandboxRefused(f"the sandbox needs {self.program}, which is not installed: {_INSTALL}")
         user = _user_of(folder) if os.geteuid() == 0 else 0
         with contextlib.ExitStack() as stack:
             status = stack.enter_context(_memory_file(b""))
@@ -78,8 +78,8 @@ class Bubblewrap:
             os.lseek(status, 0, os.SEEK_SET)
             told = os.read(status, 65_536)
         if watched.ended is None and (b'"exit-code"' not in told or err.startswith(sandbox_entry.MARK)):
-            reason = err.removeprefix(sandbox_entry.MARK).strip()[:300] or "it does not say why"
-            raise SandboxRefused(f"code is not run, as {self.program} cannot keep it in on this machine: {reason}")
+            reason = err.removeprefix(sandbox_entry.MARK).strip()[:300] or "no error message"
+            raise SandboxRefused(f"{self.program} cannot create a sandbox on this machine: {reason}")
         return SandboxRun(
             exit_code=code_left,
             stdout=out,
@@ -114,7 +114,7 @@ class _Watched:
                 argv, stdin=stdin, env={}, pass_fds=keep, start_new_session=True, cwd="/", stderr=subprocess.PIPE
             )
         except OSError as error:
-            raise SandboxRefused(f"code is not run, as {argv[0]} cannot be started: {error.strerror}") from error
+            raise SandboxRefused(f"cannot start {argv[0]}: {error.strerror}") from error
         out, err = OutputTail(self.limits.max_output_bytes), OutputTail(self.limits.max_output_bytes)
         try:
             with anyio.move_on_after(self.limits.timeout_seconds) as scope:

@@ -93,7 +93,7 @@ class Shell:
             )
         except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
             why = getattr(error, "strerror", None) or str(error)
-            return Ran(CANNOT_START, "", f"{self.argv[0]} cannot be started in {cwd}: {why}")
+            return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         timed_out = False
         _running.add(own)

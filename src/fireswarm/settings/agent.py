@@ -19,9 +19,13 @@ class ProviderSettings(SettingsSection):
     """One provider. The key itself is never in a file: ``api_key_env`` names the variable that holds it."""
 
     api_key_env: str = Field(default="", description="environment variable that holds the API key")
-    base_url: str | None = Field(default=None, description="another address of the API, such as a gateway")
-    requests_per_minute: int | None = Field(default=None, ge=1, description="calls a minute, over all processes")
-    tokens_per_minute: int | None = Field(default=None, ge=1, description="tokens a minute, over all processes")
+    base_url: str | None = Field(default=None, description="base URL of the API, such as a gateway's")
+    requests_per_minute: int | None = Field(
+        default=None, ge=1, description="maximum calls per minute, over all processes"
+    )
+    tokens_per_minute: int | None = Field(
+        default=None, ge=1, description="maximum tokens per minute, over all processes"
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="passed through to the provider: thinking, effort, temperature, ..."
     )
@@ -50,21 +54,25 @@ class ModelSettings(SettingsSection):
     """Which model, and how it is asked."""
 
     provider: Literal["anthropic", "gemini", "scripted"] = Field(
-        default="anthropic", description="who serves the model; scripted needs no network"
+        default="anthropic", description="provider of the model; scripted needs no network"
     )
     name: str | None = Field(default=None, description="model name; default: the provider's, see providers.md")
     script: str | None = Field(
         default=None, description="for provider scripted: a fixtures file (.json), or FILE.py:FUNCTION"
     )
-    max_tokens: int = Field(default=4_096, ge=16, description="longest answer of one call, in tokens")
-    max_context_tokens: int = Field(default=32_000, ge=1_000, description="tokens of prompt and answer together")
-    response_headroom_tokens: int = Field(default=2_000, ge=0, description="tokens of the context kept for the answer")
-    structured_output_mode: Literal["native_with_json_fallback", "native_only", "json_only"] = Field(
-        default="native_with_json_fallback", description="how a decision is asked for"
+    max_tokens: int = Field(default=4_096, ge=16, description="maximum tokens of one answer")
+    max_context_tokens: int = Field(
+        default=32_000, ge=1_000, description="maximum tokens of prompt and answer together"
     )
-    stream: bool = Field(default=True, description="show the model's words while they come")
+    response_headroom_tokens: int = Field(
+        default=2_000, ge=0, description="tokens of the context reserved for the answer"
+    )
+    structured_output_mode: Literal["native_with_json_fallback", "native_only", "json_only"] = Field(
+        default="native_with_json_fallback", description="format in which decisions are requested"
+    )
+    stream: bool = Field(default=True, description="stream the model's text")
     request_timeout_seconds: float = Field(
-        default=120.0, gt=0, description="longest wait for the next piece of an answer"
+        default=120.0, gt=0, description="maximum wait for the next chunk of an answer"
     )
     providers: Providers = Providers()
 
@@ -90,45 +98,53 @@ class RuntimeSettings(SettingsSection):
 
     profile: Literal["permissive", "read_only", "demo_safe"] = Field(
         default="permissive",
-        description="what commands may do: anything, only read, or only read and a skill's scripts",
+        description="permissions of commands: unrestricted, read-only, or read-only plus the skill's own scripts",
     )
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
-    timeout_seconds: float = Field(default=120.0, gt=0, description="longest life of one command or skill")
-    max_turns: int = Field(default=8, ge=1, le=1_000, description="model decisions before the run is ended")
-    max_llm_retries: int = Field(default=3, ge=0, le=20, description="repetitions of a call after a transient fault")
+    timeout_seconds: float = Field(default=120.0, gt=0, description="time limit of one command or skill")
+    max_turns: int = Field(default=8, ge=1, le=1_000, description="maximum number of model decisions in a run")
+    max_llm_retries: int = Field(default=3, ge=0, le=20, description="retries of a model call after a transient error")
     retry_base_delay_seconds: float = Field(default=1.0, ge=0, description="upper bound of the first pause")
     retry_max_delay_seconds: float = Field(default=8.0, ge=0, description="upper bound of every pause")
     on_step_failure: Literal[
         "retry_once_then_fallback_then_abort", "fallback_then_abort", "retry_once_then_report", "report", "abort"
     ] = Field(
         default="retry_once_then_fallback_then_abort",
-        description="after a failed command or skill; report: the model is told and goes on",
+        description="action after a failed command or skill; report: the model sees the error and continues",
     )
-    max_output_bytes: int = Field(default=16_000, ge=256, description="kept of each output stream of a command")
-    signal_grace_seconds: float = Field(default=10.0, ge=0, description="time to stop after SIGINT or SIGTERM")
+    max_output_bytes: int = Field(
+        default=16_000, ge=256, description="maximum bytes kept of each output stream of a command"
+    )
+    signal_grace_seconds: float = Field(
+        default=10.0, ge=0, description="time limit for stopping after SIGINT or SIGTERM"
+    )
 
 
 class SkillSettings(SettingsSection):
     """Where skills are found and how much of them is shown."""
 
     dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
-    prefilter_top_k: int = Field(default=8, ge=1, le=100, description="candidates shown to the model")
-    prefilter_min_score: float = Field(default=55, ge=0, le=100, description="lowest score of a candidate, 0 to 100")
+    prefilter_top_k: int = Field(default=8, ge=1, le=100, description="maximum number of candidates shown to the model")
+    prefilter_min_score: float = Field(default=55, ge=0, le=100, description="minimum score of a candidate, 0 to 100")
     prefilter_zero_candidate_strategy: Literal["fallback_all_skills", "fail_fast"] = Field(
-        default="fallback_all_skills", description="when no skill scores high enough"
+        default="fallback_all_skills", description="behavior when no skill reaches the minimum score"
     )
     reranker: Literal["none", "gemini"] = Field(
-        default="none", description="a second opinion on the candidates' order: embeddings of their descriptions"
+        default="none", description="re-rank candidates by embeddings of their descriptions"
     )
     reranker_model: str = Field(default="gemini-embedding-2", description="embedding model of the re-ranker")
-    disclosure_max_reference_bytes: int = Field(default=120_000, ge=0, description="bytes of references a run may read")
-    disclosure_max_reference_tokens: int = Field(default=4_000, ge=0, description="tokens of references a run may read")
-    outside_scripts: Literal["block", "warn"] = Field(
-        default="block", description="for a skill that references scripts outside its folder"
+    disclosure_max_reference_bytes: int = Field(
+        default=120_000, ge=0, description="maximum bytes of references per run"
     )
-    max_depth: int = Field(default=6, ge=1, description="folder levels searched for skills")
-    max_folders: int = Field(default=25_000, ge=1, description="folders searched for skills")
+    disclosure_max_reference_tokens: int = Field(
+        default=4_000, ge=0, description="maximum tokens of references per run"
+    )
+    outside_scripts: Literal["block", "warn"] = Field(
+        default="block", description="handling of a skill that references scripts outside its folder"
+    )
+    max_depth: int = Field(default=6, ge=1, description="maximum depth of folders searched for skills")
+    max_folders: int = Field(default=25_000, ge=1, description="maximum number of folders searched for skills")
 
     @property
     def dirs(self) -> tuple[Path, ...]:
@@ -139,15 +155,15 @@ class SkillSettings(SettingsSection):
 class BudgetSettings(SettingsSection):
     """Limits in tokens and USD; null is no limit. Checked before each call."""
 
-    task_tokens: int | None = Field(default=None, ge=1, description="tokens one task or run may use")
-    task_usd: float | None = Field(default=None, gt=0, description="USD one task or run may use")
-    session_tokens: int | None = Field(default=None, ge=1, description="tokens a session may use")
-    session_usd: float | None = Field(default=None, gt=0, description="USD a session may use")
-    day_tokens: int | None = Field(default=None, ge=1, description="tokens a day (UTC) may use")
-    day_usd: float | None = Field(default=None, gt=0, description="USD a day (UTC) may use")
+    task_tokens: int | None = Field(default=None, ge=1, description="token budget per task or run")
+    task_usd: float | None = Field(default=None, gt=0, description="budget in USD per task or run")
+    session_tokens: int | None = Field(default=None, ge=1, description="token budget per session")
+    session_usd: float | None = Field(default=None, gt=0, description="budget in USD per session")
+    day_tokens: int | None = Field(default=None, ge=1, description="token budget per day (UTC)")
+    day_usd: float | None = Field(default=None, gt=0, description="budget in USD per day (UTC)")
     prices: dict[str, Price] = Field(
         default_factory=dict,
-        description="USD per million tokens by model: input, output, cached, cache_write; wins over the built-in table",
+        description="USD per million tokens by model: input, output, cached, cache_write; overrides the built-in table",
     )
 
     @model_validator(mode="after")
@@ -161,13 +177,15 @@ class BudgetSettings(SettingsSection):
 class LoggingSettings(SettingsSection):
     """What is shown and kept of a run."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least severe event shown")
-    jsonl_dir: Path = Field(default=Path("./runs"), description="folder of the runs' event logs")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest severity of events shown"
+    )
+    jsonl_dir: Path = Field(default=Path("./runs"), description="folder for event logs of runs")
     run_id_pattern: Literal["YYYYMMDD-HHMMSS-<short-uuid>"] = Field(
-        default="YYYYMMDD-HHMMSS-<short-uuid>", description="shape of a run's id"
+        default="YYYYMMDD-HHMMSS-<short-uuid>", description="format of run ids"
     )
     debug_llm_bodies: bool = Field(
-        default=False, description="keep requests and answers beside the log, secrets removed"
+        default=False, description="keep requests and answers next to the log, with secrets redacted"
     )
     sanitize_control_chars: Literal[True] = Field(default=True, description="cannot be turned off")
     redact_secrets: Literal[True] = Field(default=True, description="cannot be turned off")
@@ -178,7 +196,7 @@ class AgentSettings(SettingsSection):
 
     capabilities: tuple[str | dict[str, Any], ...] = Field(
         default=("workspace",),
-        description="tools of the agent command, in order: ids, or maps of id, config and prefix",
+        description="capabilities of the agent command, in order: ids, or maps of id, config and prefix",
     )
     model: ModelSettings = ModelSettings()
     runtime: RuntimeSettings = RuntimeSettings()

@@ -83,7 +83,7 @@ def read_source(path: Path) -> Source:
     """Read a YAML file with the line of every key; ConfigError when it is no map of settings."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: that is no settings file")
+            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and is not a settings file")
         node = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
@@ -103,9 +103,9 @@ def read_source(path: Path) -> Source:
         source.values = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{path}{line} is not YAML that settings can hold: {error.problem}") from error
+        raise ConfigError(f"{path}{line} uses YAML that settings do not support: {error.problem}") from error
     except (ValueError, RecursionError) as error:  # such as the date 2026-13-45
-        raise ConfigError(f"{path} is not YAML that settings can hold: {error}") from error
+        raise ConfigError(f"{path} uses YAML that settings do not support: {error}") from error
     return source
 
 
@@ -138,7 +138,7 @@ def _describe_fault(kind: type[BaseModel], source: Source, item: ErrorDetails) -
     known = _known_keys(kind, keys[:-1])
     near = difflib.get_close_matches(keys[-1], known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-    return f"{place}: there is no such key; {hint}"
+    return f"{place}: unknown key; {hint}"
 
 
 def _preview(value: Any) -> str:

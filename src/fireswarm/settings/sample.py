@@ -42,7 +42,7 @@ def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
 
 def sample(model: type[BaseModel]) -> str:
     """A settings file with every key at its default, each with its meaning beside it."""
-    lines = ["# Every key is optional; what is left out has the value shown here."]
+    lines = ["# Every key is optional. The values shown are the defaults."]
     _sample(model, 0, lines, None)
     return "\n".join(lines) + "\n"
 

@@ -21,38 +21,43 @@ class StoreSettings(SettingsSection):
     data: Path = Field(default=Path(".fireswarm/store.db"), description="data file of the embedded store")
     project: str | None = Field(default=None, description="Google Cloud project, for uri: firestore")
     database: str = Field(default="(default)", description="Firestore database id")
-    blobs: str = Field(default=".fireswarm/blobs", description="folder or gs://bucket/prefix for large content")
+    blobs: str = Field(default=".fireswarm/blobs", description="folder or gs://bucket/prefix that stores large content")
 
 
 class LeaseSettings(SettingsSection):
     """How tasks are held and retried; all in seconds."""
 
-    lease_seconds: float = Field(default=60.0, gt=0.2, description="life of a claim without renewal")
+    lease_seconds: float = Field(default=60.0, gt=0.2, description="lease duration without renewal")
     backoff_base_seconds: float = Field(default=1.0, gt=0, description="pause before the first retry")
-    backoff_max_seconds: float = Field(default=300.0, gt=0, description="longest pause before a retry")
+    backoff_max_seconds: float = Field(default=300.0, gt=0, description="maximum pause before a retry")
 
 
 class WorkerSettings(SettingsSection):
     """One role process."""
 
-    concurrency: int = Field(default=4, ge=1, le=1_000, description="tasks a role process works on at once")
-    drain_seconds: float = Field(default=7.0, gt=0, description="time to finish after SIGTERM (Cloud Run kills at 10)")
-    think: Literal["auto", "never"] = Field(
-        default="auto", description="auto: roles ask the model where its API key is set; never: plain code only"
+    concurrency: int = Field(
+        default=4, ge=1, le=1_000, description="maximum number of concurrent tasks per role process"
     )
-    heartbeat_working_seconds: float = Field(default=10.0, gt=0, description="pause between heartbeats while working")
-    heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="pause between heartbeats while idle")
+    drain_seconds: float = Field(
+        default=7.0, gt=0, description="time limit for draining after SIGTERM (Cloud Run kills after 10 s)"
+    )
+    think: Literal["auto", "never"] = Field(
+        default="auto", description="auto: roles use the model if its API key is set; never: no model"
+    )
+    heartbeat_working_seconds: float = Field(default=10.0, gt=0, description="interval of heartbeats while working")
+    heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="interval of heartbeats while idle")
 
 
 class StateSettings(SettingsSection):
     """Where skills keep their conversations. ``database_url`` is only read from ``DATABASE_URL`` or given here."""
 
     backend: Literal["firestore", "sqlite", "postgres"] = Field(
-        default="firestore", description="firestore: the swarm's own store; sqlite: a file each; postgres: DATABASE_URL"
+        default="firestore",
+        description="firestore: the swarm's store; sqlite: one file per conversation; postgres: DATABASE_URL",
     )
     folder: Path = Field(default=Path("artifacts"), description="for sqlite: FOLDER/CONTEXT/.state.db")
-    database_url: str | None = Field(default=None, description="for postgres: better set by DATABASE_URL")
-    retention_days: float = Field(default=30.0, gt=0, description="how long an ended conversation is kept")
+    database_url: str | None = Field(default=None, description="for postgres; prefer the variable DATABASE_URL")
+    retention_days: float = Field(default=30.0, gt=0, description="retention time of an ended conversation")
 
 
 class Settings(AgentSettings):

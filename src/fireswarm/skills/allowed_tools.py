@@ -48,7 +48,7 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
     patterns = [pattern for name, pattern in map(_parts, rules) if _same_tool(name, tool)]
     listed = " ".join(rules)
     if not patterns:
-        return f"{tool} is not among the skill's allowed tools ({listed})"
+        return f"{tool} is not one of the skill's allowed tools ({listed})"
     if any(pattern in _EVERYTHING for pattern in patterns):
         return None
     limits = [pattern for pattern in patterns if pattern is not None]
@@ -56,7 +56,7 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
         return _commands(limits, argument, listed)
     if any(_fits(pattern, argument) for pattern in limits):
         return None
-    return f"{tool} is allowed only as the skill's list says ({listed}), which {argument[:200]!r} does not fit"
+    return f"{tool} is not allowed with {argument[:200]!r}; the skill allows {listed}"
 
 
 def _parts(rule: str) -> tuple[str, str | None]:
@@ -83,12 +83,12 @@ def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
     try:
         commands = _simple_commands(line)
     except Unreadable as doubt:
-        return f"the command holds {doubt}, so it cannot be checked against the skill's allowed tools ({listed})"
+        return f"the command contains {doubt}, so it cannot be checked against the skill's allowed tools ({listed})"
     if not commands:
-        return "there is no command"
+        return "the command is empty"
     for command in commands:
         if not any(_matches(pattern, command) for pattern in patterns):
-            return f"the command {' '.join(command)[:200]!r} is not among the skill's allowed tools ({listed})"
+            return f"the command {' '.join(command)[:200]!r} is not one of the skill's allowed tools ({listed})"
     return None
 
 

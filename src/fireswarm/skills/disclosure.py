@@ -150,7 +150,7 @@ def references(
         fitted = _fit(path, content, text, allowed, used)
         if fitted is None:
             caps = f"{allowed.max_reference_bytes:,} bytes and {allowed.max_reference_tokens:,} tokens"
-            refused.append((asked, f"no room is left: references may take {caps} in all"))
+            refused.append((asked, f"the limit for references is reached ({caps})"))
             continue
         text, shown = fitted
         files.append(shown)
@@ -164,12 +164,12 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
         return blocked
     found = scripts_of(skill.folder, skill.entry)
     lines = [describe(script) for script in found] or ["This skill has no scripts."]
-    tools = ", ".join(skill.allowed_tools) if skill.allowed_tools else "any that the run allows"
+    tools = ", ".join(skill.allowed_tools) if skill.allowed_tools else "all that the run allows"
     lines += ["", f"Run from: {skill.folder}", f"Allowed tools: {tools}"]
     if skill.compatibility:
         lines.append(f"Needs: {skill.compatibility}")
     if skill.entry is not None:
-        safe = "may be repeated" if skill.idempotent else "must not be repeated after it began"
+        safe = "is idempotent and may be repeated" if skill.idempotent else "must not be repeated once started"
         lines.append(f"Entry: {skill.entry.as_posix()}, function run(SkillRequest) -> SkillResult; it {safe}")
     text = "\n".join(lines)
     shown = [_disclosed_file(script.path, describe(script)) for script in found]
@@ -217,14 +217,14 @@ def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
 def _inside(folder: Path, path: str) -> Path:
     """The file that *path* names below *folder*; ValueError when it is none, or leads out of it."""
     if "\0" in path or origin.leads_outside(path, folder):
-        raise ValueError("it leads out of the skill's folder")
+        raise ValueError("it is outside the skill's folder")
     file = Path(os.path.realpath(folder / path))
     if not file.is_relative_to(os.path.realpath(folder)):
-        raise ValueError("it leads out of the skill's folder")
+        raise ValueError("it is outside the skill's folder")
     if file.is_dir():
-        raise ValueError("it is a folder: ask for the files in it")
+        raise ValueError("it is a folder: request the files in it")
     if not file.is_file():
-        raise ValueError("there is no such file")
+        raise ValueError("the file does not exist")
     return file
 
 
@@ -242,7 +242,7 @@ def _fit(
     """The text with *content* added under a line that names it, cut to what the caps leave; None when nothing fits."""
     gap = "\n\n" if before else ""
     whole = f"[{path}]\n"
-    note = f"[{path}: cut, {len(content):,} characters in all]\n"
+    note = f"[{path}: truncated, {len(content):,} characters in total]\n"
     full = before + gap + whole + content
     if _within(full, limits, spent) == full:
         return full, _disclosed_file(path, content)

@@ -61,8 +61,8 @@ class FsspecBlobs:
                 fs.pipe_file(full, content)
         except OSError as error:
             if error.errno in (28, 122):
-                raise StoreFull(f"no room to store {name}: free space below {self._base}") from error
-            raise StoreError(f"storing {name} below {self._base} failed: {error}") from error
+                raise StoreFull(f"cannot store {name}, the disk is full: free space below {self._base}") from error
+            raise StoreError(f"cannot store {name} below {self._base}: {error}") from error
         return f"file://{full}" if self._local else str(fs.unstrip_protocol(full))
 
     def _get(self, uri: str) -> bytes:
@@ -70,9 +70,9 @@ class FsspecBlobs:
             fs, path = fsspec.url_to_fs(uri)
             content: Any = fs.cat_file(path)
         except FileNotFoundError as error:
-            raise NotFound(f"{uri} is gone: was the blob folder moved or cleaned?") from error
+            raise NotFound(f"{uri} does not exist: check that the blob folder was not moved or cleaned") from error
         except OSError as error:
-            raise StoreError(f"reading {uri} failed: {error}") from error
+            raise StoreError(f"cannot read {uri}: {error}") from error
         return bytes(content)
 
 

@@ -65,9 +65,9 @@ async def test_a_note_without_text_or_source_and_one_too_many_are_refused(contex
             await call("add_note", **given)
     await call("add_note", text="one", source="x")
     await call("add_note", text="one", source="x")
-    with pytest.raises(InvalidInput, match="as many as there may be"):
+    with pytest.raises(InvalidInput, match="note limit reached"):
         await call("add_note", text="two", source="x")
-    with pytest.raises(InvalidInput, match="needs words"):
+    with pytest.raises(InvalidInput, match="needs search words"):
         await call("search_notes", query="?!")
 
 

@@ -133,7 +133,7 @@ async def test_packed_content_is_unpacked() -> None:
         assert found["content"].encode() == plain
     with pytest.raises(ToolFailed, match="'br'"):
         Unpacker("br")
-    with pytest.raises(ToolFailed, match="is not gzip"):
+    with pytest.raises(ToolFailed, match="is not valid gzip"):
         Unpacker("gzip").decompress(b"plain words", 100)
 
 
@@ -146,7 +146,7 @@ async def test_redirects_are_followed_and_bounded() -> None:
 
     found = await fetch(answer)
     assert found["content"] == "there" and found["final_url"].endswith("/3")
-    with pytest.raises(ToolFailed, match="redirected more than 2 times"):
+    with pytest.raises(ToolFailed, match="more than 2 redirects"):
         await fetch(answer, max_redirects=2)
 
 
@@ -175,8 +175,8 @@ async def test_without_the_operators_word_nothing_private_is_fetched() -> None:
     [
         ("ftp://example.com/", "must start with http"),
         ("example.com", "must start with http"),
-        ("http://user:secret@example.com/", "user or a password"),
-        ("http://[::1/", "is no URL"),
+        ("http://user:secret@example.com/", "user or password"),
+        ("http://[::1/", "invalid URL"),
         ("http://", "has no host"),
     ],
 )
@@ -187,7 +187,7 @@ async def test_what_is_no_address_of_the_web_is_refused(url: str, told: str) -> 
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:
-    with pytest.raises(ToolFailed, match="could not be fetched"):
+    with pytest.raises(ToolFailed, match="cannot fetch"):
         await web_fetch().run({"url": "http://127.0.0.1:9/"})
 
 

@@ -83,7 +83,7 @@ async def test_a_pipe_holds_nobody_up(root: Path) -> None:
 )
 @pytest.mark.parametrize("tool", ["list_files", "read_file", "search_text"])
 async def test_what_leads_out_is_refused(tool: str, path: str, root: Path) -> None:
-    with pytest.raises(InvalidInput, match="lies outside the workspace"):
+    with pytest.raises(InvalidInput, match="is outside the workspace"):
         await use(root, tool, path=path, text="ada")
 
 

@@ -37,14 +37,14 @@ def test_one_is_shown_with_settings_and_tools() -> None:
     assert [tool["name"] for tool in shown["tools"]] == ["execute_code"]
     assert "memory_bytes" in shown["settings"] and "memory_bytes" in shown["operator_keys"]
     assert json.loads(run("capabilities", "mcp", "--json"))["tools"] is None
-    with pytest.raises(NotFound, match="no capability 'telepathy'"):
+    with pytest.raises(NotFound, match="unknown capability 'telepathy'"):
         run("capabilities", "telepathy")
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("telepathy", "no capability 'telepathy'"),
+        ("telepathy", "unknown capability 'telepathy'"),
         ('{"id": "mcp", "config": {"servers": {"x": {"command": "sh"}}}}', "may not set servers"),
         ('{"id": "web_fetch", "config": {"body_seconds": -1}}', "body_seconds"),
         ('{"id": ', "takes an id, or JSON"),
@@ -66,7 +66,7 @@ def test_a_task_carries_its_capabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("capabilities: [telepathy]", "no capability 'telepathy'"),
+        ("capabilities: [telepathy]", "unknown capability 'telepathy'"),
         ("capabilities: [{id: web_fetch, config: {max_redirects: -1}}]", "max_redirects"),
         ("offers: [{id: mcp}]", "servers"),
     ],

@@ -61,7 +61,7 @@ def test_keys_that_are_left_out_have_their_defaults() -> None:
         ('{"planned_actions": [{"type": "dance"}]}', "planned_actions.0.type"),
         ('{"planned_actions": [{"type": "finish", "params": [1]}]}', "planned_actions.0.params"),
         (json.dumps({"planned_actions": [{"type": "finish"}] * 21}), "at most 20"),
-        ('{"planned_actions": [{"type": "finish", "params": {"x": NaN}}]}', "NaN is no JSON number"),
+        ('{"planned_actions": [{"type": "finish", "params": {"x": NaN}}]}', "NaN is not a JSON number"),
         ("{" * 100_000, "not valid JSON"),
         ('{"planned_actions":' + "[" * 100_000, "not valid JSON"),
         ('{"a": ' + "9" * 5_000 + "}", "not valid JSON"),

@@ -101,7 +101,7 @@ async def test_session_and_day_budgets_hold_over_runs(scope: str, unit: str, tmp
     held = meter("claude-sonnet-5", **{f"{scope}_{unit}": 1_000 if unit == "tokens" else 1.0})
     await held.check(100, Spend(), ledger())
     await ledger().add(Spend.of_call(200, 0.2))
-    with pytest.raises(BudgetExceeded, match=f"take the {scope} to"):
+    with pytest.raises(BudgetExceeded, match=f"bring the {scope} to"):
         await held.check(100, Spend(), ledger())
     if scope == "session":
         await held.check(100, Spend(), ledger("another"))

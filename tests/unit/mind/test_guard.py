@@ -220,7 +220,7 @@ def test_demo_safe_lets_a_skills_own_scripts_run_and_nobody_elses(skill: Skill, 
 def test_a_skills_allowed_tools_hold_in_every_profile(tmp_path: Path) -> None:
     limited = Skill("x", "x", tmp_path, allowed_tools=("Bash(git:*)", "Read"))
     assert refuse_command("git commit", "permissive", limited, tmp_path) == ""
-    assert "not among the skill's allowed tools" in refuse_command("rm a", "permissive", limited, tmp_path)
+    assert "not one of the skill's allowed tools" in refuse_command("rm a", "permissive", limited, tmp_path)
     assert "allowed tools" in refuse_command("git log $(rm a)", "permissive", limited, tmp_path)
     assert refuse_command("git commit", "read_only", limited, tmp_path).startswith("the task is read_only")
 
@@ -233,9 +233,9 @@ def test_a_tool_that_writes_is_refused_to_a_task_that_only_reads(tmp_path: Path)
     reads = Tool("read_file", "", {}, nothing, spec_name="Read")
     assert refuse_tool(writes, {}, "permissive", None) == ""
     for profile in ("read_only", "demo_safe"):
-        assert refuse_tool(writes, {}, profile, None) == f"the task is {profile}, and put writes"
+        assert refuse_tool(writes, {}, profile, None) == f"the task is {profile}: put writes and is not allowed"
         assert refuse_tool(reads, {}, profile, None) == ""
     limited = Skill("x", "x", tmp_path, allowed_tools=("Read(docs/**)",))
     assert refuse_tool(reads, {"path": "docs/a.md"}, "permissive", limited) == ""
-    assert "allowed only" in refuse_tool(reads, {"path": "src/a.md"}, "permissive", limited)
+    assert "is not allowed with" in refuse_tool(reads, {"path": "src/a.md"}, "permissive", limited)
     assert "not among" in refuse_tool(writes, {}, "permissive", limited)

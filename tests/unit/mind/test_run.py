@@ -82,7 +82,7 @@ async def test_a_repair_is_no_turn_of_its_own(bench: Bench) -> None:
     script = Heard("nonsense", GOOD)
     ran = await bench.run(script)
     assert (ran.conclusion.ending, ran.conclusion.turns) == (ConclusionStatus.FINISHED, 1)
-    assert "holds no JSON object" in script.told
+    assert "contains no JSON object" in script.told
     assert "planned_actions" in script.told
 
 
@@ -164,7 +164,7 @@ async def test_a_skill_that_hands_over_to_itself_is_told_once_and_then_ended(ben
     assert ran.conclusion.reason == "no_progress"
     assert "greeter handed over to itself twice" in ran.conclusion.answer
     assert len(script.requests) == 2
-    assert "You already work by greeter" in script.told
+    assert "You are already using greeter" in script.told
 
 
 async def test_two_skills_that_hand_to_each_other_are_ended(bench: Bench) -> None:
@@ -180,14 +180,14 @@ async def test_a_handoff_to_a_skill_that_was_not_shown_is_told_and_not_followed(
     script = Heard(decided(call("farewell"), skill="greeter"), GOOD)
     ran = await bench.run(script)
     assert ran.conclusion.ending is ConclusionStatus.FINISHED
-    assert "There is no skill 'farewell' among those you were shown" in script.told
+    assert "Skill 'farewell' is not among the skills you were shown" in script.told
 
 
 async def test_the_same_action_with_the_same_result_twice_ends_the_run_with_the_reason(bench: Bench) -> None:
     script = Heard(decided(command("echo same"), skill="greeter"))
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
-    assert "run_command 'echo same' gave the same result twice" in ran.conclusion.answer
+    assert "run_command 'echo same' returned the same result twice" in ran.conclusion.answer
     assert len(script.requests) == 2
 
 
@@ -211,14 +211,14 @@ async def test_what_was_shown_already_is_not_asked_for_again_and_again(bench: Be
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
     assert len(script.requests) == 3
-    assert "You were shown before" in script.told
+    assert "You have already been shown what you requested" in script.told
 
 
 async def test_a_reference_is_disclosed_when_it_is_asked_for_and_one_outside_is_refused(bench: Bench) -> None:
     script = Heard(decided(skill="greeter", paths=["references/manners.md", "../farewell/SKILL.md"]), GOOD)
     ran = await bench.run(script)
     assert "Be kind." in script.told
-    assert "Refused: ../farewell/SKILL.md: it leads out of the skill's folder" in script.told
+    assert "Refused: ../farewell/SKILL.md: it is outside the skill's folder" in script.told
     stages = [each["stage"] for each in ran.of(EventType.SKILL_DISCLOSURE_LOADED)]
     assert stages == [0, 1, 2]
 
@@ -277,8 +277,8 @@ async def test_a_result_that_does_not_hold_is_sent_back_and_mended(bench: Bench)
     ran = await bench.run(script, check_result=wants_a_number)
     assert ran.conclusion.result == {"n": 5}
     told = [request.messages[-1].text for request in script.requests[1:]]
-    assert "The result was not taken: params.result: not JSON" in told[0]
-    assert "The result was not taken: n must be a number" in told[1]
+    assert "The result was rejected: params.result: not JSON" in told[0]
+    assert "The result was rejected: n must be a number" in told[1]
 
 
 async def test_a_result_that_never_holds_ends_the_run(bench: Bench) -> None:

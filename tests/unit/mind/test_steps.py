@@ -154,7 +154,10 @@ async def test_a_skill_that_fails_raises_or_is_unknown_is_a_result(bench: Bench)
         assert told in script.told
     bad = json.loads(decided(call("counter")))
     bad["planned_actions"][0]["params"]["input"] = "{not json"
-    for plan, told in ((decided(call("nobody")), "there is no skill 'nobody'"), (json.dumps(bad), "params.input of")):
+    for plan, told in (
+        (decided(call("nobody")), "skill 'nobody' is not among the skills you were shown"),
+        (json.dumps(bad), "params.input of"),
+    ):
         script = Heard(plan, GOOD)
         ran = await bench.run(script)
         assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == "refused"
@@ -209,8 +212,8 @@ async def test_an_unknown_tool_and_a_broken_input_are_refused(bench: Bench) -> N
 
     tools = {"fine": Tool("fine", "", {}, fine)}
     for action, told in (
-        ({"type": "call_tool", "tool": "none"}, "there is no tool 'none'; there are: fine"),
-        ({"type": "call_tool", "tool": "fine", "input": "[1]"}, "params.input of fine: it must be a JSON object"),
+        ({"type": "call_tool", "tool": "none"}, "unknown tool 'none'; known: fine"),
+        ({"type": "call_tool", "tool": "fine", "input": "[1]"}, "params.input of fine: must be a JSON object"),
     ):
         script = Heard(decided(action), GOOD)
         await bench.run(script, tools=tools)

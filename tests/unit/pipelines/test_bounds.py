@@ -98,9 +98,9 @@ def test_a_diff_of_two_projects_turns_the_one_into_the_other(before: dict[str, s
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        ("nothing of a patch", "no unified diff"),
+        ("nothing of a patch", "not a unified diff"),
         ("--- a/nodes/y/a.py\n+++ b/nodes/y/a.py\n@@ -1 +1 @@\n-one\n+two\n", "outside the scope"),
-        ("--- /dev/null\n+++ b/nodes/x/../../etc/passwd\n@@ -0,0 +1 @@\n+x\n", "no path of a file"),
+        ("--- /dev/null\n+++ b/nodes/x/../../etc/passwd\n@@ -0,0 +1 @@\n+x\n", "not a path inside"),
         ("--- a/nodes/x/a.py\n+++ b/nodes/x/a.py\n@@ -1,2 +1,2 @@\n-three\n+two\n four\n", "does not apply"),
         ("diff --git a/nodes/x/a.py b/nodes/x/a.py\nnew file mode 120000\n+++ b/nodes/x/a.py\n", "only change text"),
         ("diff --git a/nodes/x/a.py b/nodes/x/c.py\nrename from nodes/x/a.py\n", "only change text"),
@@ -113,7 +113,7 @@ def test_a_patch_out_of_bounds_is_refused(patch: str, fault: str) -> None:
 
 def test_a_patch_changes_no_more_files_than_it_may() -> None:
     after = {f"nodes/x/{number}.py": "one\n" for number in range(3)}
-    with pytest.raises(InvalidInput, match="3 files are changed, and 2 are allowed"):
+    with pytest.raises(InvalidInput, match="3 files are changed; 2 are allowed"):
         apply_patch(unified_diff({}, after), {}, SCOPE, 2)
 
 
@@ -139,7 +139,7 @@ GUESS = TraceEntry(kind="ASSUMPTION", rationale="usual")
         ({"a": SEEN, "b": TraceEntry(evidence=(Evidence(file="api.md", line_start=9, line_end=9),))}, "has 2 lines"),
         (
             {"a": SEEN, "b": TraceEntry(evidence=(Evidence(file="api.md", line_start=1, line_end=1, quote="GET"),))},
-            "does not stand in",
+            "is not in",
         ),
     ],
 )
@@ -173,9 +173,9 @@ def gate(step: str, mode: ExecutionMode, asked: SkillRequest, **result: Any) -> 
 def test_a_deterministic_step_that_reaches_for_a_model_fails_its_gate(tmp_path: Path) -> None:
     asked = request(tmp_path)
     wants = {"state": SkillState.ADVICE_REQUIRED, "asks": ASKS}
-    assert "it is deterministic" in gate("some-step", ExecutionMode.DETERMINISTIC, asked, **wants)
+    assert "a deterministic step must not ask" in gate("some-step", ExecutionMode.DETERMINISTIC, asked, **wants)
     assert gate("some-step", ExecutionMode.HYBRID, asked, **wants) == ""
-    assert "asks nothing" in gate("some-step", ExecutionMode.HYBRID, asked, state=SkillState.ADVICE_REQUIRED)
+    assert "must ask for it" in gate("some-step", ExecutionMode.HYBRID, asked, state=SkillState.ADVICE_REQUIRED)
 
 
 def test_an_advisor_only_step_cannot_end_without_advice(tmp_path: Path) -> None:
@@ -191,17 +191,17 @@ ALLOWED = file("allowlist.json", '{"patterns": ["nodes/x/**", "tests/test_x*.py"
     ("step", "made", "fault"),
     [
         ("source-classify", {}, "classification.json is missing"),
-        ("other", {"request_snapshot.json": "{}"}, "what was asked for never changes"),
+        ("other", {"request_snapshot.json": "{}"}, "the request must not change"),
         ("other", {"project/nodes/y/a.py": "x = 1\n"}, "outside the scope"),
         ("other", {"project/nodes/x/a.py": "def f(:\n"}, "invalid syntax"),
         (
             "other",
             {"allowlist.json": '{"patterns": ["**"]}', "project/nodes/x/a.py": ""},
-            "does not widen its own scope",
+            "must not widen its own scope",
         ),
-        ("code-fix", {"project/tests/test_x.py": "x = 1\n"}, "not to be weakened"),
-        ("other", {"trace_map.json": '{"fields": {}}'}, "go together"),
-        ("other", {f"project/nodes/x/{number}.py": "" for number in range(21)}, "21 files are changed, and 20"),
+        ("code-fix", {"project/tests/test_x.py": "x = 1\n"}, "must change the code, not the tests"),
+        ("other", {"trace_map.json": '{"fields": {}}'}, "must be written together"),
+        ("other", {f"project/nodes/x/{number}.py": "" for number in range(21)}, "21 files are changed; 20"),
     ],
 )
 def test_a_step_that_leaves_what_it_may_not_fails_its_gate(
@@ -254,7 +254,7 @@ def test_advice_is_checked_before_anything_is_done_with_it(kind: AdviceKind, con
 def test_a_question_is_bounded_and_code_needs_a_scope() -> None:
     with pytest.raises(ValidationError, match="needs a scope"):
         AdviceRequest(kind=AdviceKind.PATCH, question="?")
-    with pytest.raises(ValidationError, match="send less"):
+    with pytest.raises(ValidationError, match="120,000 are allowed"):
         AdviceRequest(
             kind=AdviceKind.SCHEMA, question="?", material=(Material(name="a", text="x" * (MAX_MATERIAL_CHARS + 1)),)
         )
@@ -282,7 +282,7 @@ def test_files_go_from_step_to_step_and_the_last_of_a_name_counts(tmp_path: Path
     carried.write("a.txt", "new")
     assert {name: carried.text(name) for name in carried.names()} == {"a.txt": "new", "b.txt": "kept"}
     assert [artifact.name for artifact in carried.artifacts()] == ["a.txt", "b.txt"]
-    with pytest.raises(InvalidInput, match=r"c.txt is missing: the step that makes it did not run"):
+    with pytest.raises(InvalidInput, match=r"c.txt is missing: the step that creates it did not run"):
         carried.text("c.txt")
-    with pytest.raises(InvalidInput, match="no path of a file"):
+    with pytest.raises(InvalidInput, match="not a path inside"):
         carried.write("../a.txt", "x")

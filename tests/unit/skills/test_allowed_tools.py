@@ -36,7 +36,7 @@ def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "because"),
     [
-        ("rm -rf /", "'rm -rf /' is not among"), ("gitk", "'gitk'"), ("ls", "'ls'"), ("ls -la /etc", "'ls -la /etc'"),
+        ("rm -rf /", "'rm -rf /' is not one of"), ("gitk", "'gitk'"), ("ls", "'ls'"), ("ls -la /etc", "'ls -la /etc'"),
         ("npm", "'npm'"), ("git status; rm x", "'rm x'"), ("git status && rm x", "'rm x'"), ("git x | sh", "'sh'"),
         ("git x\nrm y", "'rm y'"), ("git x & rm y", "'rm y'"), ("git $(rm x)", "substitution"),
         ("git `rm x`", "substitution"),
@@ -49,7 +49,7 @@ def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
         ("GIT_PAGER=rm git log", "assignment"), ("PATH+=x git log", "assignment"), ("git log 'x", "unclosed"),
         ('git log "x', "unclosed"), ("git log \\", "backslash"), ("git log \\\nrm", "backslash"),
         ("git log # it's\nrm x # it's", "comment"), ("git $'\\x3b' rm", "quote after"), ('git $"x"', "quote after"),
-        ("git\x00rm", "control"), ("git\rrm", "control"), ("", "no command"), (" ; ", "no command"),
+        ("git\x00rm", "control"), ("git\rrm", "control"), ("", "the command is empty"), (" ; ", "the command is empty"),
         ("/usr/bin/git log", "'/usr/bin/git log'"), ("\u00a0git log", "control"),
     ],
 )  # fmt: skip

@@ -104,7 +104,7 @@ def test_a_contract_that_does_not_hold_is_named(tmp_path: Path, more: str, line:
     path = card(tmp_path, more)
     assert (line, rule) in [(fault.line, fault.rule) for fault in check_file(path) if fault.path == path]
     if rule != "input-jsonschema":
-        with pytest.raises(ConfigError, match="the skill's conversation"):
+        with pytest.raises(ConfigError, match="invalid conversation contract"):
             read_terms(path)
 
 

@@ -89,7 +89,7 @@ def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, asked: str) -> 
     (skill.folder / "references" / "link.md").symlink_to(tmp_path / "secret.md")
     shown = disclosure.references(skill, [asked])
     assert (shown.text, shown.files) == ("", ())
-    assert shown.refused == ((asked, "it leads out of the skill's folder"),)
+    assert shown.refused == ((asked, "it is outside the skill's folder"),)
 
 
 def test_what_cannot_be_shown_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_cannot_be_shown_is_refused_with_the_reason(tmp_path: Path) -> None
     asked = ["references/none.md", "references", "SKILL.md#Nowhere", "references/blob.bin"]
     reasons = [reason for _, reason in disclosure.references(skill, asked).refused]
     assert reasons == [
-        "there is no such file", "it is a folder: ask for the files in it", "SKILL.md has no section 'Nowhere'",
+        "the file does not exist", "it is a folder: request the files in it", "SKILL.md has no section 'Nowhere'",
         "it is not text",
     ]  # fmt: skip
 
@@ -113,9 +113,9 @@ def test_caps_hold_over_several_steps_and_cuts_are_said(tmp_path: Path) -> None:
     second = disclosure.references(skill, ["references/b.md", "references/c.md"], limits, spent)
     assert not first.files[0].truncated
     assert second.files[0].truncated
-    assert "cut, 200 characters in all" in second.text
+    assert "truncated, 200 characters in total" in second.text
     assert second.text.endswith("line of b")
-    assert "no room is left" in second.refused[0][1]
+    assert "limit for references is reached" in second.refused[0][1]
     assert first.tokens + second.tokens <= 100
     assert Spent().plus(disclosure.overview(skill)) == Spent()
 
@@ -184,6 +184,6 @@ def test_a_script_that_is_a_link_out_blocks_too(tmp_path: Path) -> None:
     skill = make(tmp_path, "Run `scripts/x.sh`.")
     (tmp_path / "x.sh").write_text("echo")
     (skill.folder / "scripts" / "x.sh").symlink_to(tmp_path / "x.sh")
-    assert disclosure.provenance(skill) == ("line 5: the script scripts/x.sh lies outside the skill's folder",)
+    assert disclosure.provenance(skill) == ("line 5: the script scripts/x.sh is outside the skill's folder",)
     skill.path.unlink()
     assert disclosure.overview(skill).refused[0][1].startswith("it cannot be read")

@@ -130,7 +130,7 @@ def test_the_folders_name_stands_in_for_a_missing_or_illegal_one(tmp_path: Path)
     assert load(tmp_path, "---\ndescription: d\n---\n", "from-folder").name == "from-folder"
     named = load(tmp_path, "---\nname: My Skill!\ndescription: d\n---\n", "from-folder")
     assert named.name == "from-folder"
-    assert "no legal name" in named.warnings[0]
+    assert "not a valid name" in named.warnings[0]
     other = load(tmp_path, "---\nname: other\ndescription: d\n---\n", "from-folder")
-    assert (other.name, "its folder is called" in other.warnings[0]) == ("other", True)
+    assert (other.name, "its folder is named" in other.warnings[0]) == ("other", True)
     assert load(tmp_path, "---\nname: My Skill!\ndescription: d\n---\n", "Not Legal").name == "my-skill"

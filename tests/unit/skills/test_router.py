@@ -74,7 +74,7 @@ def test_no_skills_no_candidates() -> None:
 def test_a_skill_that_says_it_is_not_for_something_is_proposed_less_for_it() -> None:
     scores = {c.skill_name: c for c in Router(CATALOG).route("split spreadsheets", min_score=0)}
     assert scores["sheet-maker"].score > scores["pdf-tools"].score
-    assert "says it is not for spreadsheets" in scores["pdf-tools"].reason
+    assert "its description excludes spreadsheets" in scores["pdf-tools"].reason
 
 
 def test_a_reason_names_words_fields_and_how_they_were_found() -> None:

@@ -103,7 +103,7 @@ async def test_a_skill_runs_in_another_process_and_its_modules_import_each_other
     [
         ("raise ValueError('bad column 3')", "ValueError: bad column 3"),
         ("return 42", "returned int instead of SkillResult"),
-        ("import os; os._exit(3)", "process of skill 'bad' died"),
+        ("import os; os._exit(3)", "process of skill 'bad' ended unexpectedly"),
         ("import no_such_module", "No module named 'no_such_module'"),
     ],
 )
@@ -133,7 +133,7 @@ async def test_cancelling_kills_the_process(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_skill_without_code_says_what_it_needs(tmp_path: Path) -> None:
     skill = make(tmp_path, "words-only", header="name: words-only\ndescription: x")
-    with pytest.raises(SkillFailed, match="needs a model"):
+    with pytest.raises(SkillFailed, match="run it with a model"):
         await run_skill(skill, request(tmp_path))
 
 

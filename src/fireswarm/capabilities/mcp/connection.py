@@ -82,9 +82,7 @@ class Connection:
             except Exception as error:  # the same boundary: told with what the server wrote to its log
                 raise self._explain_failure(error, log) from error
             if scope.cancelled_caught:
-                raise self._explain_failure(
-                    TimeoutError(f"it has not answered within {self.config.start_seconds:g} s"), log
-                )
+                raise self._explain_failure(TimeoutError(f"no response within {self.config.start_seconds:g} s"), log)
 
     async def _until_ended(self, client: Client) -> None:
         async with anyio.create_task_group() as tasks:
@@ -128,8 +126,8 @@ class Connection:
             return cause
         log.seek(max(0, log.seek(0, 2) - MAX_LOG_BYTES))
         written = " ".join(log.read().decode("utf-8", "replace").split())
-        told = f"the MCP server {self.name} cannot be used: {str(cause) or type(cause).__name__}"
-        return ToolFailed(environment_redactor().clean(f"{told}; it wrote: {written}" if written else told))
+        told = f"the MCP server {self.name} failed to start: {str(cause) or type(cause).__name__}"
+        return ToolFailed(environment_redactor().clean(f"{told}; its stderr: {written}" if written else told))
 
     async def client(self) -> Client:
         """The connected client; raises what it failed by."""
@@ -142,7 +140,7 @@ class Connection:
             self._wanted.set()
         await self._decided.wait()
         if self._client is None:
-            raise self._failure or ToolFailed(f"the MCP server {self.name} ended while it was started")
+            raise self._failure or ToolFailed(f"the MCP server {self.name} exited during startup")
         return self._client
 
     async def tools(self) -> Sequence[Tool]:
@@ -167,7 +165,7 @@ class Connection:
                         break
         except TimeoutError as error:
             raise ToolFailed(
-                f"the MCP server {self.name} has not listed its tools within {self.config.list_seconds:g} s"
+                f"the MCP server {self.name} did not list its tools within {self.config.list_seconds:g} s"
             ) from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise self._failure_of(error) from error
@@ -195,7 +193,7 @@ class Connection:
                 with anyio.fail_after(self.config.call_seconds):
                     return _value(await client.call_tool(tool, dict(given)), tool)
             except TimeoutError as error:
-                raise ToolFailed(f"{tool} has not answered within {self.config.call_seconds:g} s") from error
+                raise ToolFailed(f"{tool} did not respond within {self.config.call_seconds:g} s") from error
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
                 lost, unsent = _is_lost(error), _is_forgotten(error)
                 if lost or unsent:
@@ -207,7 +205,9 @@ class Connection:
 
     def _failure_of(self, error: Exception) -> ToolFailed:
         cleaned = environment_redactor().clean(str(error) or type(error).__name__)
-        after = "; whether it was done is not known, and the next call starts it again" if _is_lost(error) else ""
+        after = (
+            "; the call may or may not have taken effect; the next call restarts the server" if _is_lost(error) else ""
+        )
         return ToolFailed(f"the MCP server {self.name}: {cleaned}{after}")
 
 
@@ -272,7 +272,7 @@ def _value(result: types.CallToolResult, tool: str) -> Any:
                 parts.append(text if isinstance(text, str) else f"[{block.resource.uri}]")
     text = "\n".join(parts)
     if result.is_error:
-        raise ToolFailed(text or f"{tool} failed, and does not say why")
+        raise ToolFailed(text or f"{tool} failed without an error message")
     return text if result.structured_content is None else result.structured_content
 
 

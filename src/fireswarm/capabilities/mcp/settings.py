@@ -32,8 +32,8 @@ class McpServer(BaseModel):
     url: str = ""
     headers: dict[str, str] = Field(default_factory=dict)
     allow_hosts: tuple[str, ...] = ()
-    trust_annotations: bool = Field(default=True, description="take the server's word for what only reads")
-    optional: bool = Field(default=False, description="without it the agent works on, with fewer tools")
+    trust_annotations: bool = Field(default=True, description="trust the server's read-only hints")
+    optional: bool = Field(default=False, description="if it fails to start, continue without its tools")
 
     @model_validator(mode="after")
     def _one_way(self) -> McpServer:
@@ -50,10 +50,12 @@ class McpConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     servers: dict[ServerName, McpServer] = Field(min_length=1)
-    start_seconds: float = Field(default=30.0, gt=0, le=600, description="until a server has answered first")
-    list_seconds: float = Field(default=30.0, gt=0, le=600, description="for the list of its tools")
-    call_seconds: float = Field(default=120.0, gt=0, le=3_600, description="for one call")
-    keep_list_seconds: float = Field(default=600.0, ge=0, description="a list is not asked for again for so long")
+    start_seconds: float = Field(
+        default=30.0, gt=0, le=600, description="seconds to wait for a server's first response"
+    )
+    list_seconds: float = Field(default=30.0, gt=0, le=600, description="seconds to wait for the list of tools")
+    call_seconds: float = Field(default=120.0, gt=0, le=3_600, description="seconds to wait for one call")
+    keep_list_seconds: float = Field(default=600.0, ge=0, description="seconds to cache the list of tools")
 
 
 def expand_variables(values: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:

@@ -41,9 +41,11 @@ class SessionFilesConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_file_bytes: int = Field(default=262_144, ge=1, le=1_000_000, description="a document holds at most 1 MiB")
-    max_files: int = Field(default=2_000, ge=1, le=100_000, description="files of one session")
-    grep_seconds: float = Field(default=5.0, gt=0, le=60, description="how long a pattern may search")
+    max_file_bytes: int = Field(
+        default=262_144, ge=1, le=1_000_000, description="maximum bytes of a file; a Firestore document holds 1 MiB"
+    )
+    max_files: int = Field(default=2_000, ge=1, le=100_000, description="maximum files per session")
+    grep_seconds: float = Field(default=5.0, gt=0, le=60, description="time limit of a pattern search")
 
 
 # ── paths ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -53,15 +55,15 @@ def normal(path: str) -> str:
     """The one spelling of *path*: from the root, without empty parts. InvalidInput where it cannot be one."""
     given = unicodedata.normalize("NFC", path)
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in given):
-        raise InvalidInput(f"the path {path!r} holds control characters")
+        raise InvalidInput(f"the path {path!r} contains control characters")
     parts = [part for part in given.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise InvalidInput(f"the path {path!r} holds '..': give it from the root, such as /docs/readme.txt")
+        raise InvalidInput(f"the path {path!r} contains '..': give an absolute path, such as /docs/readme.txt")
     made = "/" + "/".join(parts)
     if len(made.encode()) > MAX_PATH_BYTES:
-        raise InvalidInput(f"the path has {len(made.encode()):,} bytes, more than {MAX_PATH_BYTES:,}")
+        raise InvalidInput(f"the path has {len(made.encode()):,} bytes; {MAX_PATH_BYTES:,} are allowed")
     if environment_redactor().text(made) != made:
-        raise InvalidInput("the path holds what looks like a secret: choose another name")
+        raise InvalidInput("the path contains what looks like a secret: choose another name")
     return made
 
 
@@ -103,9 +105,9 @@ def _content(given: str, encoding: str, most: int) -> str | bytes:
         except (binascii.Error, ValueError) as error:
             raise InvalidInput(f"the content is not base64: {error}") from error
         if environment_redactor().suspects(content):
-            raise InvalidInput("the content holds what looks like a secret: leave it out")
+            raise InvalidInput("the content contains what looks like a secret: remove it")
     elif any("\ud800" <= char <= "\udfff" for char in given):
-        raise InvalidInput("the content holds half characters: give it as base64")
+        raise InvalidInput("the content contains lone surrogates: send it as base64")
     else:
         content = environment_redactor().text(given)
     if size_of(content) > most:
@@ -144,7 +146,7 @@ class SessionFiles:
         if kept is None:
             if await self._is_folder(place):
                 raise InvalidInput(f"{place} is a directory: use list_directory")
-            raise NotFound(f"there is no file {place}: list_directory shows what there is")
+            raise NotFound(f"there is no file {place}: list_directory shows the files")
         return {
             "path": place,
             "content": _as_text(kept.content),
@@ -178,11 +180,13 @@ class SessionFiles:
             try:
                 version = await self.shelf.put(place, kept, before)
             except Conflict as error:
-                told["overtook"] = "another agent wrote this file at the same time: read it, if both should stay"
+                told["overtook"] = (
+                    "another agent wrote this file at the same time: read it and merge if both versions matter"
+                )
                 unsure = (1 if before is None else before.version + 1) if error.ambiguous else None
                 continue
             return self._write_result(version, kept, place, told)
-        raise Conflict(f"{place} is being written by others all the time: try again, or use a file of your own")
+        raise Conflict(f"{place} has too many concurrent writers: try again, or use a separate file")
 
     async def list_directory(self, path: str = "/") -> dict[str, Any]:
         """Lists the files and directories in a directory, by default in the root."""
@@ -202,9 +206,9 @@ class SessionFiles:
         if not entries and place != "/":
             if await self._get(place) is not None:
                 raise InvalidInput(f"{place} is a file: use read_file")
-            raise NotFound(f"there is no directory {place}: list_directory of / shows what there is")
+            raise NotFound(f"there is no directory {place}: list_directory of / shows the directories")
         shown = sorted(entries.values(), key=lambda entry: entry["path"])[:MAX_ENTRIES]
-        cut = {"truncated": f"only the first {MAX_ENTRIES} are shown"} if len(entries) > MAX_ENTRIES else {}
+        cut = {"truncated": f"only the first {MAX_ENTRIES} entries are shown"} if len(entries) > MAX_ENTRIES else {}
         return {"path": place, "entries": shown, "count": len(shown), **cut}
 
     async def grep_files(self, pattern: str, path_pattern: str | None = None) -> dict[str, Any]:
@@ -228,7 +232,7 @@ class SessionFiles:
         if total > len(matches):
             cut["truncated"] = f"only the first {MAX_MATCHES} lines are shown"
         if searched > MAX_SEARCHED_BYTES:
-            cut["stopped"] = f"after {MAX_SEARCHED_BYTES:,} characters: narrow path_pattern"
+            cut["stopped"] = f"the search stopped after {MAX_SEARCHED_BYTES:,} characters: narrow path_pattern"
         return {"pattern": pattern, "matches": matches, "match_count": total, "searched_files": files, **cut}
 
     async def delete_file(self, path: str, recursive: bool = False) -> dict[str, Any]:
@@ -237,7 +241,9 @@ class SessionFiles:
         found = [place] if place != "/" and await self._get(place) is not None else []
         lower, upper = _below(place)
         if not found and not recursive and await self.shelf.between(lower, upper, 1):
-            raise InvalidInput(f"{place} is a directory that is not empty: say recursive=true to delete all of it")
+            raise InvalidInput(
+                f"{place} is a directory that is not empty: pass recursive=true to delete it with its content"
+            )
         if recursive:
             async for page in self._pages(lower, upper):
                 found += [kept.path for kept in page]
@@ -281,16 +287,16 @@ class SessionFiles:
     async def _admit(self, path: str) -> None:
         """Raise InvalidInput where no new file can be."""
         if await self._is_folder(path):
-            raise InvalidInput(f"{path} is a directory: name a file in it")
+            raise InvalidInput(f"{path} is a directory: give a file path")
         unknown = [parent for parent in _parents(path) if parent not in self.folders]
         for parent, there in zip(unknown, await self.shelf.get_many(unknown), strict=True):
             if there is not None:
-                raise InvalidInput(f"{parent} is a file, so nothing can be below it: choose another path")
+                raise InvalidInput(f"{parent} is a file, not a directory: choose another path")
         if self.room <= 0:
             self.room = min(COUNT_AGAIN_AFTER, self.config.max_files - await self.shelf.count())
         if self.room <= 0:
             raise InvalidInput(
-                f"the session has {self.config.max_files:,} files, as many as it may: delete some with delete_file, "
+                f"file limit of the session reached ({self.config.max_files:,}): delete some with delete_file, "
                 "or raise max_files in the capability's configuration"
             )
 
@@ -339,7 +345,7 @@ when that is refused. Keep files small and named by what they hold; delete only 
 SESSION_FILES = Capability(
     "session_file_system",
     "File System",
-    "Files that the agents of a session share: reads, writes, lists, searches and deletes them.",
+    "Reads, writes, lists, searches and deletes files shared by the agents of a session.",
     tools=_tools,
     system_prompt=PROMPT,
     config=SessionFilesConfig,

@@ -22,16 +22,16 @@ Found = tuple[list[dict[str, Any]], int]
 async def search(pattern: str, texts: Sequence[tuple[str, str]], limit: int, seconds: float) -> Found:
     """Lines that match, of texts by their names. InvalidInput for a pattern that is none, or takes too long."""
     if len(pattern) > MAX_PATTERN_CHARS:
-        raise InvalidInput(f"the pattern has {len(pattern):,} characters, more than {MAX_PATTERN_CHARS}")
+        raise InvalidInput(f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS} are allowed")
     try:
         fault, matches, total = await in_own_process(_matches, pattern, list(texts), limit, seconds=seconds)
     except TimeoutError as error:
         raise InvalidInput(
-            f"the pattern took longer than {seconds:g} s: leave out repetitions inside repetitions such as (a+)+, "
+            f"the pattern took longer than {seconds:g} s: avoid nested repetitions such as (a+)+, "
             "or narrow path_pattern"
         ) from error
     if fault:
-        raise InvalidInput(f"{pattern!r} is no regular expression: {fault}")
+        raise InvalidInput(f"invalid regular expression {pattern!r}: {fault}")
     return matches, total
 
 

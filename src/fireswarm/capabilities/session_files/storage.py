@@ -144,7 +144,7 @@ class FolderShelf:
         place = Path(".fireswarm") / "files" / hashlib.sha256(session_hash.encode()).hexdigest()[:16]
         self.folder = (workdir / place).resolve()
         if not self.folder.is_relative_to(workdir.resolve()):
-            raise ConfigError(f"{workdir / place} leads out of {workdir}: remove the symbolic link")
+            raise ConfigError(f"{workdir / place} is outside {workdir}: remove the symbolic link")
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
         """Read files."""

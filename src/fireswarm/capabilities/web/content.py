@@ -122,7 +122,7 @@ async def convert_page(page: str, *, markdown: bool, most: int) -> str:
         )
     except (TimeoutError, MemoryError) as error:
         raise ToolFailed(
-            "the page could not be converted within its bounds: fetch it without as_markdown and as_text"
+            "converting the page took too long or too much memory: fetch it without as_markdown and as_text"
         ) from error
 
 
@@ -153,7 +153,7 @@ class Unpacker:
         if self.encoding in ("", "identity"):
             return
         if self.encoding not in ("gzip", "x-gzip", "deflate"):
-            raise ToolFailed(f"the server sent the content encoded as {self.encoding!r}, which was not asked for")
+            raise ToolFailed(f"the server used the content encoding {self.encoding!r}, which was not requested")
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def decompress(self, data: bytes, most: int) -> bytes:
@@ -164,7 +164,7 @@ class Unpacker:
             found = self._stream.decompress(data, most)
         except zlib.error as error:
             if self._started or self.encoding != "deflate":
-                raise ToolFailed(f"the content is not {self.encoding}: {error}") from error
+                raise ToolFailed(f"the content is not valid {self.encoding}: {error}") from error
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send it without a header
             found = self._stream.decompress(data, most)
         self._started = True

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the client takes longer to import than everything else here
 
 TIMED_OUT = "[..more content timed out...]"
 CUT = "[..more content left out...]"
-BINARY = "binary content is not supported: only what is told here is known of it"
+BINARY = "binary content is not supported: only its metadata is available"
 USER_AGENT = f"fireswarm/{__version__}"
 
 
@@ -39,11 +39,17 @@ class WebFetchConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    first_byte_seconds: float = Field(default=1.0, gt=0, le=300, description="for an answer to begin, each redirect")
-    body_seconds: float = Field(default=30.0, gt=0, le=3_600, description="for the body; then what came is given")
-    max_bytes: int = Field(default=5_000_000, ge=1_000, le=100_000_000, description="of the body, unpacked")
+    first_byte_seconds: float = Field(
+        default=1.0, gt=0, le=300, description="seconds to wait for the start of a response, per redirect"
+    )
+    body_seconds: float = Field(
+        default=30.0, gt=0, le=3_600, description="seconds to read the body; after that the partial body is returned"
+    )
+    max_bytes: int = Field(
+        default=5_000_000, ge=1_000, le=100_000_000, description="maximum bytes of the body after decompression"
+    )
     max_redirects: int = Field(default=10, ge=0, le=50)
-    allow_hosts: tuple[str, ...] = Field(default=(), description="name or name:port, reached though they are private")
+    allow_hosts: tuple[str, ...] = Field(default=(), description="private hosts that may be reached: name or name:port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,9 @@ class WebFetch:
                     with anyio.CancelScope(shield=True):
                         await response.aclose()
         except httpx2.InvalidURL as error:
-            raise InvalidInput(f"{url!r} is no URL: {error}") from error
+            raise InvalidInput(f"invalid URL {url!r}: {error}") from error
         except httpx2.HTTPError as error:
-            raise ToolFailed(f"{url} could not be fetched: {error or type(error).__name__}") from error
+            raise ToolFailed(f"cannot fetch {url}: {error or type(error).__name__}") from error
 
     async def _answer(self, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
         """The first answer that is no redirect; its body is not read yet."""
@@ -101,7 +107,7 @@ class WebFetch:
                 return response
             request = response.next_request
             await response.aclose()
-        raise ToolFailed(f"redirected more than {self.config.max_redirects} times; the last to {request.url}")
+        raise ToolFailed(f"more than {self.config.max_redirects} redirects; the last one to {request.url}")
 
     async def _page_result(self, url: str, response: httpx2.Response, form: str) -> dict[str, Any]:
         content_type = response.headers.get("content-type", "")
@@ -156,7 +162,7 @@ def _check_url(url: str) -> str:
     if not authority:
         raise InvalidInput(f"{url!r} has no host")
     if "@" in authority:
-        raise InvalidInput("the URL holds a user or a password: leave them out, what is fetched is written down")
+        raise InvalidInput("the URL contains a user or password: remove them, since URLs are logged")
     return given
 
 

@@ -76,7 +76,7 @@ def _host_in_url(name: str) -> str:
 def _refusal(name: str, port: int, address: str, reason: str) -> str:
     where = f"{address}, " if address and address != name else ""
     return (
-        f"{name} is {where}a {reason} address, which is not reached from here; the operator can allow it: "
+        f"{name} is {where}a {reason} address and is blocked; the operator can allow it: "
         f'allow_hosts: ["{_host_in_url(name)}:{port}"] in the capability\'s configuration'
     )
 
@@ -106,7 +106,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
                         return await self._real.connect_tcp(address, port, share, local_address, socket_options)
                 return await self._real.connect_tcp(found[-1], port, timeout, local_address, socket_options)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"{host} was not reached within {timeout:g} s") from error
+            raise httpcore2.ConnectTimeout(f"cannot connect to {host} within {timeout:g} s") from error
         except OSError as error:
             raise httpcore2.ConnectError(f"{host}: {error.strerror or error}") from error
 
@@ -117,7 +117,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Never: a socket of this machine is no host of the internet."""
-        raise HostRefused(f"{path}: sockets of this machine are not reached from here")
+        raise HostRefused(f"{path}: connections to local sockets are blocked")
 
     async def sleep(self, seconds: float) -> None:
         """Between attempts."""
@@ -138,7 +138,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
         if request.url.scheme not in ("http", "https"):
-            raise HostRefused(f"{request.url.scheme}: is not reached from here, only http and https")
+            raise HostRefused(f"unsupported URL scheme {request.url.scheme}: use http or https")
         url = request.url
         asked = httpcore2.Request(
             method=request.method,

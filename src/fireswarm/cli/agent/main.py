@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
 
 app = typer.Typer(
     name="agent",
-    help="One agent that works by skills: it finds the right one, reads what it needs of it, and acts.",
+    help="Run a stand-alone agent: it selects a skill for the task, reads what it needs of it, and acts.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -40,22 +40,20 @@ SkillsDir = Annotated[
     list[Path] | None, typer.Option("--skills-dir", help="Folder of skills, searched first; repeatable.")
 ]
 Profile = Annotated[
-    str | None, typer.Option("--profile", metavar="permissive|read_only|demo_safe", help="What commands may do.")
+    str | None, typer.Option("--profile", metavar="permissive|read_only|demo_safe", help="Permissions of commands.")
 ]
 ProviderName = Annotated[
-    str | None, typer.Option("--provider", metavar="anthropic|gemini|scripted", help="Who serves the model.")
+    str | None, typer.Option("--provider", metavar="anthropic|gemini|scripted", help="Provider of the model.")
 ]
 ModelName = Annotated[str | None, typer.Option("--model", help="Model; default: the provider's.")]
 Script = Annotated[
-    str | None, typer.Option("--script", help="Answers of provider scripted: FILE.json or FILE.py:FUNCTION.")
+    str | None, typer.Option("--script", help="Answers for provider scripted: FILE.json or FILE.py:FUNCTION.")
 ]
 DebugLlm = Annotated[
     str | None, typer.Option("--debug-llm", metavar="true|false", help="Keep requests and answers in the run's folder.")
 ]
-Stream = Annotated[
-    str | None, typer.Option("--stream", metavar="true|false", help="Show the model's words while they come.")
-]
-Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Decisions before the run is ended.")]
+Stream = Annotated[str | None, typer.Option("--stream", metavar="true|false", help="Stream the model's text.")]
+Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Maximum number of model decisions.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -70,27 +68,29 @@ def options(
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="What is to be done.", show_default=False)],
+    task: Annotated[str, typer.Argument(help="The task, in words.", show_default=False)],
     config_file: ConfigFile = None,
     skills_dir: SkillsDir = None,
-    skill: Annotated[str | None, typer.Option("--skill", help="Work by this skill.")] = None,
-    context: Annotated[list[str] | None, typer.Option("--context", help="key=value for the task; repeatable.")] = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Use this skill.")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option("--context", help="key=value of the task's context; repeatable.")
+    ] = None,
     profile: Profile = None,
     provider: ProviderName = None,
     model: ModelName = None,
     script: Script = None,
     debug_llm: DebugLlm = None,
     dry_run: Annotated[
-        str, typer.Option("--dry-run", metavar="true|false", help="Compose the prompt, call nothing.")
+        str, typer.Option("--dry-run", metavar="true|false", help="Compose the prompt without calling a model.")
     ] = "false",
-    show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print the exact first request, and end.")] = False,
+    show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print the exact first request and exit.")] = False,
     stream: Stream = None,
     max_turns: Turns = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON, and no events.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")] = False,
 ) -> None:
     """Carry out one task."""
     if not task.strip():
-        raise InvalidInput("the task is empty: say what is to be done")
+        raise InvalidInput("the task is empty: describe it in words")
     with without_collector():
         from fireswarm.cli.agent import run
 
@@ -115,7 +115,7 @@ def chat(
     config_file: ConfigFile = None,
     skills_dir: SkillsDir = None,
     session: Annotated[
-        str, typer.Option("--session", help="Name of the conversation; a known one goes on.")
+        str, typer.Option("--session", help="Name of the conversation; an existing one is continued.")
     ] = "default",
     profile: Profile = None,
     provider: ProviderName = None,
@@ -134,9 +134,7 @@ def chat(
 def replay(
     run_id: Annotated[str, typer.Argument(help="A run's id, or latest.", show_default=False)],
     config_file: ConfigFile = None,
-    event_stream: Annotated[
-        bool, typer.Option("--event-stream", help="Show every event as it was shown live.")
-    ] = False,
+    event_stream: Annotated[bool, typer.Option("--event-stream", help="Show every event as in the live run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
 ) -> None:
     """Show a run of the past."""
@@ -149,7 +147,7 @@ def replay(
 
 @config.command("init")
 def init(
-    file: Annotated[Path, typer.Option("--file", help="Where to write it.")] = Path("agent.yaml"),
+    file: Annotated[Path, typer.Option("--file", help="Path of the new file.")] = Path("agent.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write agent.yaml with every key, its default and what it means."""
@@ -166,9 +164,9 @@ def init(
 @config.command("validate")
 def validate(
     file: Annotated[
-        Path | None, typer.Option("--file", help="The file to check; default: the one that would be used.")
+        Path | None, typer.Option("--file", help="File to check; default: the file that `agent run` would use.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the settings as they will be used.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings.")] = False,
 ) -> None:
     """Check a settings file; every fault with its line."""
     from fireswarm.settings import find_agent_file, load_agent_settings

@@ -87,8 +87,8 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
     console = Console(highlight=False)
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
-    told = f"{len(conversation.turns)} earlier tasks remembered" if conversation.turns else "a new conversation"
-    console.print(f"session {session}: {told}. An empty line or Ctrl+D ends it.", style="dim")
+    told = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
+    console.print(f"session {session}: {told}. An empty line or Ctrl+D ends the chat.", style="dim")
     code = 0
     while task := _read_line():
 

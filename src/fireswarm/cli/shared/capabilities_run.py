@@ -42,12 +42,12 @@ def show(name: str, *, as_json: bool) -> None:
         (key, str(schema.get("default", "")), _setter(capability, key), schema.get("description", ""))
         for key, schema in settings.items()
     ]
-    table("settings", ("key", "default", "set by", "what for"), rows, none="It has no settings.")
+    table("settings", ("key", "default", "set by", "what for"), rows, none="No settings.")
     if tools is None:
-        console.print("Its tools follow from its settings.")
+        console.print("The tools depend on the settings.")
         return
     listed = [(tool.name, "yes" if tool.writes else "", tool.description) for tool in tools]
-    table("tools", ("name", "writes", "what for"), listed, none="It has no tools.")
+    table("tools", ("name", "writes", "what for"), listed, none="No tools.")
 
 
 def _setter(capability: Capability, key: str) -> str:

@@ -15,7 +15,7 @@ async def find_task(swarm: Swarm, prefix: str) -> Task:
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
     found = await swarm.store.query(queries.id_prefix(prefix))
     if not found:
-        raise NotFound(f"there is no task {prefix}: `swarm tasks` lists what there is")
+        raise NotFound(f"there is no task {prefix}: `swarm tasks` lists the tasks")
     if len(found) > 1 and found[0].id != prefix:
-        raise InvalidInput(f"more than one task id begins with {prefix}: give more of it")
+        raise InvalidInput(f"more than one task id begins with {prefix}: give more characters")
     return parse_task_snapshot(found[0])

@@ -25,9 +25,11 @@ StoreUri = Annotated[
     str | None, typer.Option("--store", help="embedded, memory, firelite://HOST:PORT or firestore.", metavar="URI")
 ]
 Project = Annotated[str | None, typer.Option("--project", help="Google Cloud project; implies --store firestore.")]
-Session = Annotated[str | None, typer.Option("--session", help="Session name; nothing crosses a session.")]
+Session = Annotated[str | None, typer.Option("--session", help="Session name; sessions share nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Newest documents to show.")]
+Limit = Annotated[
+    int, typer.Option("--limit", min=1, max=1000, help="Maximum number of documents to show, newest first.")
+]
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)

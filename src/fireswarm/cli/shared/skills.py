@@ -14,14 +14,14 @@ TOP_K = 8
 """Skills proposed to a prompt, as in ``skills.prefilter_top_k``."""
 
 app = typer.Typer(
-    help="Skills: list, inspect, check, and measure how well they are found.",
+    help="List, inspect and check skills, and measure their routing.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 SkillsDir = Annotated[
     list[Path] | None,
-    typer.Option("--skills-dir", help="Folder with skills, searched before the usual ones; can be given again."),
+    typer.Option("--skills-dir", help="Folder of skills, searched first; repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -36,11 +36,9 @@ def list_skills(skills_dir: SkillsDir = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def inspect(
-    name: Annotated[str, typer.Argument(help="Name of the skill.")],
-    show_frontmatter: Annotated[
-        bool, typer.Option("--show-frontmatter", help="Show the frontmatter as written.")
-    ] = False,
-    show_sections: Annotated[bool, typer.Option("--show-sections", help="Show the sections with their sizes.")] = False,
+    name: Annotated[str, typer.Argument(help="Skill name.")],
+    show_frontmatter: Annotated[bool, typer.Option("--show-frontmatter", help="Show the raw frontmatter.")] = False,
+    show_sections: Annotated[bool, typer.Option("--show-sections", help="Show the sections and their sizes.")] = False,
     skills_dir: SkillsDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +69,7 @@ def check(
 def bench(
     file: Annotated[Path, typer.Argument(help='JSON: [{"skill": name, "query": text}].')],
     skills_dir: SkillsDir = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Skills a prompt may propose.")] = TOP_K,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Candidates per prompt.")] = TOP_K,
 ) -> None:
     """Measure routing on labelled prompts, among the skills of --skills-dir alone; prints JSON."""
     from fireswarm.cli.shared import skills_run

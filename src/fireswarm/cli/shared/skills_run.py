@@ -51,7 +51,7 @@ def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
         (name, skill.version or "-", "code" if skill.entry else "text", escape(clip(skill.description, 100)))
         for name, skill in sorted(catalog.skills.items())
     ]
-    table("skills", ["skill", "version", "kind", "description"], rows, none="no skill yet: add skills/NAME/SKILL.md")
+    table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")
     for path, reason in (*catalog.left_out, *catalog.warned):
         console.print(f"{path}: {reason}", markup=False, soft_wrap=True)
 
@@ -82,7 +82,7 @@ def inspect(
             (str(line), str(tokens), escape("  " * (level - 1) + title))
             for title, level, line, tokens in map(dict[str, Any].values, _sections(parsed))
         ]
-        table("sections", ["line", "tokens", "section"], rows, none="it has no section")
+        table("sections", ["line", "tokens", "section"], rows, none="no sections")
 
 
 def _sections(parsed: Parsed) -> list[dict[str, Any]]:

@@ -25,19 +25,22 @@ TOKEN_VARIABLE = "FIRESWARM_API_TOKEN"
 
 
 def api(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = DEFAULT_PORT,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; any but loopback needs authentication of your choice.")
+        str,
+        typer.Option(
+            "--host", help="Address to listen on; addresses other than loopback need explicit authentication."
+        ),
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="File that holds the token; else FIRESWARM_API_TOKEN.")
+        Path | None, typer.Option("--token-file", help="File with the token; default: FIRESWARM_API_TOKEN.")
     ] = None,
     google_audience: Annotated[
-        str | None, typer.Option("--google-audience", help="Take Google identity tokens for this audience.")
+        str | None, typer.Option("--google-audience", help="Accept Google identity tokens for this audience.")
     ] = None,
     google_account: Annotated[
         list[str] | None,
-        typer.Option("--google-account", help="E-mail address they must be of, repeatable; '*' for any."),
+        typer.Option("--google-account", help="Allowed e-mail address of the token, repeatable; '*' for any."),
     ] = None,
     root: Root = Path(),
     store: StoreUri = None,

@@ -11,7 +11,7 @@ import typer
 from fireswarm import wiring as roots
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, count_noun, run_async, settings_for
 
-app = typer.Typer(help="Conversations of skills: migrate, prune.", no_args_is_help=True)
+app = typer.Typer(help="Maintain the stored conversations of skills: migrate, prune.", no_args_is_help=True)
 
 
 @app.command()
@@ -35,12 +35,14 @@ def migrate(root: Root = Path()) -> None:
             await contexts.close()
 
     steps = run_async(main)
-    console.print(f"made {count_noun(steps, 'step')}" if steps else "nothing to do, the tables are up to date")
+    console.print(f"made {count_noun(steps, 'step')}" if steps else "nothing to do: the tables are up to date")
 
 
 @app.command()
 def prune(
-    days: Annotated[float, typer.Option("--days", min=0, help="Also those that are kept so long yet.")] = 0.0,
+    days: Annotated[
+        float, typer.Option("--days", min=0, help="Also remove conversations that expire within this many days.")
+    ] = 0.0,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,

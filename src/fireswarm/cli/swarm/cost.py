@@ -132,7 +132,7 @@ def draw(spending: Spending) -> None:
     """Print what was spent for a person."""
     read = f"the newest {count_noun(spending.runs, 'run')}" if spending.more else count_noun(spending.runs, "run")
     if not spending.total.counts["calls"]:
-        console.print(f"no model was asked in {read}")
+        console.print(f"no model calls in {read}")
         return
     for title, sums in (("model", spending.by_model), ("role", spending.by_role)):
         rows = [(name, *total.cells()) for name, total in sort_by_cost(sums)]
@@ -144,8 +144,8 @@ def draw(spending: Spending) -> None:
     ]
     table("models, by objective", ["task", *COLUMNS, "objective"], rows, none="")
     if len(shown) > SHOWN_OBJECTIVES:
-        console.print(f"and {count_noun(len(shown) - SHOWN_OBJECTIVES, 'objective')} that cost less: --json has all")
-    beyond = "; there are more: --limit reads further back" if spending.more else ""
+        console.print(f"and {count_noun(len(shown) - SHOWN_OBJECTIVES, 'objective')} with lower cost: --json lists all")
+    beyond = "; older runs were not read: raise --limit" if spending.more else ""
     count = spending.total.counts
     console.print(f"models: {count['usd']:.4f} USD for {count['calls']:,} calls in {read}{beyond}", soft_wrap=True)
     _say_unpriced(sort_by_cost(spending.by_model))
@@ -154,4 +154,4 @@ def draw(spending: Spending) -> None:
 def _say_unpriced(models: Sequence[tuple[str, Total]]) -> None:
     without = [name.partition(" ")[2] for name, total in models if total.counts["unpriced_calls"]]
     if without:
-        console.print(f"without a price: {', '.join(without)}; set budget.prices", style="yellow", soft_wrap=True)
+        console.print(f"no price for: {', '.join(without)}; set budget.prices", style="yellow", soft_wrap=True)

@@ -103,7 +103,7 @@ def _data(settings: Settings) -> list[Finding]:
         findings += _capabilities(card)
     for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
-            findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is no role of this swarm"))
+            findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is not a role of this swarm"))
     return findings
 
 
@@ -118,14 +118,14 @@ def _capabilities(card: RoleCard) -> list[Finding]:
     except FireswarmError as error:
         return [Finding("role", False, f"role {card.name}: {error}")]
     if "sandbox" in {use.id for use in uses} and shutil.which("bwrap") is None:
-        return [Finding("role", None, f"role {card.name} has a sandbox: install bubblewrap, or its code is refused")]
+        return [Finding("role", None, f"role {card.name} uses the sandbox, which needs bubblewrap: install it")]
     return []
 
 
 def _model(settings: Settings) -> Finding:
     model = settings.model
     if settings.worker.think == "never":
-        return Finding("model", None, "worker.think is never: roles work by code alone")
+        return Finding("model", None, "worker.think is never: roles use no model")
     if model.provider == "scripted":
         known = bool(model.script)
         return Finding(
@@ -133,11 +133,9 @@ def _model(settings: Settings) -> Finding:
         )
     name = f"{model.provider} {model.model_name}"
     if not os.environ.get(model.chosen.api_key_env):
-        return Finding(
-            "model", None, f"{model.chosen.api_key_env} is not set: roles work by code alone, not with {name}"
-        )
+        return Finding("model", None, f"{model.chosen.api_key_env} is not set: roles use no model instead of {name}")
     priced = Meter(settings.budget, model.model_name).price is not None
-    note = "" if priced else f"; no price is known, set budget.prices.{model.model_name}"
+    note = "" if priced else f"; no known price: set budget.prices.{model.model_name}"
     return Finding("model", True, f"{name}, key in {model.chosen.api_key_env}{note}")
 
 
@@ -146,7 +144,7 @@ async def _store(settings: Settings) -> list[Finding]:
     try:
         async with wiring.open_swarm(settings) as swarm:
             await swarm.store.get(task_path("doctor"))
-            findings.append(Finding("store", True, f"{settings.store.uri}: reached"))
+            findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
             findings += await _strays(swarm)
     except (FireswarmError, FireliteError) as error:
@@ -178,23 +176,23 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
             missing.append(
                 Finding("indexes", False, f"{error} Deploy them with `firebase deploy --only firestore:indexes`.")
             )
-    return missing or [Finding("indexes", True, f"{len(probes)} query shapes are covered")]
+    return missing or [Finding("indexes", True, f"{len(probes)} query shapes have their indexes")]
 
 
 async def _strays(swarm: Swarm) -> list[Finding]:
     found = await swarm.store.query(queries.strays(sorted(swarm.roles), 20))
     if not found:
-        return [Finding("tasks", True, "every task belongs to a role of this swarm")]
+        return [Finding("tasks", True, "all tasks are assigned to roles of this swarm")]
     roles = sorted({str((item.data or {}).get("assigned_to")) for item in found})
     return [Finding("tasks", None, f"{len(found)} or more tasks wait for roles that do not exist: {', '.join(roles)}")]
 
 
 def _extras() -> list[Finding]:
     findings = [
-        Finding("extra", None, f"{module} is not installed: pip install 'fireswarm[{extra}]' brings it")
+        Finding("extra", None, f"{module} is not installed: pip install 'fireswarm[{extra}]'")
         for module, extra in EXTRAS.items()
         if find_spec(module) is None and module != "gcsfs"
     ]
     if shutil.which("git") is None:
-        findings.append(Finding("git", None, "git is not installed: the scout reports without history"))
+        findings.append(Finding("git", None, "git is not installed: the scout reports without file history"))
     return findings

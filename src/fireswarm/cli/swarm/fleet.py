@@ -58,11 +58,9 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
 
 
 def demo(
-    path: Annotated[Path, typer.Argument(help="Folder to report on; this one when left out.")] = Path(),
-    objective: Annotated[str, typer.Option("--objective", help="What the swarm is to find out.")] = DEMO_OBJECTIVE,
-    think: Annotated[
-        bool, typer.Option("--think", help="Let the roles ask the model: costs tokens, needs a key.")
-    ] = False,
+    path: Annotated[Path, typer.Argument(help="Folder to report on; default: the current one.")] = Path(),
+    objective: Annotated[str, typer.Option("--objective", help="Objective of the demo.")] = DEMO_OBJECTIVE,
+    think: Annotated[bool, typer.Option("--think", help="Use the model: costs tokens and needs an API key.")] = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -70,7 +68,7 @@ def demo(
     """Start the store and all five roles as processes, submit one objective, and watch it become a report."""
     folder = path.resolve()
     if not folder.is_dir():
-        raise InvalidInput(f"{path} is no folder: name one that exists")
+        raise InvalidInput(f"{path} is not a folder: name an existing one")
     session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
     given = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
     settings = settings_for(root, store, project, session, **given)
@@ -142,8 +140,8 @@ async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Where to lay out the swarm.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    folder: Annotated[Path, typer.Argument(help="Folder of the new swarm.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Lay out roles/, mailbox/, skills/ and the Firebase files in a folder of your own."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,15 +165,17 @@ def _replicas(roles: Sequence[str], given: Sequence[str]) -> dict[str, int]:
         if not mark or not count.isdigit() or not 0 < int(count) <= 100:
             raise InvalidInput(f"--replicas {item!r} must be ROLE=COUNT with a count from 1 to 100")
         if role not in replicas:
-            raise InvalidInput(f"--replicas names {role!r}, which is not among the roles started: {', '.join(roles)}")
+            raise InvalidInput(f"--replicas names {role!r}, which is not a started role: {', '.join(roles)}")
         replicas[role] = int(count)
     return replicas
 
 
 def up(
-    roles: Annotated[str, typer.Option("--roles", help="Comma list; every role card when left out.")] = "",
+    roles: Annotated[str, typer.Option("--roles", help="Comma-separated roles; default: all role cards.")] = "",
     replicas: Annotated[list[str] | None, typer.Option("--replicas", help="ROLE=COUNT, repeatable.")] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the embedded store; 0 takes any.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of the embedded store; 0 picks a free one.")
+    ] = 0,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -187,7 +187,7 @@ def up(
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
     for name in chosen:
         if name not in cards:
-            raise ConfigError(f"--roles names {name!r}, which has no card; there are {', '.join(sorted(cards))}")
+            raise ConfigError(f"--roles names {name!r}, which has no role card; known: {', '.join(sorted(cards))}")
     wanted = _replicas(chosen, replicas or [])
 
     async def main() -> None:
@@ -198,7 +198,7 @@ def up(
         ):
             console.print(f"store {uri}", soft_wrap=True)
             if port and not uri.endswith(f":{port}"):
-                console.print(f"--port {port} is not used: another process serves this store already", style="yellow")
+                console.print(f"--port {port} is ignored: another process already serves this store", style="yellow")
             if uri.startswith("firelite://"):
                 console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
@@ -209,10 +209,14 @@ def up(
 
 
 def role(
-    name: Annotated[str, typer.Argument(help="Role to work for.")],
-    agent_id: Annotated[str | None, typer.Option("--agent-id", help="A random one when left out.")] = None,
-    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Tasks at once.")] = None,
-    with_parent: Annotated[bool, typer.Option("--with-parent", help="Drain when the parent process is gone.")] = False,
+    name: Annotated[str, typer.Argument(help="Role of this process.")],
+    agent_id: Annotated[str | None, typer.Option("--agent-id", help="Id of this process; default: random.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Maximum number of concurrent tasks.")
+    ] = None,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", help="Drain and stop when the parent process ends.")
+    ] = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -224,7 +228,7 @@ def role(
 
     async def main() -> None:
         async with stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
-            told = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works for role {name}, {_how(swarm)}"
+            told = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(swarm)}"
             errors.print(told, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
@@ -236,8 +240,8 @@ def role(
 def _how(swarm: Swarm) -> str:
     mind = swarm.mind
     if mind is None or mind.client is None:
-        return f"by code alone: {mind.no_model if mind else 'no model'}"
-    return f"thinking with {mind.client.model.provider} {mind.client.model.name}"
+        return f"without a model: {mind.no_model if mind else 'no model'}"
+    return f"with the model {mind.client.model.provider} {mind.client.model.name}"
 
 
 def _stop_with_parent(stop: anyio.Event, parent: int) -> None:

@@ -46,9 +46,9 @@ FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
 
 
 def runs(
-    role: Annotated[str | None, typer.Option("--role", help="Runs of one role.")] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Filter by role.")] = None,
     status: Annotated[
-        str | None, typer.Option("--status", help="started, progress, completed, error or timeout.")
+        str | None, typer.Option("--status", help="Filter by status: started, progress, completed, error or timeout.")
     ] = None,
     session: Session = None,
     limit: Limit = 30,
@@ -80,7 +80,7 @@ def runs(
             for run in found
         ]
         columns = ["run", "role", "status", "started", "took", "agent", "summary"]
-        table("runs", columns, rows, none="no run yet: `swarm up` starts agents")
+        table("runs", columns, rows, none="no runs yet: `swarm up` starts agents")
 
     run_async(main)
 
@@ -110,14 +110,14 @@ def agents(
             for status in found
         ]
         columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
-        table("agents", columns, rows, none="no agent yet: `swarm up` starts them")
+        table("agents", columns, rows, none="no agents yet: `swarm up` starts them")
 
     run_async(main)
 
 
 def mail(
-    to: Annotated[str | None, typer.Option("--to", help="Messages to one role or agent.")] = None,
-    status: Annotated[str | None, typer.Option("--status", help="new, claimed or read.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Filter by receiving role or agent.")] = None,
+    status: Annotated[str | None, typer.Option("--status", help="Filter by status: new, claimed or read.")] = None,
     session: Session = None,
     limit: Limit = 30,
     root: Root = Path(),
@@ -149,14 +149,16 @@ def mail(
             for message in found
         ]
         columns = ["message", "from", "to", "status", "hop", "artifacts/signals", "sent", "notes"]
-        table("mail", columns, rows, none="no message yet")
+        table("mail", columns, rows, none="no messages yet")
 
     run_async(main)
 
 
 def memory(
-    kind: Annotated[str | None, typer.Option("--type", help="fact, session_summary or agent_status.")] = "fact",
-    bucket: Annotated[str | None, typer.Option("--bucket", help="Facts of one bucket.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="Filter by type: fact, session_summary or agent_status.")
+    ] = "fact",
+    bucket: Annotated[str | None, typer.Option("--bucket", help="Filter by bucket.")] = None,
     session: Session = None,
     limit: Limit = 30,
     root: Root = Path(),
@@ -184,14 +186,14 @@ def memory(
             )
             for fact in found
         ]
-        table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="nothing remembered yet")
+        table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="no memory documents yet")
 
     run_async(main)
 
 
 def cost(
     session: Session = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Newest runs to add up.")] = 1_000,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Number of newest runs to sum up.")] = 1_000,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -215,7 +217,7 @@ def cost(
             return
         draw(spent)
         _draw_firestore(by_role, total)
-        console.print(f"this command itself: {usage_line(own)}", style="dim")
+        console.print(f"this command: {usage_line(own)}", style="dim")
 
     run_async(main)
 

@@ -17,7 +17,7 @@ from fireswarm.redaction import environment_redactor
 
 app = typer.Typer(
     name="swarm",
-    help="A durable swarm of agents on Firestore: submit an objective, watch it become a result.",
+    help="Run a durable swarm of agents on Firestore: submit objectives, follow them and read their results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,7 +59,7 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens inside to standard error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log internal events to standard error.")] = False,
 ) -> None:
     """Options before any command."""
     shown = logging.StreamHandler()

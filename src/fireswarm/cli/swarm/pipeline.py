@@ -24,14 +24,14 @@ from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.trace import trace_faults
 from fireswarm.swarm.swarm import Swarm
 
-app_ = typer.Typer(help="The node pipeline: from a source to a tested patch.", no_args_is_help=True)
+app_ = typer.Typer(help="Run the node pipeline, which makes a tested patch from a source.", no_args_is_help=True)
 SESSION = "pipeline-demo"
 ADVISOR = "advisor.py:answer"
 
 
 @app_.command()
 def demo(
-    source: Annotated[Path | None, typer.Argument(help="Source of the node; the shipped one when left out.")] = None,
+    source: Annotated[Path | None, typer.Argument(help="Source of the node; default: the shipped example.")] = None,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -95,7 +95,7 @@ def check(
     for fault in faults:
         console.print(f"{file}: {fault}", markup=False, soft_wrap=True)
     assumed = sum(entry.kind == "ASSUMPTION" for entry in trace.fields.values())
-    looked_up = "" if bundle.is_dir() else "; no source_bundle/ beside it, so no evidence was looked up"
+    looked_up = "" if bundle.is_dir() else "; evidence not checked: no source_bundle/ next to it"
     console.print(f"{len(trace.fields)} fields, {assumed} assumed, {len(faults)} faults{looked_up}", soft_wrap=True)
     if faults:
         raise typer.Exit(1)
@@ -111,4 +111,4 @@ def _read(path: Path) -> Any:
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no {path}: copy a run's artifacts with `swarm artifacts TASK`") from error
     except ValueError as error:
-        raise InvalidInput(f"{path} is no JSON: {error}") from error
+        raise InvalidInput(f"{path} is not valid JSON: {error}") from error

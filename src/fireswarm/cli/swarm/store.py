@@ -12,9 +12,9 @@ from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_
 from fireswarm.cli.swarm.fleet import stop_signal
 from fireswarm.errors import InvalidInput
 
-app = typer.Typer(help="The embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
+app = typer.Typer(help="Manage the embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
 
-Data = Annotated[Path | None, typer.Option("--data", help="Data file; the settings' store.data when left out.")]
+Data = Annotated[Path | None, typer.Option("--data", help="Data file; default: store.data of the settings.")]
 DEFAULT_PORT = 8080
 
 
@@ -27,11 +27,14 @@ def _path(root: Path, data: Path | None) -> Path:
 
 @app.command()
 def serve(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = DEFAULT_PORT,
     data: Data = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep nothing: the data ends with the process.")] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep the data in memory; it is lost when the process ends.")
+    ] = False,
     indexes: Annotated[
-        Path | None, typer.Option("--indexes", help="firestore.indexes.json: refuse queries it does not cover.")
+        Path | None,
+        typer.Option("--indexes", help="Path of firestore.indexes.json; queries without an index are rejected."),
     ] = None,
     root: Root = Path(),
 ) -> None:
@@ -49,7 +52,7 @@ def serve(
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
                 await stop.wait()
-        console.print("stopped, everything acknowledged is on disk" if path else "stopped")
+        console.print("stopped; all acknowledged writes are on disk" if path else "stopped")
 
     run_async(main)
 
@@ -71,12 +74,12 @@ def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> No
     rows = [
         (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(found.collections.items())
     ]
-    table("collections", ["collection", "documents"], rows, none="no collection yet")
+    table("collections", ["collection", "documents"], rows, none="no collections yet")
 
 
 @app.command()
 def export(
-    target: Annotated[Path, typer.Argument(help="File to write, one JSON document a line.")],
+    target: Annotated[Path, typer.Argument(help="File to write, one JSON document per line.")],
     data: Data = None,
     root: Root = Path(),
 ) -> None:
@@ -91,7 +94,7 @@ def export(
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(help="File that `swarm store export` wrote.")],
+    source: Annotated[Path, typer.Argument(help="File written by `swarm store export`.")],
     data: Data = None,
     root: Root = Path(),
 ) -> None:
@@ -100,7 +103,7 @@ def import_(
     from fireswarm.firelite.wire import admin
 
     if not source.is_file():
-        raise InvalidInput(f"{source} does not exist: name a file that `swarm store export` wrote")
+        raise InvalidInput(f"{source} does not exist: name a file written by `swarm store export`")
     with Database.open(_path(root, data)) as database:
         count = admin.import_jsonl(database, source)
     console.print(f"imported {count:,} documents from {source}")
@@ -108,7 +111,9 @@ def import_(
 
 @app.command()
 def reset(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, data: Data = None, root: Root = Path()
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    data: Data = None,
+    root: Root = Path(),
 ) -> None:
     """Delete every document of the embedded store."""
     from fireswarm.firelite.database import Database

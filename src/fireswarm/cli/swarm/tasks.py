@@ -48,37 +48,52 @@ from fireswarm.swarm.board.submit import Submitted
 if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
     from fireswarm.swarm.swarm import Swarm
 
-Level = Annotated[str, typer.Option("--level", metavar="debug|info|warning|error", help="Least severe event to show.")]
-TaskId = Annotated[str, typer.Argument(help="Task id, or the beginning of one.")]
+Level = Annotated[
+    str, typer.Option("--level", metavar="debug|info|warning|error", help="Lowest severity of events to show.")
+]
+TaskId = Annotated[str, typer.Argument(help="Task id or a unique prefix of it.")]
+
+ContextPairs = Annotated[
+    list[str] | None, typer.Option("--context", help="key=value of the context, repeatable; values may be JSON.")
+]
+CapabilityUses = Annotated[
+    list[str] | None,
+    typer.Option("--capability", help="Capability in addition to the role's: an id or JSON; repeatable."),
+]
+Deadline = Annotated[
+    datetime | None, typer.Option("--deadline", help="UTC time after which an unfinished task is blocked.")
+]
+Again = Annotated[str, typer.Option("--again", help="Any text; makes a new task of an objective already submitted.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Follow the task to its end; exit code 1 unless all tasks are done.")
+]
 
 LOOKED_AT_AGENTS = 50
 """Latest heartbeats that a submit reads, to say when nobody is there to take the task."""
 
 
 def submit(
-    objective: Annotated[str, typer.Argument(help="What is wanted, in words.")],
-    role: Annotated[str, typer.Option("--role", help="Who takes it.")] = "architect",
-    path: Annotated[Path | None, typer.Option("--path", help="Folder or file it is about (context.path).")] = None,
-    context: Annotated[
-        list[str] | None, typer.Option("--context", help="key=value, repeatable; JSON is taken.")
+    objective: Annotated[str, typer.Argument(help="Objective in natural language.")],
+    role: Annotated[str, typer.Option("--role", help="Role that executes the task.")] = "architect",
+    path: Annotated[
+        Path | None, typer.Option("--path", help="Folder or file the task is about (context.path).")
     ] = None,
-    skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; chosen when left out.")] = None,
+    context: ContextPairs = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Skill to use; default: the swarm chooses one.")] = None,
     pipeline: Annotated[
         str | None, typer.Option("--pipeline", help="Pipeline to run, such as node: its steps are skills.")
     ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="File or folder a pipeline works on.")] = None,
-    capability: Annotated[
-        list[str] | None, typer.Option("--capability", help="Beside the role's: an id, or JSON; repeatable.")
-    ] = None,
-    priority: Annotated[int, typer.Option("--priority", min=1, max=10, help="10 is most urgent.")] = 5,
-    deadline: Annotated[
-        datetime | None, typer.Option("--deadline", help="UTC; blocks the task when it passes.")
-    ] = None,
+    capability: CapabilityUses = None,
+    priority: Annotated[
+        int, typer.Option("--priority", min=1, max=10, help="Priority from 1 to 10; 10 is most urgent.")
+    ] = 5,
+    deadline: Deadline = None,
     depends_on: Annotated[
         list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")
     ] = None,
-    again: Annotated[str, typer.Option("--again", help="Any word: makes the same objective new work.")] = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end; exit code 1 unless all is done.")] = False,
+    again: Again = "",
+    wait: Wait = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -121,7 +136,7 @@ def _spec(**fields: Any) -> TaskSpec:
     try:
         return TaskSpec(**fields)
     except ValidationError as error:
-        raise InvalidInput(f"nothing was submitted: {explain_error(error)}") from error
+        raise InvalidInput(f"task not submitted: {explain_error(error)}") from error
 
 
 def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
@@ -168,7 +183,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
     if as_json:
         print_json({"created": submitted.created, "task": task})
     else:
-        what = "submitted" if submitted.created else f"exists already ({task.status.value}), nothing submitted:"
+        what = "submitted" if submitted.created else f"already exists ({task.status.value}), not submitted again:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
     if task.status is TaskStatus.QUEUED:
         await _say_if_nobody_runs(swarm, task.assigned_to)
@@ -179,14 +194,14 @@ async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
     beats = await swarm.heartbeats.latest(LOOKED_AT_AGENTS)
     living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
     if role not in living and len(beats) < LOOKED_AT_AGENTS:
-        errors.print(f"no {role} agent runs; the task waits for one: `swarm up` starts all roles", style="yellow")
+        errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
 
 def tasks(
     status: Annotated[
-        str | None, typer.Option("--status", help="queued, in_progress, blocked, done or canceled.")
+        str | None, typer.Option("--status", help="Filter by status: queued, in_progress, blocked, done or canceled.")
     ] = None,
-    role: Annotated[str | None, typer.Option("--role", help="Tasks of one role.")] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Filter by role.")] = None,
     session: Session = None,
     limit: Limit = 30,
     root: Root = Path(),
@@ -215,14 +230,16 @@ def tasks(
             for task in found
         ]
         columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
-        table("tasks", columns, rows, none="no task yet: `swarm submit` creates one")
+        table("tasks", columns, rows, none="no tasks yet: `swarm submit` creates one")
 
     run_async(main)
 
 
 def show(
     task_id: TaskId,
-    events: Annotated[int, typer.Option("--events", min=0, help="Last events of the last run to show.")] = 20,
+    events: Annotated[
+        int, typer.Option("--events", min=0, help="Number of latest events of the latest run to show.")
+    ] = 20,
     level: Level = "info",
     root: Root = Path(),
     store: StoreUri = None,
@@ -246,7 +263,7 @@ def show(
 
 
 def watch(
-    task_id: Annotated[str | None, typer.Argument(help="Task to follow; the newest objective when left out.")] = None,
+    task_id: Annotated[str | None, typer.Argument(help="Task to follow; default: the newest objective.")] = None,
     level: Level = "info",
     root: Root = Path(),
     store: StoreUri = None,
@@ -269,7 +286,7 @@ def watch(
             return all(task.status is TaskStatus.DONE for task in found)
 
     if not run_async(main):
-        console.print(f"not everything is done; `swarm show {task_id or 'TASK'}` says why", style="yellow")
+        console.print(f"not all tasks are done: see `swarm show {task_id or 'TASK'}`", style="yellow")
         raise typer.Exit(1)
 
 
@@ -288,8 +305,8 @@ def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: st
 
 def cancel(
     task_id: TaskId,
-    tree: Annotated[bool, typer.Option("--tree", help="Cancel every task below it as well.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Kept on the task.")] = "by the operator",
+    tree: Annotated[bool, typer.Option("--tree", help="Cancel all tasks below it as well.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Reason, stored on the task.")] = "by the operator",
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -316,7 +333,7 @@ def retry(
 
 def answer(
     task_id: TaskId,
-    values: Annotated[list[str], typer.Argument(help="name=value for each question; JSON is taken.")],
+    values: Annotated[list[str], typer.Argument(help="name=value for each question; values may be JSON.")],
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,

@@ -75,14 +75,14 @@ class TokenBudget(Contract):
 
 _TEXT = {"type": "string"}
 _PARAMS: dict[str, str] = {
-    "skill": "call_skill: name of the skill to run or to go on with",
+    "skill": "call_skill: name of the skill to run or continue with",
     "tool": "call_tool: name of the tool",
     "input": "call_skill, call_tool: the input as JSON text",
     "command": "run_command: one shell command",
     "name": "ask_user: short identifier of what is missing",
     "question": "ask_user: the question",
-    "answer": "finish: the answer for whoever gave the task",
-    "result": "finish: the structured result as JSON text, where the role asks for one",
+    "answer": "finish: the answer to the task",
+    "result": "finish: the structured result as JSON text, if the role requires one",
 }
 
 

@@ -48,9 +48,9 @@ class AgentResponse(Contract):
     @model_validator(mode="after")
     def _says_what_it_needs(self) -> AgentResponse:
         if self.state is TaskState.INPUT_REQUIRED and self.input_request is None:
-            raise ValueError("input_required needs an input_request: what is missing?")
+            raise ValueError("input_required needs an input_request that names the missing inputs")
         if self.state is TaskState.DELEGATING and not self.tasks:
-            raise ValueError("delegating needs tasks: what is handed over?")
+            raise ValueError("delegating needs tasks to hand over")
         return self
 
 
@@ -68,7 +68,7 @@ def as_result(response: AgentResponse) -> SkillResult:
     """A skill's AgentResponse as a SkillResult; ValueError for a state that a skill cannot give itself."""
     if response.state not in _RESULT_STATES:
         known = ", ".join(state.value for state in _RESULT_STATES)
-        raise ValueError(f"a skill cannot end in {response.state.value}: it may say {known}")
+        raise ValueError(f"a skill cannot end in {response.state.value}: use {known}")
     asked = response.input_request
     outputs = Artifact(type=OUTPUTS, name=OUTPUTS, summary=", ".join(response.outputs)[:200], value=response.outputs)
     summary = response.message or "; ".join(response.errors) or (asked.message if asked else "")
@@ -187,6 +187,6 @@ def outcome_of(state: TaskState, summary: str, questions: tuple[Question, ...] =
         case TaskState.PENDING | TaskState.IN_PROGRESS:
             return Released(summary)
         case TaskState.DELEGATING:
-            raise ValueError("delegating is a handoff: it needs its tasks")
+            raise ValueError("delegating needs the tasks to hand over")
         case _:
             return Failed(summary, reason)

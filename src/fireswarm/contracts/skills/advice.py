@@ -57,9 +57,9 @@ class AdviceRequest(Contract):
     def _is_bounded(self) -> AdviceRequest:
         size = sum(len(piece.text) for piece in self.material)
         if size > MAX_MATERIAL_CHARS:
-            raise ValueError(f"the material has {size:,} characters, and {MAX_MATERIAL_CHARS:,} are allowed: send less")
+            raise ValueError(f"the material has {size:,} characters; {MAX_MATERIAL_CHARS:,} are allowed")
         if self.kind is not AdviceKind.SCHEMA and not self.scope:
-            raise ValueError("advice that is code needs a scope: which paths may it touch?")
+            raise ValueError("advice that is code needs a scope: the paths it may change")
         return self
 
 

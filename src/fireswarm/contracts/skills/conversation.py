@@ -71,13 +71,13 @@ STATES: dict[TaskState, StateRow] = {
     TaskState.PENDING: StateRow(False, False, "not started"),
     TaskState.IN_PROGRESS: StateRow(False, False, "a turn is running"),
     TaskState.COMPLETED: StateRow(True, False, "ended with a result"),
-    TaskState.FAILED: StateRow(True, False, "ended without a result, for good"),
-    TaskState.TIMEOUT: StateRow(True, False, "took longer than it may"),
-    TaskState.BLOCKED: StateRow(True, False, "stopped by a gate, such as an answer that its contract does not allow"),
-    TaskState.ESCALATED: StateRow(True, False, "had all its turns; a person has to look"),
+    TaskState.FAILED: StateRow(True, False, "failed permanently"),
+    TaskState.TIMEOUT: StateRow(True, False, "ran longer than allowed"),
+    TaskState.BLOCKED: StateRow(True, False, "stopped by a gate, such as an answer that violates the contract"),
+    TaskState.ESCALATED: StateRow(True, False, "reached max_turns; needs review"),
     TaskState.INPUT_REQUIRED: StateRow(False, True, "waits for inputs from its caller"),
-    TaskState.DELEGATING: StateRow(False, True, "waits for work that it handed to others"),
-    TaskState.PAUSED: StateRow(False, True, "rests until it is called again"),
+    TaskState.DELEGATING: StateRow(False, True, "waits for delegated tasks"),
+    TaskState.PAUSED: StateRow(False, True, "paused until the next call"),
 }
 
 
@@ -136,9 +136,11 @@ class InteractionOutcomes(Contract):
         for state in self.allowed_intermediate_states:
             if not state.resumable:
                 known = ", ".join(item.value for item in TaskState if item.resumable)
-                raise ValueError(f"{state.value} is no intermediate state: use {known}")
+                raise ValueError(f"{state.value} is not an intermediate state: use {known}")
         if self.allowed_intermediate_states and not self.supports_resume:
-            raise ValueError("intermediate states need supports_resume: true, or nobody could go on")
+            raise ValueError(
+                "intermediate states need supports_resume: true, otherwise the conversation cannot continue"
+            )
         return self
 
 
@@ -153,7 +155,7 @@ class Terms(Contract):
     def _can_resume(self) -> Terms:
         waits = self.interaction_outcomes.allowed_intermediate_states
         if waits and self.state_persistence is StatePersistence.NONE:
-            raise ValueError("state_persistence none keeps nothing to resume from: use facts_only or full_events")
+            raise ValueError("intermediate states need state_persistence facts_only or full_events, not none")
         return self
 
     def allows(self, state: TaskState) -> bool:

@@ -12,12 +12,19 @@ from fireswarm.contracts.base import Contract
 class SandboxLimits(Contract):
     """For one run. Memory and the folder are looked at ten times a second, the rest is held by the kernel."""
 
-    timeout_seconds: float = Field(default=30.0, gt=0, le=3_600, description="by the clock on the wall")
-    cpu_seconds: int = Field(default=30, ge=1, le=3_600, description="of each process")
-    memory_bytes: int = Field(default=512_000_000, ge=64_000_000, description="of all processes together, and of each")
+    timeout_seconds: float = Field(default=30.0, gt=0, le=3_600, description="wall-clock time limit")
+    cpu_seconds: int = Field(default=30, ge=1, le=3_600, description="CPU time limit per process")
+    memory_bytes: int = Field(
+        default=512_000_000, ge=64_000_000, description="memory limit for all processes together, and for each"
+    )
     max_processes: int = Field(default=64, ge=2, le=4_096, description="threads count")
-    max_output_bytes: int = Field(default=64_000, ge=1_000, le=10_000_000, description="of each stream; the ends stay")
-    max_folder_bytes: int = Field(default=100_000_000, ge=1_000_000, description="of all files")
+    max_output_bytes: int = Field(
+        default=64_000,
+        ge=1_000,
+        le=10_000_000,
+        description="output limit per stream; the beginning and the end are kept",
+    )
+    max_folder_bytes: int = Field(default=100_000_000, ge=1_000_000, description="limit for the size of all files")
     max_files: int = Field(default=2_000, ge=1, le=100_000)
 
 

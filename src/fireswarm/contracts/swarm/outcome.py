@@ -70,7 +70,7 @@ class Snooze:
 class Released:
     """The holder gives the task back unfinished (drain): it is queued again, no attempt is counted."""
 
-    summary: str = "released by a stopping agent"
+    summary: str = "released by an agent that is stopping"
 
 
 Outcome = Done | Retry | Failed | Waiting | Handoff | Snooze | Released

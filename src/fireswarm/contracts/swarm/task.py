@@ -197,7 +197,7 @@ def canonical_json(value: Any) -> str:
 def _spell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
-    raise TypeError(f"{type(value).__name__} is not JSON: use strings, numbers, booleans, lists and maps")
+    raise TypeError(f"{type(value).__name__} is not JSON-serializable: use strings, numbers, booleans, lists and maps")
 
 
 def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:

@@ -24,35 +24,35 @@ def from_status(provider: str, status: int, message: str, headers: Mapping[str, 
     if status in TRANSIENT or status >= 500:
         return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
     hint = {
-        400: "the request is not valid for this model: look at model.name and the provider's options",
+        400: "the request is not valid for this model: check model.name and the provider's options",
         401: "the API key is not valid: check the variable named by api_key_env",
-        402: "the account cannot be billed: check it at the provider",
-        403: "the API key may not use this model",
-        404: "there is no such model or address: check model.name and base_url",
+        402: "the account cannot be billed: check it with the provider",
+        403: "the API key has no access to this model",
+        404: "no such model or address: check model.name and base_url",
         413: "the request is too large: lower model.max_context_tokens",
-    }.get(status, "the same request will be refused again")
+    }.get(status, "the request was rejected; repeating it will not help")
     return ModelRejected(f"{said} ({hint})", status=status)
 
 
 def unreachable(provider: str, error: Exception) -> ModelUnavailable:
     """Return the error for a connection that failed, broke or timed out."""
     told = str(error) or type(error).__name__
-    return ModelUnavailable(f"{provider} could not be reached, or its answer broke off: {told[:300]}")
+    return ModelUnavailable(f"{provider} is unreachable, or its response was interrupted: {told[:300]}")
 
 
 def misshapen(provider: str, error: Exception) -> ModelUnavailable:
     """Return the error for an answer that is none, such as the page of a gateway that is down."""
-    return ModelUnavailable(f"{provider} answered something that is no answer: {type(error).__name__}: {error}"[:400])
+    return ModelUnavailable(f"{provider} returned a malformed response: {type(error).__name__}: {error}"[:400])
 
 
 def bad_options(provider: str, error: Exception) -> ModelRejected:
     """Return the error for options that the provider's SDK does not know."""
-    return ModelRejected(f"model.providers.{provider}.options cannot be passed on: {error}"[:600])
+    return ModelRejected(f"model.providers.{provider}.options are not accepted: {error}"[:600])
 
 
 def cut_short(provider: str) -> ModelUnavailable:
     """Return the error for a stream that ended before its answer did."""
-    return ModelUnavailable(f"{provider}: the answer broke off before its end")
+    return ModelUnavailable(f"{provider}: the response was interrupted")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -57,12 +57,12 @@ class Operation(Contract):
     def _is_callable(self) -> Operation:
         if not all(_IDENTIFIER.fullmatch(part) for part in self.key.split(".")):
             raise ValueError(
-                f"operation {self.key!r}: a key is lowercase names parted by a dot, such as bookmark.create"
+                f"operation {self.key!r}: a key consists of lowercase names separated by a dot, such as bookmark.create"
             )
         if self.method and self.method not in METHODS:
-            raise ValueError(f"operation {self.key}: {self.method!r} is none of {', '.join(METHODS)}")
+            raise ValueError(f"operation {self.key}: {self.method!r} is not one of {', '.join(METHODS)}")
         if self.path and not self.path.startswith("/"):
-            raise ValueError(f"operation {self.key}: the path {self.path!r} has to begin with /")
+            raise ValueError(f"operation {self.key}: the path {self.path!r} must begin with /")
         return self
 
     @property
@@ -92,10 +92,10 @@ class NodeSchema(Contract):
     def _holds_together(self) -> NodeSchema:
         keys = [operation.key for operation in self.operations]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise ValueError(f"operations are there twice: {', '.join(twice)}")
+            raise ValueError(f"duplicate operations: {', '.join(twice)}")
         for parameter in self.parameters:
             if unknown := sorted(set(parameter.operations) - set(keys)):
-                raise ValueError(f"parameter {parameter.name} is for unknown operations: {', '.join(unknown)}")
+                raise ValueError(f"parameter {parameter.name} names unknown operations: {', '.join(unknown)}")
         return self
 
     def parameters_of(self, key: str) -> list[Parameter]:

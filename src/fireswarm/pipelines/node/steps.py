@@ -54,7 +54,7 @@ def next_round(request: SkillRequest) -> SkillResult:
         return SkillResult(state=SkillState.FAILED, summary=chosen.ending, artifacts=ended, escalated=True)
     total = len(children) + len(chosen.steps)
     if total > request.limits.max_steps:
-        told = f"the run would take {total} steps, and {request.limits.max_steps} are allowed"
+        told = f"the run would need {total} steps; {request.limits.max_steps} are allowed"
         return SkillResult(state=SkillState.FAILED, summary=told, escalated=True)
     tasks = _plan_tasks(chosen.steps, request, fixes)
     summary = f"steps {len(children) + 1} to {total}: {', '.join(chosen.steps)}"
@@ -89,7 +89,7 @@ def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tupl
             if request.attachments and "source" not in context:
                 context["source"] = request.attachments[0].uri
         if step == "pipeline-escalate":
-            context |= {"attempts": str(fixes), "why": f"the tests still fail after {fixes} attempts to mend the code"}
+            context |= {"attempts": str(fixes), "why": f"the tests still fail after {fixes} attempts to fix the code"}
         tasks.append(
             PlannedTask(
                 key=f"{step}.{number}" if number else step,

@@ -92,12 +92,12 @@ def findings_in(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return [(getattr(error, "lineno", None) or 1, "code-syntax", f"it is not Python: {error}")]
+        return [(getattr(error, "lineno", None) or 1, "code-syntax", f"not valid Python: {error}")]
     module = Module.of(tree)
     try:
         return sorted({finding for rule in (RULES if rules is None else rules) for finding in rule(module)})
     except RecursionError:
-        return [(1, "code-syntax", "it is too deeply nested")]
+        return [(1, "code-syntax", "the code is too deeply nested")]
 
 
 def no_async(module: Module) -> Iterator[Finding]:
@@ -105,9 +105,9 @@ def no_async(module: Module) -> Iterator[Finding]:
     kinds = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
     for node in ast.walk(module.tree):
         if isinstance(node, kinds):
-            yield node.lineno, "async-code", "a skill is synchronous: no async def, async for, async with or await"
+            yield node.lineno, "async-code", "skills are synchronous: remove async def, async for, async with and await"
         elif isinstance(node, ast.comprehension) and node.is_async:
-            yield node.target.lineno, "async-code", "a skill is synchronous: no async for"
+            yield node.target.lineno, "async-code", "skills are synchronous: remove the async comprehension"
 
 
 _LOOPS = (
@@ -122,7 +122,7 @@ def no_event_loop(module: Module) -> Iterator[Finding]:
     """No event loop, neither one of its own nor another's."""
     for node, name in module.calls():
         if name in _LOOPS or name.endswith((".run_until_complete", ".run_forever", ".run_coroutine_threadsafe")):
-            yield node.lineno, "event-loop", f"a skill needs no event loop: {name}"
+            yield node.lineno, "event-loop", f"skills are synchronous: do not use an event loop ({name})"
 
 
 _THREADS = ("threading.Thread", "threading.Timer", "_thread.start_new_thread", "multiprocessing.Process")
@@ -145,9 +145,9 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
     held = _names_by_call(module)
     for node, name in module.calls():
         if name in _POOLS and id(node) not in managed and held.get(id(node), "") not in ended:
-            yield node.lineno, "thread-outlives", f"{name} outlives the call: use it by `with`"
+            yield node.lineno, "thread-outlives", f"{name} outlives the call: use it in a `with` statement"
         elif name in _THREADS and held.get(id(node), "") not in ended:
-            yield node.lineno, "thread-outlives", f"{name} may outlive the call: keep it and join it before returning"
+            yield node.lineno, "thread-outlives", f"{name} may outlive the call: join it before returning"
 
 
 def _joined_names(module: Module) -> set[str]:
@@ -217,7 +217,7 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
             yield (
                 node.lineno,
                 "http-timeout",
-                f"{name} without timeout=: a silent server would hold the turn",
+                f"{name} without timeout=: a server that does not respond would block the turn",
             )
 
 
@@ -239,7 +239,7 @@ def no_model(module: Module) -> Iterator[Finding]:
             yield (
                 node.lineno,
                 "model-in-deterministic",
-                f"a deterministic skill imports {name}: make it hybrid, and ask",
+                f"a deterministic skill imports {name}: make it hybrid and ask for advice",
             )
             break
 

@@ -29,7 +29,7 @@ def check_terms(parsed: Parsed) -> Iterator[tuple[int, str, str]]:
         found = conversation_fields(parsed.header)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
-        yield parsed.header_line + (mark.line if mark else 0), "conversation-yaml", f"it is not YAML: {error}"
+        yield parsed.header_line + (mark.line if mark else 0), "conversation-yaml", f"not valid YAML: {error}"
         return
     lines = {name: parsed.header_line + field.line for name, field in found.items()}
     values = {name: field.value for name, field in found.items()}

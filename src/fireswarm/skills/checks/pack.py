@@ -61,7 +61,7 @@ def check_paths(paths: Iterable[Path]) -> Report:
     for path in paths:
         files = [path] if path.is_file() else [Path(place.file) for place in discover([path]).skills]
         if not files:
-            faults.append(PackFault(path, 1, "no-skill", f"there is no {SKILL_FILE} here"))
+            faults.append(PackFault(path, 1, "no-skill", f"{SKILL_FILE} is missing"))
         for file in files:
             judged += 1
             faults += check_file(file)
@@ -95,7 +95,7 @@ def _mode(said: str) -> Iterator[Found]:
     """The execution mode of a pipeline's step, where one is named."""
     if said and said not in set(ExecutionMode):
         known = ", ".join(mode.value for mode in ExecutionMode)
-        yield 1, "execution-mode", f"metadata.execution_mode {said!r} is none of {known}"
+        yield 1, "execution-mode", f"metadata.execution_mode {said!r} is not one of {known}"
 
 
 def _code(folder: Path, metadata: dict[str, str]) -> Iterator[PackFault]:
@@ -117,30 +117,30 @@ def _metadata(parsed: Parsed) -> dict[str, str]:
 def _form(path: Path, data: bytes, parsed: Parsed) -> Iterator[Found]:
     """The file as such: its name, its encoding, its frontmatter's marks."""
     if path.name != SKILL_FILE:
-        yield 1, "file-name", f"the file has to be called {SKILL_FILE}"
+        yield 1, "file-name", f"the file must be named {SKILL_FILE}"
     if len(data) > MAX_FILE_BYTES:
-        yield 1, "file-size", f"more than {MAX_FILE_BYTES:,} bytes are not read"
+        yield 1, "file-size", f"the file is larger than {MAX_FILE_BYTES:,} bytes"
     yield from _encoding(data[:MAX_FILE_BYTES])
     if not parsed.has_header:
-        yield 1, "frontmatter-missing", "the file has to begin with frontmatter between two lines of ---"
+        yield 1, "frontmatter-missing", "the file must begin with frontmatter between two lines of ---"
     elif parsed.header_line > 2:
-        yield 1, "frontmatter-start", "the first line has to be ---"
+        yield 1, "frontmatter-start", "the first line must be ---"
     if parsed.has_header and not parsed.closed:
-        yield parsed.header_line - 1, "frontmatter-unclosed", "the frontmatter has to be closed by a line of ---"
+        yield parsed.header_line - 1, "frontmatter-unclosed", "the frontmatter must end with a line of ---"
 
 
 def _encoding(data: bytes) -> Iterator[Found]:
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        yield 1, "encoding", "the file has to be UTF-8 without a byte order mark"
+        yield 1, "encoding", "the file must be UTF-8 without a byte order mark"
         return
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        yield data.count(b"\n", 0, error.start) + 1, "encoding", "the file has to be UTF-8"
+        yield data.count(b"\n", 0, error.start) + 1, "encoding", "the file must be UTF-8"
         return
     control = _CONTROL.search(text)
     if control is not None:
-        yield text.count("\n", 0, control.start()) + 1, "encoding", "there is a control character"
+        yield text.count("\n", 0, control.start()) + 1, "encoding", "the file contains a control character"
 
 
 def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
@@ -156,7 +156,7 @@ def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
         if name in seen:
             yield line, "field-repeated", f"{name} is given twice"
         elif name not in (*FIELDS, *CONVERSATION_FIELDS):
-            yield line, "field-unknown", f"{name} is no field of the specification: put it under metadata"
+            yield line, "field-unknown", f"{name} is not a field of the specification: put it under metadata"
         seen[name] = value
     for name in FIELDS[:2]:
         if name not in seen:
@@ -175,10 +175,10 @@ def _compose(header: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark: Any = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        return mark.line if mark else 0, f"the frontmatter is not YAML: {problem}"
+        return mark.line if mark else 0, f"the frontmatter is not valid YAML: {problem}"
     if node is None:
         return yaml.MappingNode("", [])
-    return node if isinstance(node, yaml.MappingNode) else (0, "the frontmatter has to be a map of fields")
+    return node if isinstance(node, yaml.MappingNode) else (0, "the frontmatter must be a map of fields")
 
 
 def _is_text(value: Any) -> bool:
@@ -187,16 +187,16 @@ def _is_text(value: Any) -> bool:
 
 def _name(value: Any, line: int, path: Path) -> Iterator[Found]:
     if not _is_text(value):
-        yield line, "name-text", "name has to be text: put it in quotes"
+        yield line, "name-text", "name must be text: put it in quotes"
         return
     name = str(value.value)
     if not 1 <= len(name) <= values.MAX_NAME_CHARS:
         yield line, "name-length", f"name has {len(name)} characters; it may have 1 to {values.MAX_NAME_CHARS}"
     if name and values.NAME.fullmatch(name) is None:
-        yield line, "name-form", f"name {name[:80]!r} may only hold a-z, 0-9 and single hyphens between them"
+        yield line, "name-form", f"name {name[:80]!r} may only contain a-z, 0-9 and single hyphens between them"
     folder = Path(os.path.realpath(path.parent)).name
     if name != folder:
-        yield line, "name-folder", f"name {name[:80]!r} has to be equal to its folder's, {folder!r}"
+        yield line, "name-folder", f"name {name[:80]!r} must equal the name of its folder, {folder!r}"
 
 
 def _description(value: Any, line: int, _: Path) -> Iterator[Found]:
@@ -205,7 +205,7 @@ def _description(value: Any, line: int, _: Path) -> Iterator[Found]:
 
 def _license(value: Any, line: int, _: Path) -> Iterator[Found]:
     if not _is_text(value):
-        yield line, "license-text", "license has to be text"
+        yield line, "license-text", "license must be text"
 
 
 def _compatibility(value: Any, line: int, _: Path) -> Iterator[Found]:
@@ -215,14 +215,14 @@ def _compatibility(value: Any, line: int, _: Path) -> Iterator[Found]:
 def _text(name: str, value: Any, line: int, most: int) -> Iterator[Found]:
     """A text of one character at least and *most* at most."""
     if not _is_text(value):
-        yield line, f"{name}-text", f"{name} has to be text"
+        yield line, f"{name}-text", f"{name} must be text"
     elif not len(str(value.value).strip()) >= 1 or len(str(value.value)) > most:
         yield line, f"{name}-length", f"{name} has {len(str(value.value)):,} characters; it may have 1 to {most:,}"
 
 
 def _metadata_map(value: Any, line: int, _: Path) -> Iterator[Found]:
     if not isinstance(value, yaml.MappingNode):
-        yield line, "metadata-map", "metadata has to be a map of text to text"
+        yield line, "metadata-map", "metadata must be a map of text to text"
         return
     offset = line - value.start_mark.line
     seen: set[str] = set()
@@ -232,14 +232,14 @@ def _metadata_map(value: Any, line: int, _: Path) -> Iterator[Found]:
             yield at, "field-repeated", f"metadata.{key.value} is given twice"
         seen.add(str(key.value))
         if not (_is_text(key) and _is_text(inner)):
-            yield at, "metadata-text", f"metadata.{str(key.value)[:80]} has to be text: put it in quotes"
+            yield at, "metadata-text", f"metadata.{str(key.value)[:80]} must be text: put it in quotes"
 
 
 def _allowed_tools(value: Any, line: int, _: Path) -> Iterator[Found]:
     if not _is_text(value):
-        yield line, "allowed-tools-text", "allowed-tools has to be one text of tools separated by blanks"
+        yield line, "allowed-tools-text", "allowed-tools must be one text of tools separated by spaces"
     elif "," in re.sub(r"\([^)]*\)", "", str(value.value)):
-        yield line, "allowed-tools-text", "allowed-tools are separated by blanks, not by commas"
+        yield line, "allowed-tools-text", "separate allowed-tools by spaces, not by commas"
 
 
 _JUDGES = {

@@ -163,9 +163,9 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
     warnings = list(parsed.warnings)
     description = values.plain(parsed.fields.get("description"))
     if not description:
-        raise ValueError(f"it has no description, so nobody could choose it{_because(warnings)}")
+        raise ValueError(f"it has no description, which routing needs{_because(warnings)}")
     if len(description) > values.MAX_DESCRIPTION_CHARS:
-        warnings.append(f"the description has {len(description):,} characters; 1,024 are allowed")
+        warnings.append(f"the description has {len(description):,} characters; at most 1,024 are allowed")
     metadata = values.flat(parsed.fields.get("metadata"))
     listing = _Listing.of(folder)
     if watched is not None:
@@ -212,11 +212,11 @@ def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
     given = values.plain(fields.get("name"))
     if values.is_name(given):
         if given != folder:
-            warnings.append(f"its name is {given} but its folder is called {folder}")
+            warnings.append(f"its name is {given} but its folder is named {folder}")
         return given
     name = folder if values.is_name(folder) else values.slug(given) or values.slug(folder) or "unnamed"
-    said = f"{given[:80]!r} is no legal name" if given else "it has no name"
-    warnings.append(f"{said}; it is called {name} here")
+    said = f"{given[:80]!r} is not a valid name" if given else "it has no name"
+    warnings.append(f"{said}; {name} is used instead")
     return name
 
 

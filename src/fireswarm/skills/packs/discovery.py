@@ -123,7 +123,7 @@ class _Search:
             with os.scandir(folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):
                     if entry.name in _SPELLINGS and self._take(folder, entry.path, status):
-                        self._note(Path(entry.path), f"the file should be called {SKILL_FILE}")
+                        self._note(Path(entry.path), f"the file should be named {SKILL_FILE}")
                         return []
                     if entry.is_dir() and not entry.name.startswith(".") and entry.name not in _SKIPPED:
                         below.append(entry.path)

@@ -63,10 +63,10 @@ def parse(data: bytes) -> Parsed:
     text = decode(data, notes.add)
     header, body, header_line, body_line, closed = split(text)
     if header is None:
-        notes.add("line 1: there is no frontmatter between two lines of ---")
+        notes.add("line 1: no frontmatter between two lines of ---")
         return Parsed({}, "", body, 1, body_line, has_header=False, closed=False, warnings=tuple(notes.said))
     if header_line > 2:
-        notes.add(f"line {header_line - 1}: the frontmatter begins only here, after blank lines")
+        notes.add(f"line {header_line - 1}: the frontmatter begins here, after blank lines")
     if not closed:
         notes.add(f"line {header_line - 1}: the frontmatter is never closed by a line of ---")
     fields = read_header(header, header_line, notes.add)
@@ -85,12 +85,12 @@ def decode(data: bytes, note: Any) -> str:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            note(f"byte {error.start} is not UTF-8; what could not be read was replaced")
+            note(f"byte {error.start} is not valid UTF-8; invalid bytes were replaced")
             text = data.decode("utf-8-sig", errors="replace")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.isprintable() and _UNPRINTABLE.search(text):
-        note("control characters were taken out")
+        note("control characters were removed")
         text = _UNPRINTABLE.sub("", text)
     return text
 

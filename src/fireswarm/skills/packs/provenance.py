@@ -26,7 +26,7 @@ def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
     named = [(mention.path, mention.line) for mention in bodies.mentions(text) if bodies.is_script(mention.path)]
     named += bodies.commands(text)
     faults = [
-        f"line {line + parsed.body_line - 1}: the script {path} lies outside the skill's folder"
+        f"line {line + parsed.body_line - 1}: the script {path} is outside the skill's folder"
         for path, line in dict(named).items()
         if leads_outside(path, folder)
     ]
@@ -38,7 +38,7 @@ def entry_outside(metadata: Mapping[str, str], folder: Path) -> tuple[str, ...]:
     entry = metadata.get("entry", "")
     if not entry or not leads_outside(entry, folder):
         return ()
-    return (f"its entry {entry!r} lies outside its folder and is not used",)
+    return (f"its entry {entry!r} is outside its folder and is ignored",)
 
 
 def leads_outside(path: str, folder: Path) -> bool:

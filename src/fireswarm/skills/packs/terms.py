@@ -45,9 +45,9 @@ def read_terms(path: Path) -> Terms | None:
         found = conversation_fields(header)
         return Terms.model_validate({name: field.value for name, field in found.items()}) if found else None
     except ValidationError as error:
-        raise ConfigError(f"{path}: the skill's conversation: {explain_validation(error)}") from error
+        raise ConfigError(f"{path}: invalid conversation contract: {explain_validation(error)}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: the skill's conversation is not YAML: {error}") from error
+        raise ConfigError(f"{path}: the conversation contract is not valid YAML: {error}") from error
 
 
 def conversation_fields(header: str) -> dict[str, Said]:

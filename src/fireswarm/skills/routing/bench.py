@@ -35,7 +35,7 @@ def read_labelled(path: Path) -> list[Labelled]:
     for number, entry in enumerate(content, start=1):
         skill, query = (entry.get("skill"), entry.get("query")) if isinstance(entry, dict) else (None, None)
         if not (isinstance(skill, str) and isinstance(query, str)):
-            raise InvalidInput(f"{path}: entry {number} needs the texts skill and query")
+            raise InvalidInput(f"{path}: entry {number} must have skill and query as text")
         found.append(Labelled(skill, query))
     return found
 

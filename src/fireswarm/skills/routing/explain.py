@@ -38,8 +38,8 @@ def explain(
         if any(term.factor >= 1 and number in index.negative.get(term.key, ()) for term in concept.terms)
     )
     if against:
-        parts.append(f"less, for it says it is not for {', '.join(against)}")
-    return "; ".join(parts) or "no word of the request"
+        parts.append(f"lower score, since its description excludes {', '.join(against)}")
+    return "; ".join(parts) or "no matching words"
 
 
 def _worth(concept: Concept, term: Term, number: int, index: Index) -> float:

@@ -110,7 +110,7 @@ class Router:
         nearest = process.extract(
             query, left, scorer=fuzz.token_sort_ratio, processor=utils.default_process, limit=wanted
         )
-        reason = "no word speaks for it; nearest in spelling"
+        reason = "no matching words; similar spelling"
         return [
             SkillCandidate(skill_name=self.skills[number].name, score=0.0, reason=reason) for _, _, number in nearest
         ]

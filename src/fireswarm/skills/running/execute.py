@@ -52,7 +52,9 @@ async def run_skill(
     SkillFailed when it raises (with its traceback), dies, or returns something that is not a SkillResult.
     """
     if skill.entry is None:
-        raise SkillFailed(f"skill {skill.name!r} is instructions only: it needs a model, or an entry in its metadata")
+        raise SkillFailed(
+            f"skill {skill.name!r} has only instructions: run it with a model, or add an entry to its metadata"
+        )
     try:
         place = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
         text, asked = None, request.model_dump_json()
@@ -60,14 +62,16 @@ async def run_skill(
             until = time.time() + await hold() if hold is not None else float("inf")
             text = await anyio.to_process.run_sync(_in_child, *place, asked, until, cancellable=True, limiter=limiter)
     except anyio.BrokenWorkerProcess as error:
-        raise SkillFailed(f"the process of skill {skill.name!r} died: out of memory, killed, or crashed") from error
+        raise SkillFailed(
+            f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
+        ) from error
     ok, content = text
     if not ok:
-        raise SkillFailed(f"skill {skill.name!r} raised {content}")
+        raise SkillFailed(f"skill {skill.name!r} {content}")
     try:
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
-        raise SkillFailed(f"skill {skill.name!r} returned no valid result: {explain_validation(error)}") from error
+        raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
 
 
 def _in_child(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
@@ -82,14 +86,14 @@ def _in_child(folder: str, entry: str, deterministic: bool, request: str, until:
             result: Any = module.run(asked)
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
         told = traceback.format_exception(error, limit=-8)
-        return False, f"{told[-1].strip()}\n{''.join(told)[-6_000:]}"
+        return False, f"raised {told[-1].strip()}\n{''.join(told)[-6_000:]}"
     if isinstance(result, AgentResponse):
         try:
             result = as_result(result)
         except ValueError as error:
-            return False, f"nothing that can be used: {error}"
+            return False, f"returned an invalid AgentResponse: {error}"
     if not isinstance(result, SkillResult):
-        return False, f"nothing, but returned {type(result).__name__} instead of SkillResult"
+        return False, f"returned {type(result).__name__} instead of SkillResult"
     return True, result.model_dump_json()
 
 

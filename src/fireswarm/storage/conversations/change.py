@@ -67,7 +67,7 @@ def advance(found: Conversation | None, change: ConversationChange, now: datetim
     if version != change.expected_version:
         raise VersionConflict(
             f"conversation {change.context_id} is at version {version}, not {change.expected_version}: "
-            "it went on since it was read"
+            "it changed since it was read"
         )
     before = found or Conversation(_new(change, now))
     facts = _with_facts(before, change.facts, now, clean)
@@ -93,8 +93,8 @@ def is_duplicate(found: Conversation | None, change: ConversationChange) -> bool
 
 
 def duplicate(change: ConversationChange, answer: JsonObject | None = None) -> DuplicateMessage:
-    """The error for a message that was handled before, with what it was answered."""
-    told = f"message {change.message_id} of conversation {change.context_id} was handled before"
+    """The error for a message that was already handled, with what it was answered."""
+    told = f"message {change.message_id} of conversation {change.context_id} was already handled"
     return DuplicateMessage(told, answer)
 
 
@@ -168,7 +168,7 @@ def _state(
         "turn": change.turn,
         "detail": None if change.detail is None else clean.text(change.detail)[:50],
         "summary_task": change.summary_task,
-        "inputs": _limit(change.inputs, MAX_INPUT_BYTES, "the inputs so far", clean),
+        "inputs": _limit(change.inputs, MAX_INPUT_BYTES, "the inputs", clean),
         "input_request": _limit(change.input_request, MAX_INPUT_BYTES, "the input request", clean),
         "holder": change.holder,
     }
@@ -198,7 +198,7 @@ def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, 
         if json_size(given.value, f"fact {given.bucket}/{given.key}") > MAX_FACT_BYTES:
             raise InvalidInput(
                 f"fact {given.bucket}/{given.key} is larger than {MAX_FACT_BYTES:,} bytes: "
-                "keep its content as an artifact, and its address as the fact"
+                "store the content as an artifact and its URI as the fact"
             )
         until = now + timedelta(seconds=given.ttl_seconds) if given.ttl_seconds is not None else None
         fact = KeptFact(
@@ -221,7 +221,9 @@ def _evict(facts: _Facts) -> None:
     for name in facts.kept:
         buckets.setdefault(name[0], []).append(name)
     if len(buckets) > MAX_BUCKETS:
-        raise InvalidInput(f"a conversation keeps facts in at most {MAX_BUCKETS} buckets: {', '.join(sorted(buckets))}")
+        raise InvalidInput(
+            f"a conversation may have at most {MAX_BUCKETS} buckets of facts: {', '.join(sorted(buckets))}"
+        )
     for names in buckets.values():
         for name in names[:-MAX_FACTS_PER_BUCKET]:
             del facts.kept[name]

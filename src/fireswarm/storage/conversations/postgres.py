@@ -163,13 +163,13 @@ class PostgresContexts:
                 async with database.transaction():
                     yield database
             except psycopg.errors.UndefinedTable as error:
-                raise ConfigError("the database has no tables for conversations: run `swarm state migrate`") from error
+                raise ConfigError("the database has no conversation tables: run `swarm state migrate`") from error
             except psycopg.errors.UniqueViolation as error:
-                raise VersionConflict(f"the conversation was begun by another: {error}") from error
+                raise VersionConflict(f"the conversation was created by another process: {error}") from error
             except psycopg.OperationalError as error:
-                raise StoreUnavailable(f"the database of conversations cannot be used: {_brief(error)}") from error
+                raise StoreUnavailable(f"the conversation database is unavailable: {_brief(error)}") from error
             except psycopg.Error as error:
-                raise StoreRejected(f"the database refused the conversation: {_brief(error)}") from error
+                raise StoreRejected(f"the database rejected the conversation: {_brief(error)}") from error
 
 
 def _brief(error: Exception) -> str:

@@ -123,7 +123,7 @@ def _connect(path: Path) -> Generator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         raise StoreUnavailable(f"{path}: {error}") from error
     except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be used as the state of a conversation: {error}") from error
+        raise StoreError(f"{path} cannot be used as a conversation database: {error}") from error
 
 
 def _read(database: sqlite3.Connection, now: datetime) -> Conversation | None:

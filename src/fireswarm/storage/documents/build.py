@@ -93,7 +93,7 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
         raise InvalidInput(f"the context cannot be stored: {error}") from error
     if size > MAX_CONTEXT_BYTES:
         raise InvalidInput(
-            f"the context has {size:,} bytes, more than the {MAX_CONTEXT_BYTES:,} a task may carry: "
+            f"the context has {size:,} bytes; {MAX_CONTEXT_BYTES:,} are allowed: "
             "put large content into a file or bucket and pass its path or URI"
         )
     key = idempotency_key(spec.objective, spec.context, spec.fresh_key)

@@ -48,5 +48,5 @@ def parse_readable[T](snapshots: Iterable[Snapshot], parse: Callable[[Snapshot],
     """Read what can be read, in order; the log names what was left out, and why."""
     items, others = parse_all(snapshots, parse)
     for _, error in others:
-        _log.warning("left out: %s", error)
+        _log.warning("skipped: %s", error)
     return items

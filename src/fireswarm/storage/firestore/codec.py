@@ -220,7 +220,7 @@ def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
 
 def _check_name(name: str) -> None:
     if not _SIMPLE_NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} is no top-level field name of ours: letters, digits and underscores only")
+        raise InvalidInput(f"invalid field name {name!r}: use letters, digits and underscores only")
     _checked_names.add(name)
 
 

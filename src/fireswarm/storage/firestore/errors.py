@@ -30,8 +30,7 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
         return Conflict(f"{doing}: {text}", exists=isinstance(error, google.AlreadyExists))
     if isinstance(error, google.ResourceExhausted):
         return StoreFull(
-            f"{doing}: {text}. Nothing of it was written. "
-            "Free space on the store's disk or raise the quota, then try again."
+            f"{doing}: {text}. Nothing was written. Free space on the store's disk or raise the quota, then try again."
         )
     if isinstance(error, (*TRANSIENT, google.RetryError)):
         return StoreUnavailable(

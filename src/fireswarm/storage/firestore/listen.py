@@ -46,7 +46,7 @@ class _Result:
             self._drop(response.document_remove.document)
         elif kind == "filter" and response.filter.count != len(self.documents):
             self.restart()
-            raise google.Aborted("the listener's result differs from the server's count: listening anew")
+            raise google.Aborted("the listener's result differs from the server's count: restarting the listener")
         return False
 
     def restart(self) -> None:
@@ -61,7 +61,9 @@ class _Result:
         if change.resume_token:
             self.resume_token = change.resume_token
         if change.target_change_type == kinds.REMOVE:
-            raise google.from_grpc_status(change.cause.code or 14, change.cause.message or "the listener was ended")
+            raise google.from_grpc_status(
+                change.cause.code or 14, change.cause.message or "the server closed the listener"
+            )
         if change.target_change_type == kinds.RESET:
             self.restart()
         elif change.target_change_type == kinds.CURRENT:
