@@ -136,7 +136,7 @@ async def test_a_server_that_cannot_be_started_is_told_with_what_it_wrote() -> N
     with pytest.raises(ToolFailed, match="its stderr: no licence"):
         async with opened(a={"command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"]}):
             raise AssertionError("it is not opened")
-    with pytest.raises(ToolFailed, match="did not respond within 0.5 s"):
+    with pytest.raises(ToolFailed, match="no response within 0.5 s"):
         async with opened(a=STDIO | {"args": ["-P", SCRIPT, "--silent"]}, start_seconds=0.5):
             raise AssertionError("it is not opened")
     assert servers_alive() == []

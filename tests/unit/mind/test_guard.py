@@ -238,4 +238,4 @@ def test_a_tool_that_writes_is_refused_to_a_task_that_only_reads(tmp_path: Path)
     limited = Skill("x", "x", tmp_path, allowed_tools=("Read(docs/**)",))
     assert refuse_tool(reads, {"path": "docs/a.md"}, "permissive", limited) == ""
     assert "is not allowed with" in refuse_tool(reads, {"path": "src/a.md"}, "permissive", limited)
-    assert "not among" in refuse_tool(writes, {}, "permissive", limited)
+    assert "not one of" in refuse_tool(writes, {}, "permissive", limited)

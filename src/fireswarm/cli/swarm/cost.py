@@ -1,7 +1,7 @@
-"""What models cost, added up from the runs: by objective, by role, by model.
+"""Cost of models, summed over runs by objective, role and model.
 
-A run's document counts each real call of that run once, whatever was resumed or replayed. So a plain sum over
-runs is what was paid for.
+A run's document counts each real call of that run once, whatever was resumed or replayed, so a plain sum over
+runs is the amount paid.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ COUNTS = (
     "usd",
     "unpriced_calls",
 )
-"""What is added up; ``output_tokens`` include thinking, ``input_tokens`` are those at full price."""
+"""Summed counters; ``output_tokens`` include thinking, ``input_tokens`` are those at full price."""
 
 SHOWN_OBJECTIVES = 20
 COLUMNS = ("calls", "tokens in", "cached", "tokens out", "thinking", "USD", "without price")
 
 
 class Total:
-    """A sum of what runs used."""
+    """Sum of the usage of runs."""
 
     def __init__(self) -> None:
         self.counts: dict[str, float] = dict.fromkeys(COUNTS, 0)
 
     def add(self, usage: Mapping[str, Any]) -> None:
-        """Add what one run used."""
+        """Add the usage of one run."""
         for name in COUNTS:
             value = usage.get(name)
             if isinstance(value, (int, float)):
                 self.counts[name] += value
 
     def cells(self) -> tuple[str, ...]:
-        """As a row shows it: all tokens of the prompt, and how many of them came from the provider's cache."""
+        """Return the cells of a row: all prompt tokens, and how many of them came from the provider's cache."""
         count = self.counts
         read = count["input_tokens"] + count["cached_tokens"] + count["cache_write_tokens"]
         tokens = (read, count["cached_tokens"], count["output_tokens"], count["thinking_tokens"])
@@ -62,13 +62,13 @@ class Total:
         )
 
     def fields(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """Return the fields for JSON."""
         return {**self.counts, "usd": round(self.counts["usd"], 6)}
 
 
 @dataclass(slots=True)
 class Spending:
-    """Sums of the newest runs. ``more`` says that there are runs beyond those that were read."""
+    """Sums over the newest runs. ``more`` is true if there are older runs that were not read."""
 
     runs: int
     more: bool
@@ -79,7 +79,7 @@ class Spending:
     objectives: dict[str, str] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
-        """Add one run; one that asked no model adds nothing."""
+        """Add one run; a run without model calls adds nothing."""
         if not run.usage.get("calls"):
             return
         model = f"{run.usage.get('provider', '?')} {run.usage.get('model', '?')}"
@@ -89,7 +89,7 @@ class Spending:
         self.total.add(run.usage)
 
     def fields(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """Return the fields for JSON."""
         return {
             "runs": self.runs,
             "more_runs": self.more,
@@ -104,12 +104,12 @@ class Spending:
 
 
 def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
-    """The dearest first; without a price, the one with most tokens."""
+    """Sort by cost, highest first; without a price, by tokens."""
     return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
 
 
 async def read_spending(swarm: Swarm, limit: int, session: str | None = None) -> Spending:
-    """Add up the newest *limit* runs, of one session when it is named."""
+    """Sum the newest *limit* runs, of one session if given."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
     found = await swarm.store.query(query)
     spending = sum_runs(parse_readable(found[:limit], parse_run_snapshot), more=len(found) > limit)
@@ -120,7 +120,7 @@ async def read_spending(swarm: Swarm, limit: int, session: str | None = None) ->
 
 
 def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
-    """Add up *runs*."""
+    """Sum *runs*."""
     listed = list(runs)
     spending = Spending(len(listed), more)
     for run in listed:
@@ -129,7 +129,7 @@ def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
 
 
 def draw(spending: Spending) -> None:
-    """Print what was spent for a person."""
+    """Print the spending as tables."""
     read = f"the newest {count_noun(spending.runs, 'run')}" if spending.more else count_noun(spending.runs, "run")
     if not spending.total.counts["calls"]:
         console.print(f"no model calls in {read}")
