@@ -1,4 +1,4 @@
-"""Clocks: the wall clock corrected to the server's, so that leases are judged by one time."""
+"""Clocks. ServerClock tracks the store's time, so that all workers agree on lease expiry."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import anyio.lowlevel
 from fireswarm.contracts.ports import Clock
 
 RESYNC_SECONDS = 60.0
-"""A better (smaller) offset estimate is kept at most this long, so that a drifting clock is followed."""
+"""Maximum age of a better (smaller) offset estimate, so that a drifting clock is followed."""
 
 
 class ServerClock:
-    """The local clock plus the offset to the server's, learnt from commit times.
+    """The local clock plus its offset to the server's clock, learned from commit times.
 
-    A commit time is at most as late as now on the server, so each observation gives a lower bound of the
+    A commit time is at most the server's current time, so each observation gives a lower bound of the
     offset; the highest recent bound is the tightest.
     """
 
@@ -28,11 +28,11 @@ class ServerClock:
         self._learnt_at = float("-inf")
 
     def now(self) -> datetime:
-        """Return the server's time as well as it is known, in UTC."""
+        """Return the best estimate of the server's time, in UTC."""
         return datetime.now(UTC) + self._offset
 
     def observe(self, server_time: datetime) -> None:
-        """Learn from a time that the server just stamped."""
+        """Update the offset from a timestamp that the server has just set."""
         bound = server_time - datetime.now(UTC)
         stale = time.monotonic() - self._learnt_at > RESYNC_SECONDS
         if stale or bound > self._offset:
@@ -44,17 +44,17 @@ class ServerClock:
         await anyio.sleep(max(0.0, seconds))
 
     async def wait(self, event: anyio.Event, seconds: float | None) -> bool:
-        """Wait for *event*, at most *seconds* (None: as long as it takes); return whether it happened."""
+        """Wait for *event*, at most *seconds* (None: without limit); return True if it was set."""
         with anyio.move_on_after(seconds):
             await event.wait()
         return event.is_set()
 
 
 class VirtualClock:
-    """Time that stands still until ``advance``: hours of leases and back-offs pass in milliseconds.
+    """Virtual time that moves only by ``advance``: hours of leases and back-offs pass in milliseconds.
 
-    For tests and simulations. Whoever waits through this clock is woken in the order of due times, and
-    gets *turns* rounds of the event loop to react before time moves on.
+    For tests and simulations. Waiters wake in the order of their due times, and each gets *turns* rounds of the
+    event loop before time moves on.
     """
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), *, turns: int = 60) -> None:
@@ -72,10 +72,10 @@ class VirtualClock:
         return int(self._now.timestamp() * 1_000_000) * 1_000
 
     def observe(self, server_time: datetime) -> None:
-        """A virtual clock is the server's clock: there is nothing to learn."""
+        """Do nothing: a virtual clock is the server's clock."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until time was advanced by *seconds*."""
+        """Wait until time has advanced by *seconds*."""
         await self.wait(anyio.Event(), seconds)
 
     async def wait(self, event: anyio.Event, seconds: float | None) -> bool:
@@ -88,7 +88,7 @@ class VirtualClock:
         return event.is_set()
 
     async def advance(self, seconds: float) -> None:
-        """Let *seconds* pass, waking whoever is due on the way."""
+        """Advance time by *seconds*, waking the waiters that become due."""
         target = self._now + timedelta(seconds=seconds)
         await self.settle()
         while self._timers and self._timers[0][0] <= target:
@@ -100,23 +100,23 @@ class VirtualClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Give every task a chance to run as far as it can without time passing."""
+        """Let every task run as far as it can without time passing."""
         for _ in range(self._turns):
             await anyio.lowlevel.checkpoint()
 
 
 class Bell:
-    """An event that can be rung again and again; a ring that nobody heard yet is kept."""
+    """An event that can be rung repeatedly. A ring without a waiter is kept for the next one."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def ring(self) -> None:
-        """Wake whoever waits, or the next one who will."""
+        """Wake the current waiter, or the next one."""
         self._event.set()
 
     async def heard(self, clock: Clock, seconds: float | None) -> bool:
-        """Wait for a ring, at most *seconds*; return whether there was one."""
+        """Wait for a ring, at most *seconds*; return True if there was one."""
         rung = await clock.wait(self._event, seconds)
         if rung:
             self._event = anyio.Event()

@@ -18,7 +18,7 @@ The tree::
     ├── TerminalTask          done and canceled tasks never change again
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
-    ├── ToolFailed            a tool could not do what it was asked: no answer, a time limit, a fault of its own
+    ├── ToolFailed            a tool failed although its input was valid: no answer, a time limit
     │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
     ├── GateFailed            a pipeline step left or asked for what its gate does not let through
     ├── NotDone               a task that a program waited for did not end as done
@@ -43,20 +43,20 @@ from typing import Any, ClassVar
 
 
 class FireswarmError(Exception):
-    """Base of every error here: ``code`` is stable, ``str(error)`` says what happened and what to do."""
+    """Base of all errors here: ``code`` is stable, ``str(error)`` says what failed and how to fix it."""
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
 
 class ConfigError(FireswarmError):
-    """A settings file, role card or policy cannot be used; the message names file, key and remedy."""
+    """A settings file, role card or policy is invalid; the message names file, key and fix."""
 
     code = "config_error"
 
 
 class InvalidInput(FireswarmError):
-    """Something a caller handed in breaks its contract; nothing was written."""
+    """The caller's input is invalid; nothing was written."""
 
     code = "invalid_input"
 
@@ -74,13 +74,13 @@ class PolicyRefused(InvalidInput):
 
 
 class HostRefused(InvalidInput):
-    """A host's address is not of the public internet, and the operator has not allowed it; nothing was sent."""
+    """A host's address is not on the public internet, and the operator has not allowed it; nothing was sent."""
 
     code = "host_refused"
 
 
 class ResumeRefused(InvalidInput):
-    """A conversation cannot be resumed so: there is no state, or the token is stale or was never issued."""
+    """A conversation cannot be resumed: it has no state, or the token is stale or was never issued."""
 
     code = "resume_refused"
 
@@ -123,21 +123,21 @@ class Conflict(FireswarmError):
 
 
 class LeaseLost(Conflict):
-    """The lease passed to another holder or was cancelled; whoever holds this epoch commits nothing."""
+    """The lease passed to another holder or was canceled; the old epoch can commit nothing."""
 
     code = "lease_lost"
 
 
 class VersionConflict(Conflict):
-    """The conversation went on since it was read: nothing was written. Load it again, or give up."""
+    """The conversation changed since it was read; nothing was written. Load it again, or give up."""
 
     code = "version_conflict"
 
 
 class DuplicateMessage(FireswarmError):
-    """The message was handled before; nothing was written.
+    """The message was already handled; nothing was written.
 
-    ``response`` is the answer it got then; None when that was too large to be kept.
+    ``response`` is the answer of the first time, or None if it was too large to store.
     """
 
     code = "duplicate_message"
@@ -160,37 +160,37 @@ class StepUncertain(FireswarmError):
 
 
 class SkillFailed(FireswarmError):
-    """A skill raised, or returned something that is not a SkillResult."""
+    """A skill raised an error, or returned something other than a SkillResult."""
 
     code = "skill_failed"
 
 
 class SkillRefused(SkillFailed):
-    """A skill was not run: it cannot have here what it needs, or its inputs do not fit; the model is told why."""
+    """A skill was not run: its requirements are not met here, or its inputs are invalid. The model sees the reason."""
 
     code = "skill_refused"
 
 
 class ToolFailed(FireswarmError):
-    """A tool could not do what it was asked, through no fault of the input; the model is told why."""
+    """A tool failed although its input was valid; the model sees the reason."""
 
     code = "tool_failed"
 
 
 class SandboxRefused(ToolFailed):
-    """Code cannot be kept in here, so it was not run; the message says what is missing."""
+    """The sandbox does not work on this machine, so the code was not run; the message says what is missing."""
 
     code = "sandbox_refused"
 
 
 class GateFailed(FireswarmError):
-    """A step of a pipeline does not pass its gate; what it made was thrown away. The message names every fault."""
+    """The output of a pipeline step failed its gate and was discarded. The message lists every fault."""
 
     code = "gate_failed"
 
 
 class StoreError(FireswarmError):
-    """The document store refused the request; the message carries the store's own words."""
+    """The document store rejected the request; the message contains the store's error text."""
 
     code = "store_error"
 
@@ -210,7 +210,7 @@ class StoreFull(StoreError):
 
 
 class StoreRejected(StoreError):
-    """The store can never take what was sent: a document too large, a value it does not hold."""
+    """The store can never accept the input: a document too large, or an unsupported value."""
 
     code = "store_rejected"
 
@@ -222,13 +222,13 @@ class IndexMissing(StoreError):
 
 
 class NoProgress(FireswarmError):
-    """A run of the mind repeats itself: the same action with the same result, or nothing planned, twice."""
+    """A run of the mind repeats itself: twice the same action with the same result, or twice nothing planned."""
 
     code = "no_progress"
 
 
 class ThoughtFailed(FireswarmError):
-    """A run of the mind ended without a result; ``reason`` is its stable word."""
+    """A run of the mind ended without a result; ``reason`` is a stable code."""
 
     code = "thought_failed"
 
@@ -238,19 +238,19 @@ class ThoughtFailed(FireswarmError):
 
 
 class BudgetExceeded(FireswarmError):
-    """A budget in tokens or USD is used up: raised before the call that would break it."""
+    """A budget in tokens or USD would be exceeded; raised before the call."""
 
     code = "budget_exceeded"
 
 
 class ModelError(FireswarmError):
-    """A model could not be asked, or its answer could not be used."""
+    """A model call failed, or its answer was unusable."""
 
     code = "model_error"
 
 
 class MissingApiKey(ModelError):
-    """The environment holds no key for the provider; no call was made."""
+    """The environment has no key for the provider; no call was made."""
 
     code = "missing_provider_api_key"
 
@@ -271,7 +271,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRejected(ModelError):
-    """The provider refused the request for good: a wrong key, model, or parameter. ``status`` is the HTTP status."""
+    """The provider rejected the request permanently: wrong key, model, or parameter. ``status`` is the HTTP status."""
 
     code = "model_rejected"
 
@@ -281,6 +281,6 @@ class ModelRejected(ModelError):
 
 
 class DecisionInvalid(ModelError):
-    """The model's answer is no decision, after the JSON fallback and one repair."""
+    """The model's answer is not a valid decision, even after the JSON fallback and one repair."""
 
     code = "decision_invalid"

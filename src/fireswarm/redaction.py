@@ -1,7 +1,7 @@
-"""Nothing secret and nothing that moves a cursor leaves this program: redaction and sanitising. Pure.
+"""Redaction of secrets, and removal of control characters, in everything that leaves the program. Pure.
 
 Two kinds of secret are removed from every text: the values of environment variables that look like
-credentials (or that the configuration names), and strings of a shape that only credentials have.
+credentials (or that the configuration names), and strings in the format of credentials.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIN_SECRET_CHARS = 8
 """Shorter values are not treated as secret: blanking out every ``1`` or ``true`` would destroy the text."""
 
 MIN_LINE_CHARS = 16
-"""Of a secret of several lines, a shorter line is not looked for alone."""
+"""Lines of a multi-line secret that are shorter than this are not searched for separately."""
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
@@ -48,20 +48,20 @@ _HINTS = (
     "sk-", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA",
     "eyJ", "PRIVATE KEY",
 )  # fmt: skip
-"""Each shape holds one of these: looking for them first is a hundred times faster than the pattern."""
+"""Each format contains one of these. Searching for them first is a hundred times faster than the pattern."""
 
 _HINT_BYTES = tuple(hint.encode() for hint in _HINTS)
 
 _IS = r"\\*[\"']?\s*[:=]\s*\\*[\"']?"
 _BEARER = re.compile(rf"(?i)\b(authorization{_IS}(?:bearer|basic|token)\s+|x-(?:goog-)?api-key{_IS})[^\s\"',;\\]{{8,}}")
 _OPEN = re.compile(r"(?i)\b(?:authorization|x-(?:goog-)?api-key)[\\\"'\s:=]*(?:bearer|basic|token)?\s*[^\s\"',;]*$")
-"""The name of a header at the end of a text: the next piece may hold its value."""
+"""Matches a header name at the end of a text: the next piece may contain its value."""
 
 _IN_URL = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]{3,}(?=@)")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Also half characters, which no file takes."""
+"""Includes lone surrogates, which cannot be encoded in a file."""
 
 
 def sanitize(text: str) -> str:
@@ -77,7 +77,7 @@ def secret_name(name: str) -> bool:
 
 
 def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
-    """The values in *environment* that must not be shown: of variables named so, or listed in *names*."""
+    """Return the values in *environment* that must not be shown: of variables named like secrets, or in *names*."""
     listed = set(names)
     found = {
         value
@@ -91,14 +91,14 @@ _SUSPECT = re.compile(
     "|".join(map(re.escape, _HINTS))
     + r"|://|(?i:authorization|api-key)|\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""What the JSON of a value holds where there may be something to clean; it spells control characters by backslash."""
+"""Matches the JSON of values that may need redaction. JSON escapes control characters with a backslash."""
 
 
 class Redactor:
     """Removes secrets from texts and from JSON values."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """*values* are secrets known exactly, beside those known by their shape."""
+        """Add *values* as exactly known secrets, in addition to those recognized by their format."""
         # A line break or a quote inside a secret is written differently in JSON: look for that spelling too.
         spelled = {form for value in values for part in _parts(value) for form in (part, _json_spelling(part))}
         ordered = sorted((form for form in spelled if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
@@ -122,7 +122,7 @@ class Redactor:
         return text
 
     def safe_end(self, text: str, end: int) -> int:
-        """Where at most *end* a text that goes on may be cut without cutting what must be removed."""
+        """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
         if found := _OPEN.search(text, 0, end):
             end = found.start()
         for form in self._spaced:
@@ -137,15 +137,15 @@ class Redactor:
         return self.text(sanitize(text))
 
     def suspects(self, data: bytes) -> bool:
-        """True when serialized *data* may hold a secret; looks at bytes, for whoever has them at hand."""
+        """Return True if serialized *data* may contain a secret. Works on bytes, to avoid a conversion."""
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
         return any(hint in data for hint in _HINT_BYTES) and _SHAPES.search(data.decode("utf-8", "replace")) is not None
 
     def value(self, value: Any) -> Any:
-        """Return a JSON-like value with every string in it cleaned; other objects pass.
+        """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
 
-        Nearly all values hold nothing to clean. That is seen in their JSON at once, and they are given back.
+        Most values contain nothing to clean. A check of their JSON detects that, and they are returned as they are.
         """
         try:
             text = json.dumps(value, ensure_ascii=False, default=str)
@@ -168,19 +168,19 @@ class Redactor:
 
 @cache
 def environment_redactor() -> Redactor:
-    """Knows what this process's environment held when it was first asked for."""
+    """Return a redactor for the values in this process's environment at the first call."""
     return Redactor(secret_values(os.environ))
 
 
 class StreamRedactor:
-    """Cleans a text that comes in pieces: a secret may lie across two of them.
+    """Redacts a text that arrives in pieces: a secret may span two of them.
 
-    What is given back ends at white space; the rest is held until more comes, or ``rest`` is asked for.
+    The returned text ends at white space; the rest is held until more text arrives or ``rest`` is called.
     """
 
     LONGEST_HELD = 4_096
     LONGEST_KEY = 65_536
-    """Characters of a private key that are waited for."""
+    """Maximum length of a private key, in characters, for which text is held back."""
 
     def __init__(self, redactor: Redactor) -> None:
         """Clean with *redactor*."""
@@ -188,7 +188,7 @@ class StreamRedactor:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown by now."""
+        """Add a piece and return the text that can be shown now."""
         self._held += piece
         end = max(self._held.rfind(" "), self._held.rfind("\n")) + 1
         key = self._held.rfind("-----BEGIN")
@@ -206,13 +206,13 @@ class StreamRedactor:
         return ready
 
     def rest(self) -> str:
-        """Return what was held; the text is over."""
+        """Return the held text; the input has ended."""
         held, self._held = self._held, ""
         return self._redactor.clean(held)
 
 
 def _parts(value: str) -> Iterable[str]:
-    """A secret, without the blanks around it, and each long line of it: any of them may be shown alone."""
+    """Return a secret stripped of white space, and each of its long lines: any of them may appear alone."""
     lines = value.splitlines()
     return (value, value.strip(), *(line.strip() for line in lines if len(lines) > 1 and len(line) >= MIN_LINE_CHARS))
 

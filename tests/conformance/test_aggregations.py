@@ -52,7 +52,7 @@ async def test_only_documents_with_every_summed_field_count(client: Any) -> None
     assert {result.alias: result.value for result in results} == {"n": 1, "x": 1, "y": 1}
 
 
-async def test_sums_keep_integers_and_ignore_what_is_no_number(client: Any) -> None:
+async def test_sums_keep_integers_and_ignore_non_numbers(client: Any) -> None:
     for key, value in {"a": 1, "b": 2, "c": "three", "d": None}.items():
         await client.document(f"c/{key}").set({"x": value})
     total = (await client.collection("c").sum("x").get())[0][0].value

@@ -14,7 +14,7 @@ from google.cloud.firestore_v1.vector import Vector
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_is_set_is_read_back_with_all_types(client: AsyncClient) -> None:
+async def test_set_values_of_all_types_are_read_back(client: AsyncClient) -> None:
     data = {
         "null": None,
         "true": True,

@@ -168,7 +168,7 @@ async def test_a_new_match_of_a_transactions_query_aborts_it(lite: AsyncClient) 
     assert not (await lite.document("c/leader").get()).exists
 
 
-async def test_a_document_that_does_not_match_the_query_disturbs_nobody(client: AsyncClient) -> None:
+async def test_write_to_a_non_matching_document_does_not_abort_the_transaction(client: AsyncClient) -> None:
     query = client.collection("c").where(filter=FieldFilter("s", "==", "on"))
     transaction = await begin(client)
     assert [s.id async for s in query.stream(transaction=transaction)] == []
@@ -293,7 +293,7 @@ async def test_a_read_only_transaction_does_not_hold_writers_up(client: AsyncCli
     await commit(transaction)
 
 
-async def test_a_write_given_up_while_waiting_holds_nobody_up(client: AsyncClient) -> None:
+async def test_cancelled_waiting_write_does_not_block_others(client: AsyncClient) -> None:
     ref = client.document("c/a")
     transaction = await begin(client)
     await ref.get(transaction=transaction)

@@ -35,7 +35,7 @@ async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: S
     assert (stored.status, stored.status_reason, stored.waiting_on) == (TaskStatus.QUEUED, None, 0)
 
 
-async def test_depending_on_a_finished_task_is_no_wait(swarm: SwarmRig) -> None:
+async def test_task_with_finished_dependencies_does_not_wait(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     await swarm.settle(await swarm.claim_one())
     assert (await swarm.submit("last", depends_on=(first.task_id,))).status is TaskStatus.QUEUED

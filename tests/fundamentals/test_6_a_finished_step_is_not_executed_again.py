@@ -149,7 +149,7 @@ async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swar
 
 
 @pytest.mark.parametrize("flushes", [1, 2, 3])
-async def test_what_is_noted_while_a_flush_is_under_way_is_stored_by_the_next(
+async def test_events_noted_during_a_flush_are_stored_by_the_next_one(
     swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, flushes: int
 ) -> None:
     """A model's call notes a retry just while its words are stored: neither the first nor a later page loses it."""
@@ -226,7 +226,7 @@ async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: Swar
     assert work.executed == []
 
 
-async def test_a_lease_that_ran_out_and_that_nobody_took_is_renewed_before_a_step(swarm: SwarmRig) -> None:
+async def test_expired_unclaimed_lease_is_renewed_before_a_step(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one("agent-a")
     journal = await swarm.journal(held)

@@ -28,7 +28,7 @@ async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: Swarm
     assert (twin.task.task_id, twin.task.duplicate_of) == ("by-hand", held.task.task_id)
 
 
-async def test_what_a_task_written_by_hand_brings_reaches_the_one_that_does_its_work(swarm: SwarmRig) -> None:
+async def test_inputs_of_a_hand_written_task_reach_its_twin(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="add", capabilities=[{"id": "test_math"}], instructions="Be brief.")
     await swarm.board.admit_hand_written("scout")
     await swarm.claim()

@@ -143,7 +143,7 @@ async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: 
     report = (await files(swarm, next(task for name, task in tasks.items() if "escalate" in name)))[
         "escalation_report.md"
     ]
-    assert "attempts to mend it: 3 of 3" in report and "1 failed" in report
+    assert "attempts to fix it: 3 of 3" in report and "1 failed" in report
     assert not any("pr-prepare" in name for name in tasks)
 
 

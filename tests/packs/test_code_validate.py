@@ -60,20 +60,20 @@ def test_the_same_project_gives_the_same_log(tmp_path: Path) -> None:
         ("x = (\n", "never closed"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_are_reported(tmp_path: Path, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-role")
     result, log = validate(tmp_path, tests__test_x=code)
     assert result["passed"] is False and told in log
 
 
-def test_what_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
+def test_endless_tests_are_killed_with_their_processes(tmp_path: Path) -> None:
     hangs = "import subprocess\n\n\ndef test_it() -> None:\n    subprocess.run(['sleep', '61.7'], check=True)\n"
     result, log = validate(tmp_path, BackboneSettings(default_timeout_seconds=1.5), tests__test_x=hangs)
     assert (result["passed"], result["pytest_exit_code"]) == (False, 124) and "ended after 1.5 s" in log
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-def test_generated_code_is_kept_from_the_network_and_from_other_files(tmp_path: Path) -> None:
+def test_generated_code_has_no_network_and_no_other_files(tmp_path: Path) -> None:
     outside, secret = tmp_path / "outside.txt", tmp_path / "secret.txt"
     secret.write_text("a key")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -95,9 +95,7 @@ def test_generated_code_is_kept_from_the_network_and_from_other_files(tmp_path: 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program is a script")
 @pytest.mark.parametrize("there", [False, True], ids=["missing", "refused by the kernel"])
-def test_where_nothing_can_keep_it_in_the_log_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
+def test_log_says_that_tests_ran_unconfined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     if there:

@@ -84,7 +84,7 @@ def test_quotes_in_the_objective_are_the_keywords(folder: Path, tmp_path: Path) 
     assert result.artifacts[0].value["counts"] == [{"keyword": "last release", "hits": 1}]
     bad = run_skill("keyword-search-extractor", asking(tmp_path, path=str(folder), regex="("))
     assert bad.state is SkillState.FAILED
-    assert "no regular expression" in bad.summary
+    assert "invalid regular expression" in bad.summary
     late = run_skill("keyword-search-extractor", asking(tmp_path, path=str(folder), keywords=["x"], limit=0))
     assert "context.limit" in late.summary
 

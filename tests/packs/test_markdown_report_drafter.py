@@ -104,7 +104,7 @@ def test_every_citation_leads_to_the_sources_table_and_every_table_has_one(
             assert re.search(r"\[A\d+\]$", block), block
 
 
-def test_what_changed_since_is_shown_old_to_new(folder: Path, make_request: MakeRequest) -> None:
+def test_changes_since_the_last_run_are_shown_old_to_new(folder: Path, make_request: MakeRequest) -> None:
     artifacts = inventory(make_request(context={"path": str(folder)}))
     facts = {fact["key"]: fact for fact in artifacts[0].value["facts"]}
     recalled = [

@@ -44,7 +44,7 @@ def test_a_skill_says_what_it_is_in_its_frontmatter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_skill_links_to_is_there(name: str) -> None:
+def test_linked_files_of_a_skill_exist(name: str) -> None:
     folder = SKILLS / name
     for target in re.findall(r"\]\(([^)]+)\)", (folder / "SKILL.md").read_text(encoding="utf-8")):
         assert (folder / target).exists(), target

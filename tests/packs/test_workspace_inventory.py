@@ -206,7 +206,7 @@ def test_empty_folder_is_an_inventory_of_nothing(tmp_path: Path, make_request: M
         ({"path": "/tmp", "shard": {"index": 4, "count": 4}}, "not between 0 and 3"),
     ],
 )
-def test_what_cannot_be_done_fails_for_good_and_says_what_to_do(
+def test_impossible_task_fails_permanently_with_advice(
     context: dict[str, Any], says: str, make_request: MakeRequest
 ) -> None:
     result = run_skill(NAME, make_request(context=context))
@@ -251,7 +251,7 @@ def test_shards_merge_to_the_same_inventory_as_one_task(repository: Repository, 
     assert merged == whole
 
 
-def test_a_missing_shard_is_said_and_lowers_confidence(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_missing_shard_is_reported_and_lowers_confidence(tmp_path: Path, make_request: MakeRequest) -> None:
     for number in range(12):
         (tmp_path / f"f{number}.txt").write_text(f"{number}\n")
     first = make_request(context={"path": str(tmp_path), "shard_files": 4})

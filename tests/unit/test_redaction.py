@@ -20,11 +20,11 @@ QUOTED = 'pass"word\\with\nlines'
 
 
 @pytest.mark.parametrize("secret", SHAPES)
-def test_what_has_the_shape_of_a_credential_is_removed(secret: str) -> None:
+def test_strings_in_credential_format_are_redacted(secret: str) -> None:
     assert Redactor().text(f"key={secret}, and more") == f"key={REDACTED}, and more"
 
 
-def test_a_private_key_is_removed_also_when_its_end_is_missing() -> None:
+def test_private_key_without_its_end_is_redacted() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabcd\n-----END RSA PRIVATE KEY-----"
     assert Redactor().text(f"a {key} b") == f"a {REDACTED} b"
     assert Redactor().text(f"a {key[:50]}") == f"a {REDACTED}"
@@ -41,14 +41,14 @@ def test_a_private_key_is_removed_also_when_its_end_is_missing() -> None:
         ("postgres://me:hunter22@db/x", "postgres://me:"),
     ],
 )
-def test_headers_and_addresses_lose_what_is_secret_in_them(text: str, left: str) -> None:
+def test_secrets_in_headers_and_urls_are_redacted(text: str, left: str) -> None:
     cleaned = Redactor().text(text)
     assert cleaned.startswith(f"{left}{REDACTED}")
     assert "12345" not in cleaned
     assert "hunter22" not in cleaned
 
 
-def test_values_of_the_environment_are_removed_in_every_spelling() -> None:
+def test_environment_values_are_redacted_in_every_encoding() -> None:
     redactor = Redactor(secret_values({"MY_TOKEN": KNOWN, "DB_PASSWORD": QUOTED, "OTHER": "visible-value"}, ["LISTED"]))
     assert redactor.text(f"a {KNOWN} b") == f"a {REDACTED} b"
     assert redactor.text(f"a {QUOTED} b") == f"a {REDACTED} b"
@@ -94,7 +94,7 @@ def test_control_characters_are_removed(text: str, left: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=())))
-def test_what_is_cleaned_can_be_written_and_moves_no_cursor(text: str) -> None:
+def test_cleaned_text_is_encodable_and_has_no_control_characters(text: str) -> None:
     cleaned = Redactor([KNOWN]).clean(text)
     cleaned.encode()
     assert not any(ord(char) < 32 and char not in "\t\n" for char in cleaned)
@@ -111,7 +111,7 @@ HEADERS = ["Authorization: Bearer abcdefgh12345", '"x-api-key": "abcdefgh12345"'
     "x" * 300]), max_size=12),
     st.lists(st.integers(1, 40), min_size=1, max_size=20),
 )  # fmt: skip
-def test_a_secret_that_comes_in_pieces_is_removed_too(parts: list[str], sizes: list[int]) -> None:
+def test_secret_split_over_pieces_is_redacted(parts: list[str], sizes: list[int]) -> None:
     text = "".join(f"{part} " for part in parts)
     stream = StreamRedactor(Redactor([KNOWN, QUOTED]))
     shown, place, turn = "", 0, 0

@@ -1,4 +1,4 @@
-"""Mend failing code by a bounded patch: the advisor proposes a diff, and only what is in scope is applied."""
+"""Fix failing code by a bounded patch: the advisor proposes a diff, and only changes in scope are applied."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """Of the environment: generated code sees no keys."""
 
 _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
-"""What differs from run to run in the tests' output."""
+"""Parts of the tests' output that differ from run to run."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -61,7 +61,7 @@ def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> t
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     environment["TMPDIR"] = environment["HOME"] = str(folder.parent / "tmp")
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed is no part of the node
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other installed plugins do not belong to the node
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -84,7 +84,7 @@ def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> t
 
 
 def _linted(folder: Path) -> list[str]:
-    """What ruff has to say of errors and unused names; nothing where it is not installed."""
+    """Return ruff's errors and unused names; empty if ruff is not installed."""
     if find_spec("ruff") is None:
         return []
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "E9,F", "--output-format"]

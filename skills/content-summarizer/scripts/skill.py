@@ -1,4 +1,4 @@
-"""Entry of the skill: read the request, summarise, and leave one artifact."""
+"""Entry of the skill: read the request, summarize, and return one artifact."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(request: SkillRequest) -> SkillResult:
     """Summarise ``context.path``."""
     given = request.context.get("path") or request.answers.get("path")
     if not given:
-        ask = Question(name="path", description="File or folder to summarise", type="path")
+        ask = Question(name="path", description="File or folder to summarize", type="path")
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="No file or folder was given.", questions=(ask,))
     place = place_at(str(given))
     if not place.exists():

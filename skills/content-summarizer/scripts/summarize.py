@@ -45,7 +45,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Summary:
-    """What remains of one file. ``words`` is the length of the whole text."""
+    """Summary of one file. ``words`` is the length of the whole text."""
 
     path: str
     title: str
@@ -98,7 +98,7 @@ def _summary(
 
 
 def weight(count: int, files: int, having: int) -> float:
-    """How telling a word is: often in the file, in few of the files."""
+    """Weight of a word: high if it is frequent in the file and occurs in few of the files."""
     return math.log1p(count) * (math.log(1 + files / having) if files > 1 else 1.0)
 
 

@@ -48,7 +48,7 @@ def forecast_class(problem: Problem) -> Outcome:
     if math.isinf(bar):
         notes.append(f"{len(scores)} calibration rows are too few for {problem.level:.0%} sets: they hold every class.")
     if evaluation["log_loss"] >= evaluation["log_loss_of_base_rate"]:
-        notes.append("On held-out rows the model is no better than always answering with the class frequencies.")
+        notes.append("On held-out rows the model does not beat the class frequencies.")
     if "calibrated" not in name:
         notes.append("A class has too few rows to calibrate by cross-validation: probabilities come from the model.")
     points = [
@@ -153,7 +153,7 @@ def _open_rows(problem: Problem, name: str) -> list[dict[str, Any]]:
 
 
 def _set(probability: dict[str, float], bar: float) -> list[str]:
-    """Every class likely enough, and always the likeliest: an empty set would help nobody."""
+    """Return every class that is likely enough, and always the likeliest, so that no set is empty."""
     best = max(probability, key=lambda kind: (probability[kind], kind))
     return [kind for kind, p in probability.items() if 1 - p <= bar or kind == best]
 

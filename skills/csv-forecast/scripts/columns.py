@@ -1,4 +1,4 @@
-"""What each column holds, and turning the useful ones into numbers."""
+"""Type each column, and convert the useful ones to numbers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _share(cells: list[str], parse: Any) -> float:
 
 
 def _counts_up(cells: list[str]) -> bool:
-    """Whether a column is a row number: whole numbers, each one more than the last."""
+    """Return True if a column is a row number: whole numbers, each one more than the last."""
     values = [number_of(cell) or 0.0 for cell in cells]
     return len(values) > 2 and all(after - before == 1 for before, after in zip(values, values[1:], strict=False))
 

@@ -1,4 +1,4 @@
-"""What both kinds of forecast share: the prepared problem, its outcome, and what the model leans on."""
+"""Types shared by both kinds of forecast: the prepared problem, its outcome, and feature importance."""
 
 from __future__ import annotations
 

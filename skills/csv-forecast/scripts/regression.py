@@ -9,7 +9,7 @@ from .conformal import conformal_quantile, wilson
 from .problem import Outcome, Problem, importance, rounded
 
 BOOST_FROM_ROWS = 150
-"""Training rows from which boosted trees are tried beside the linear model."""
+"""Training rows from which boosted trees compete with the linear model."""
 
 _POINTS_KEPT = 300
 
@@ -41,7 +41,7 @@ def forecast_number(problem: Problem) -> Outcome:
     }
     notes = [] if exact else [f"{len(residuals)} calibration rows are too few for {problem.level:.0%} intervals."]
     if evaluation["mae"] >= evaluation["mae_of_median"]:
-        notes.append("On held-out rows the model is no better than always answering the median.")
+        notes.append("On held-out rows the model does not beat the median.")
     points = [
         {"actual": rounded(a), "forecast": rounded(b), "low": rounded(b - width), "high": rounded(b + width)}
         for a, b in pairs[:_POINTS_KEPT]

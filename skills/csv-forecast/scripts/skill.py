@@ -66,7 +66,7 @@ def _features(table: Table, columns: list[Column], target: str, exclude: Any) ->
     listed = [exclude] if isinstance(exclude, str) else list(exclude or ())
     unknown = [str(name) for name in listed if name not in table.header]
     if unknown:
-        raise BadTable(f"context.exclude names {', '.join(unknown)}, which is no column of {table.name}.")
+        raise BadTable(f"context.exclude: {table.name} has no column {', '.join(unknown)}.")
     useful = {"number", "date", "category"}
     return [
         column for column in columns if column.kind in useful and column.name != target and column.name not in listed
@@ -267,7 +267,7 @@ def _facts(request: SkillRequest, table: Table, bucket: str, target: Target, out
 
 
 def bucket_of(table: Table, path: Path | None) -> str:
-    """Where facts about the table are kept: by its real path, or by its content when it came inline."""
+    """Bucket of facts about the table: by its real path, or by its content if it came inline."""
     if path is not None:
         return "file:" + hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return "table:" + hashlib.sha256(repr(table.header).encode()).hexdigest()[:16]

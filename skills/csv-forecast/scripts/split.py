@@ -1,4 +1,4 @@
-"""Who learns, who calibrates, who is held out: seeded by the table's content."""
+"""Split rows into training, calibration and held-out parts, seeded by the table's content."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MAX_ROWS = 200_000
 MAX_COLUMNS = 500
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "missing", "unknown"})
-"""What stands for a missing value, in any case and with spaces around it."""
+"""Texts for a missing value, in any case and with spaces around them."""
 
 
 class BadTable(Exception):
@@ -37,7 +37,7 @@ class Table:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell holds no value."""
+    """Return True if a cell has no value."""
     return cell.strip().lower() in MISSING
 
 

@@ -53,7 +53,7 @@ def pattern_of(keywords: Sequence[str], regex: str | None = None) -> re.Pattern[
         try:
             return re.compile(regex, re.IGNORECASE)
         except re.error as error:
-            raise ValueError(f"{regex!r} is no regular expression: {error}") from error
+            raise ValueError(f"invalid regular expression {regex!r}: {error}") from error
     wanted = sorted({word.strip() for word in keywords if word.strip()}, key=len, reverse=True)
     if not wanted:
         raise ValueError("there is no keyword to look for")

@@ -58,7 +58,7 @@ def _bytes(figure: Any, form: str) -> bytes:
 
 
 def _short(path: str, most: int = 44) -> str:
-    """A path that fits beside a bar: its end tells more than its beginning."""
+    """Shorten a path to fit next to a bar: its end is more informative than its beginning."""
     clean = path.replace("$", "\\$")
     return clean if len(clean) <= most else "…" + clean[-(most - 1) :]
 

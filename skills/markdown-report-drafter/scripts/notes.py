@@ -13,7 +13,7 @@ MOST_ITEMS = 200
 
 
 def notes_section(source: Source) -> str:
-    """What the documents are about and how they are built."""
+    """Describe the subject and the structure of the documents."""
     content = source.content
     documents = [record for record in content.get("files", []) if record.get("headings") or record.get("links")]
     totals: dict[str, Any] = content.get("totals", {})

@@ -1,4 +1,4 @@
-"""What earlier runs learned, and what changed since."""
+"""Findings of earlier runs, and changes since then."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[st
 
 
 def change_of(before: Any, now: Any) -> str:
-    """How a value moved: a signed difference with its share for numbers, otherwise a word."""
+    """Describe the change of a value: a signed difference with its share for numbers, otherwise a word."""
     if isinstance(before, bool) or isinstance(now, bool):
         return "same" if before is now else "changed"
     if isinstance(before, int | float) and isinstance(now, int | float):
@@ -68,7 +68,7 @@ def change_of(before: Any, now: Any) -> str:
 
 
 def _is_prose(fact: dict[str, Any]) -> bool:
-    """Whether a fact tells of an earlier run rather than of the subject."""
+    """Return True if a fact is about an earlier run and not about the subject."""
     return str(fact["key"]).startswith(("objective:", "last_"))
 
 
@@ -118,7 +118,7 @@ def _recalled(request: SkillRequest, recalled: Source | None) -> list[dict[str, 
 
 
 def _current(sources: list[Source]) -> dict[tuple[str, str], tuple[Any, Source]]:
-    """What the artifacts at hand state as facts, by bucket and key."""
+    """Return the facts stated by the given artifacts, by bucket and key."""
     found: dict[tuple[str, str], tuple[Any, Source]] = {}
     for source in sources:
         if source.artifact.type != "recalled_facts":

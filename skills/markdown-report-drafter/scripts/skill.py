@@ -55,7 +55,7 @@ def asked(objective: str) -> str:
 
 
 def kind_of(request: SkillRequest, sources: list[Source]) -> str:
-    """What is reported on: as the context says, else by the artifacts."""
+    """Return the kind of report, from the context or the artifacts."""
     kind = request.context.get("kind")
     if kind in {"folder", "csv", "notes"}:
         return str(kind)
@@ -151,7 +151,7 @@ def _open(sources: list[Source]) -> list[str]:
 
 
 def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
-    """What the artifacts themselves say they do not know."""
+    """Return the gaps that the artifacts report."""
     found: list[tuple[str, Source]] = []
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     if inventory is not None:
@@ -173,7 +173,7 @@ def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
 
 
 def next_actions(sources: list[Source]) -> list[tuple[str, Source]]:
-    """What to do first, from the scores and the findings."""
+    """Return the most important actions, from the scores and the findings."""
     found: list[tuple[str, Source]] = []
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     if risk is not None:

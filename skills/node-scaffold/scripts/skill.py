@@ -43,5 +43,5 @@ def _stub(operation: pipelines.Operation) -> str:
 
 
 def _plain(text: str) -> str:
-    """*text* as it may stand inside quotes: what a source says of itself is no code."""
+    """Escape *text* for use inside quotes: text from a source must not become code."""
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")

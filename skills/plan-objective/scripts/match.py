@@ -20,7 +20,7 @@ CSV_BONUS = 3.0
 
 @dataclass(frozen=True)
 class Match:
-    """How well a template fits, and why."""
+    """Score of a template, and the reason."""
 
     template: Template
     score: float

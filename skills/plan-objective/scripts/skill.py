@@ -98,7 +98,7 @@ def _plan_artifact(chosen: Match, tasks: list[PlannedTask], waves: list[list[str
 
 
 def _confidence(chosen: Match, matches: list[Match]) -> float:
-    """How clearly the choice won: its score over the sum of its own and the runner-up's; 0.5 is a draw."""
+    """Confidence of the choice: its score over the sum of the two best scores; 0.5 is a draw."""
     others = [match.score for match in matches if match.usable and match.template.name != chosen.template.name]
     runner_up = max(others, default=0.0)
     return round(chosen.score / (chosen.score + runner_up), 4) if chosen.score else 0.3

@@ -1,4 +1,4 @@
-"""What an objective is about: the folder or file it names, and the words to recall it by."""
+"""Target of an objective: the folder or file it names, and keywords for recall."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Target:
 
     @property
     def bucket(self) -> str:
-        """Where facts about it are kept; the scout and the predictors name it by the same rule."""
+        """Bucket of facts about the target; the scout and the predictors use the same rule."""
         return bucket_of(self.path)
 
 

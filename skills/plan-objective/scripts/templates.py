@@ -21,14 +21,14 @@ class _Strict(BaseModel):
 
 
 class Match(_Strict):
-    """What an objective has to say for a template to fit: weights by word and by phrase."""
+    """Weights of words and phrases of the objective that select a template."""
 
     keywords: dict[str, float] = Field(default_factory=dict)
     phrases: dict[str, float] = Field(default_factory=dict)
 
 
 class Needs(_Strict):
-    """What the context has to hold."""
+    """Required keys of the context."""
 
     path: Literal["folder", "csv", "any"]
 

@@ -120,7 +120,7 @@ def _prepare(
 
 
 def _merge(git: _Git, repository: Path, base: str, commit: str, request: SkillRequest) -> bool:
-    """Move the base to the branch, where the operator enabled that and nobody has the base checked out."""
+    """Move the base to the branch, if the operator enabled that and the base is not checked out."""
     if not request.limits.auto_merge_enabled:
         return False
     if f"branch refs/heads/{base}\n" in git("worktree", "list", "--porcelain", at=repository) and not _bare(

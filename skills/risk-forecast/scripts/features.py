@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 LEARNED = ("commits", "recent", "churn", "fixes", "authors", "lines", "complexity", "age", "idle", "is_test")
-"""What the supervised route learns from. Test distance is known for today only and would leak: it stays out."""
+"""Features of the supervised route. Test distance is known for today only and would leak, so it is left out."""
 
 MOST_FILES_A_FIX = 30
 """A fix that touches more files is a sweep; it says nothing about any one of them."""
@@ -19,7 +19,7 @@ _DAY = 86_400.0
 
 @dataclass
 class FileHistory:
-    """What had happened to one file up to a moment; times in seconds since 1970."""
+    """History of one file up to a moment; times in seconds since 1970."""
 
     commits: int = 0
     recent: float = 0.0
@@ -90,7 +90,7 @@ def fixed_between(history: dict[str, Any], after: float, until: float) -> set[st
 
 
 def looks_like_test(path: str) -> bool:
-    """Whether the name says test; the same at any moment of the history."""
+    """Return True if the name contains "test", which is the same at any moment of the history."""
     pure = PurePosixPath(path)
     named = pure.stem.startswith("test_") or pure.stem.endswith(("_test", ".test", ".spec"))
     return named or bool({"test", "tests", "__tests__"} & set(pure.parts[:-1]))

@@ -1,4 +1,4 @@
-"""How good a forecast was: AUC, Brier score and a calibration table, in plain Python."""
+"""Quality of a forecast: AUC, Brier score and a calibration table, in plain Python."""
 
 from __future__ import annotations
 

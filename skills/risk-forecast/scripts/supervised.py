@@ -31,7 +31,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the supervised route may be used, why (not), and what the held-out stretch showed."""
+    """Result of the supervised route: usable or not, the reason, and the scores on the held-out stretch."""
 
     usable: bool
     reason: str
@@ -99,7 +99,7 @@ class Fitted:
         return [float(pair[1]) for pair in self._model.predict_proba(self._scaler.transform(rows))]
 
     def contributions(self, row: list[float]) -> list[tuple[float, str]]:
-        """What each feature adds to the log odds, largest first."""
+        """Return the contribution of each feature to the log odds, largest first."""
         scaled = self._scaler.transform([row])[0]
         parts = [
             (float(weight * value), name)
@@ -194,7 +194,7 @@ def _scored(
 
 
 def _shortage(train: Stretch, held_out: Stretch) -> str:
-    """Why there is too little to learn from; empty when there is enough."""
+    """Return the reason why the data are insufficient for learning, or ""."""
     fixed, checked = sum(train.labels), sum(held_out.labels)
     if len(train.paths) < LEAST_FILES:
         return f"only {len(train.paths)} code files existed at the first cut, {LEAST_FILES} are needed"

@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def read(source: Source, name: str) -> Reading:
-    """What *source* describes; a reading without operations where it is written in another way."""
+    """Read *source*; without operations if it is written in another form."""
     reading = Reading("TYPE2", name)
     lines = source.text.splitlines()
     resource = operation = ""

@@ -22,7 +22,7 @@ def read(source: Source, name: str) -> Reading:
     try:
         document: Any = yaml.safe_load(source.text)
     except (yaml.YAMLError, RecursionError) as error:
-        raise Unreadable(f"{source.name} is no YAML or JSON: {str(error).splitlines()[0]}") from error
+        raise Unreadable(f"{source.name} is not valid YAML or JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
         raise Unreadable(f"{source.name} has no paths")
     return _Reader(source, document, name).read()

@@ -1,4 +1,4 @@
-"""What a reader finds: a schema that grows field by field, each with the lines it was read from."""
+"""Result of a reader: a schema that grows field by field, each with its source lines."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``inferred_schema.json`` and ``trace_map.json``; asks for advice when the source is no plain one."""
+    """Write ``inferred_schema.json`` and ``trace_map.json``; asks for advice if the source is ambiguous."""
     carried = pipelines.Carried.of(request)
     name = str(carried.json("request_snapshot.json")["node_name"])
     found = carried.json("classification.json")

@@ -197,7 +197,7 @@ def _keys_of(entries: dict[str, Node], reading: Reading) -> list[str]:
 
 
 def _place(name: str, keys: list[str], calls: dict[str, dict[str, Any]]) -> pipelines.Place:
-    """Where the parameter goes; unknown when its operations differ."""
+    """Return the location of a parameter; unknown if its operations differ."""
     found = {calls[key]["places"].get(name, "") for key in keys if key in calls}
     return next(iter(found)) if len(found) == 1 else ""
 
@@ -206,7 +206,7 @@ def _place(name: str, keys: list[str], calls: dict[str, dict[str, Any]]) -> pipe
 
 
 def _branches(root: Node) -> dict[str, list[Node]]:
-    """What runs for each operation: bodies of ``if (operation === 'x')`` inside ``if (resource === 'y')``."""
+    """Return the code of each operation: bodies of ``if (operation === 'x')`` inside ``if (resource === 'y')``."""
     found: dict[str, list[Node]] = {}
 
     def visit(node: Node, resource: str) -> None:
@@ -237,7 +237,7 @@ def _test(condition: Node | None) -> tuple[str, str]:
 
 
 def _call(bodies: list[Node], constants: dict[str, str]) -> dict[str, Any]:
-    """What a branch sends: method, path, places of parameters, and the lines that say so."""
+    """Return the request of a branch: method, path, places of parameters, and the source lines."""
     call: dict[str, Any] = {"method": "", "path": "", "places": {}, "lines": []}
     for body in bodies:
         for assigned in _all(body, "assignment_expression"):

@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_][^\W_]{3,}")
 
 @dataclass(frozen=True)
 class Change:
-    """What is known now beside what was known: ``new``, ``changed`` or ``confirmed``."""
+    """Facts compared with those known before: ``new``, ``changed`` or ``confirmed``."""
 
     verdict: str
     fact: Fact
@@ -92,7 +92,7 @@ def compare(facts: list[Fact], known: dict[tuple[str, str], Fact]) -> list[Chang
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values mean the same; numbers may differ by rounding."""
+    """Return True if two JSON values are equal; numbers may differ by rounding."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):

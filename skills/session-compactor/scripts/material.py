@@ -1,4 +1,4 @@
-"""What a session left behind, as sentences with their source: the material the summary is drawn from."""
+"""Sentences of a session with their sources: the material for the summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sentence:
 
 
 KIND_WEIGHT = {"artifact": 3.0, "summary": 3.0, "signal": 1.5, "insight": 2.0, "report": 1.0}
-"""How much a kind of statement counts before its words do: results first, then observations, then prose."""
+"""Weight of each kind of statement: results first, then observations, then prose."""
 
 
 def loaded(artifact: Artifact) -> Any:

@@ -13,7 +13,7 @@ from .material import Sentence, all_artifacts, gather
 from .summary import summarise
 
 MOST_CHARS = 10_000
-"""What another role may be handed of a session: the whole history never is."""
+"""Maximum characters of a summary: another role never gets the whole history."""
 
 _LISTED_CHANGES = 25
 

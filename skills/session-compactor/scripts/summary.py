@@ -11,7 +11,7 @@ from .material import KIND_WEIGHT, Sentence
 _WORD = re.compile(r"[^\W_]{3,}", re.UNICODE)
 _FIGURE = re.compile(r"\d")
 REDUNDANCY = 0.7
-"""How strongly a sentence is held back by its likeness to one already chosen (maximal marginal relevance)."""
+"""Penalty for the similarity of a sentence to one already chosen (maximal marginal relevance)."""
 
 
 def summarise(sentences: list[Sentence], objective: str, room: int) -> list[Sentence]:

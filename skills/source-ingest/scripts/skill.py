@@ -23,7 +23,7 @@ def run(request: SkillRequest) -> SkillResult:
         try:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
-            return SkillResult(state=SkillState.FAILED, summary=f"{file['name']} is no UTF-8 text: save it as UTF-8")
+            return SkillResult(state=SkillState.FAILED, summary=f"{file['name']} is not UTF-8 text: save it as UTF-8")
         carried.write(f"{pipelines.SOURCES}{file['name']}", text)
         lines += len(text.splitlines())
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})

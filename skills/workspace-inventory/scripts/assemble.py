@@ -14,7 +14,7 @@ from .terms import weigh_terms
 from .testmap import map_tests
 
 MOST_LISTED = 50
-"""Entries in a list of findings (duplicates, broken links): the counts beside them are complete."""
+"""Maximum entries in a list of findings (duplicates, broken links); the counts are complete."""
 
 
 def assemble(folder: dict[str, Any], records: list[Record], history: History | None) -> dict[str, Any]:

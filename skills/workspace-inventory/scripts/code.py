@@ -1,4 +1,4 @@
-"""How involved source code is: cyclomatic numbers for Python, opened blocks by indentation for the rest."""
+"""Complexity of source code: cyclomatic numbers for Python, blocks by indentation for other languages."""
 
 from __future__ import annotations
 

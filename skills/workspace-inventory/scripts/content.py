@@ -1,4 +1,4 @@
-"""What one file holds: read once, within bounds, tolerant of anything a disk may give back."""
+"""Content of one file: read once, within limits, tolerant of any file system content."""
 
 from __future__ import annotations
 

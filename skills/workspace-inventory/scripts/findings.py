@@ -1,4 +1,4 @@
-"""What is worth noticing in an inventory, and what is worth remembering of it."""
+"""Findings of an inventory, and facts to remember."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MAX_TOUCHES = 60_000
 SNAPSHOT_FILES = 1_500
 SNAPSHOT_FILE_BYTES = 512_000
 SPLITS = (0.5, 0.75)
-"""Where history is cut, as shares of the commits: learn before the first cut, check before and after the second."""
+"""Cuts of the history, as shares of the commits: learn before the first cut, check before and after the second."""
 
 _MIN_COMMITS_TO_SPLIT = 12
 
@@ -43,7 +43,7 @@ class Commit:
 
 @dataclass
 class History:
-    """What git told about a folder; ``commits`` newest first, paths under the names they have today."""
+    """Git history of a folder; ``commits`` newest first, paths under the names they have today."""
 
     head: str = ""
     branch: str = ""
@@ -54,7 +54,7 @@ class History:
 
 
 def is_fix(subject: str) -> bool:
-    """Whether a commit's subject reads like a correction of behaviour rather than of spelling or layout."""
+    """Return True if a commit's subject describes a fix of behavior, not of spelling or layout."""
     return bool(FIX_WORDS.search(subject)) and not NOT_A_FIX.search(subject)
 
 

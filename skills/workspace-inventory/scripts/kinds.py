@@ -47,12 +47,12 @@ def language_of(path: str) -> str:
 
 
 def is_code(language: str) -> bool:
-    """Whether *language* is one whose complexity is worth measuring."""
+    """Return True if the complexity of *language* is worth measuring."""
     return language in CODE
 
 
 def is_prose(language: str) -> bool:
-    """Whether *language* is text for people."""
+    """Return True if *language* is text for people."""
     return language in PROSE
 
 

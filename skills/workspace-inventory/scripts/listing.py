@@ -40,7 +40,7 @@ class Listing:
 
 
 def is_sensitive(path: str) -> bool:
-    """Whether a file is likely to hold secrets, so that only its name and size are recorded."""
+    """Return True if a file is likely to contain secrets, so that only its name and size are recorded."""
     name = PurePosixPath(path).name.lower()
     is_env = name == ".env" or (name.startswith(".env.") and not name.endswith((".example", ".sample", ".template")))
     return is_env or name in SENSITIVE_NAMES or PurePosixPath(name).suffix in SENSITIVE_SUFFIXES

@@ -78,7 +78,7 @@ def anchors_of(lines: list[str]) -> set[str]:
 
 
 def _exists(root: Path, path: str, target: str) -> bool:
-    """Whether an internal link's file or folder is there; a leading slash counts from the folder itself."""
+    """Return True if the target of an internal link exists; a leading slash refers to the folder itself."""
     name = unquote(target.split("#", 1)[0].split("?", 1)[0])
     if not name or "\0" in name:
         return not name

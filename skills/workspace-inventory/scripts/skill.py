@@ -28,7 +28,7 @@ MAX_COMMITS = 2_000
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a folder is looked at, from the request's context."""
+    """Limits of the inventory, from the request's context."""
 
     shard_files: int
     max_files: int
@@ -80,7 +80,7 @@ def place_at(given: str) -> Path:
 
 
 def bucket_of(place: Path) -> str:
-    """Where facts about a folder or file are kept: the same for the same real path."""
+    """Bucket of facts about a folder or file: the same for the same real path."""
     digest = hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return ("folder:" if place.is_dir() else "file:") + digest
 
@@ -227,7 +227,7 @@ def digest_of(inventory: dict[str, Any]) -> dict[str, Any]:
 
 
 def insights_of(inventory: dict[str, Any]) -> tuple[str, ...]:
-    """What a reader should know: main language, history, what was left out."""
+    """Return insights: main language, history, files left out."""
     folder, history = inventory["folder"], inventory["history"]
     found = [f"Files were listed by {folder['listed_by']}."]
     if inventory["languages"]:
@@ -250,7 +250,7 @@ def insights_of(inventory: dict[str, Any]) -> tuple[str, ...]:
 
 
 def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
-    """What to do next, from what was found."""
+    """Return recommended actions, based on the findings."""
     totals = inventory["totals"]
     found: list[str] = []
     if totals["broken_links"]:

@@ -17,7 +17,7 @@ _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".vue", "/index.ts", "
 
 
 def is_test(path: str) -> bool:
-    """Whether a path is a test by its name or by the folder it is in."""
+    """Return True if a path is a test by its name or by its folder."""
     pure = PurePosixPath(path)
     return bool(_TEST_NAME.match(pure.stem)) or any(part.lower() in _TEST_FOLDERS for part in pure.parts[:-1])
 

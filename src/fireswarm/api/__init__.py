@@ -1,4 +1,4 @@
-"""The HTTP API: one session of a swarm behind FastAPI. It calls what the command line calls.
+"""The HTTP API of one session, with FastAPI. It calls the same functions as the command line.
 
-Imported by ``swarm api`` alone: FastAPI is an extra.
+Imported only by ``swarm api``, since FastAPI is an extra.
 """

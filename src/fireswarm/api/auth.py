@@ -1,4 +1,4 @@
-"""Who may call: a bearer token, or an identity token that Google signed for this service's audience."""
+"""Authentication: a bearer token, or an identity token signed by Google for this service's audience."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import anyio.to_thread
 from fireswarm.errors import ConfigError, StoreUnavailable
 
 MIN_TOKEN_CHARS = 16
-"""A shorter one can be found by trying."""
+"""Shorter tokens can be guessed by brute force."""
 
 ISSUERS = frozenset({"accounts.google.com", "https://accounts.google.com"})
 CERTS_URL = "https://www.googleapis.com/oauth2/v1/certs"
@@ -25,7 +25,7 @@ CERTS_SECONDS = 3_600.0
 """Google's keys change within days and are published before they are used."""
 
 CERTS_AGAIN_SECONDS = 60.0
-"""A token by an unknown key asks for the keys anew, at most this often."""
+"""Minimum interval of fetching the keys because of a token with an unknown key."""
 
 ANYONE = "*"
 
@@ -34,14 +34,14 @@ Fetch = Callable[[], Awaitable[Certs]]
 
 
 def new_token() -> str:
-    """A token nobody guesses: 256 bits."""
+    """Return a random token of 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def read_token(given: str, file: Path | None) -> str | None:
-    """The token that the operator chose: of *file*, else *given*, which is that of the environment.
+    """Return the operator's token from *file*, or *given*, which comes from the environment.
 
-    ConfigError for a file that cannot be read, or a token that is too short.
+    Raises ConfigError for an unreadable file, or for a token that is too short.
     """
     if file is not None:
         try:
@@ -60,7 +60,7 @@ def read_token(given: str, file: Path | None) -> str | None:
 
 
 async def google_certs() -> Certs:
-    """Google's public keys for identity tokens."""
+    """Fetch Google's public keys for identity tokens."""
     import httpx2
 
     try:
@@ -74,7 +74,7 @@ async def google_certs() -> Certs:
 
 @dataclass(slots=True)
 class GoogleTokens:
-    """Identity tokens of *accounts* (e-mail addresses, or ``*``) for one audience."""
+    """Verifies identity tokens of *accounts* (e-mail addresses, or ``*``) for one audience."""
 
     audience: str
     accounts: frozenset[str]
@@ -84,7 +84,7 @@ class GoogleTokens:
     _busy: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def accepts(self, token: str) -> bool:
-        """Return whether *token* is good: signed by Google, not expired, for this audience and a listed account."""
+        """Return True if *token* is valid: signed by Google, not expired, for this audience and an allowed account."""
         if token.count(".") != 2:
             return False
         claims = await self._claims(token)
@@ -124,18 +124,18 @@ class GoogleTokens:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may call: whoever has the token, and whoever Google vouches for. At least one of the two is given."""
+    """Allowed callers: those with the token, and the accounts verified by Google. At least one must be configured."""
 
     token: str | None = field(default=None, repr=False)
     google: GoogleTokens | None = None
 
     def __post_init__(self) -> None:
-        """Refuse to let everybody in."""
+        """Raise ConfigError if neither is configured."""
         if not self.token and self.google is None:
             raise ConfigError("the API needs authentication: set a token or accept Google identity tokens")
 
     async def allows(self, authorization: str) -> bool:
-        """Return whether the value of an Authorization header is good."""
+        """Return True if the value of an Authorization header is valid."""
         scheme, _, given = authorization.strip().partition(" ")
         given = given.strip()
         if scheme.lower() != "bearer" or not given:
@@ -146,5 +146,5 @@ class Access:
 
 
 def _digest(text: str) -> bytes:
-    """Of one length, so that comparing takes the same time for any two."""
+    """Hash to a fixed length, so that a comparison takes the same time for any two texts."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,7 +1,7 @@
-"""Requests that carry an ``Idempotency-Key`` are carried out once; the same request again gets the same answer.
+"""Execute requests with an ``Idempotency-Key`` once; a repetition gets the stored response.
 
-The key is claimed by a document in ``api_requests`` before the work begins, so it holds across processes. An answer of
-500 or more gives the claim back: such a request can be sent again.
+A document in ``api_requests`` claims the key before the work begins, so it works across processes. A response of
+500 or more releases the claim: such a request can be repeated.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from fireswarm.swarm.swarm import Swarm
 
 KEEP_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 60.0
-"""A claim without an answer is taken over after so long: its process died."""
+"""A claim without a response is taken over after this time, since its process must have died."""
 
 MAX_KEY_CHARS = 200
 MAX_KEPT_BYTES = 700_000
-"""A document holds 1 MiB."""
+"""Maximum size of a stored response; a document holds 1 MiB."""
 
 KEPT_HEADERS = ("content-type", "location", "etag")
 METHODS = frozenset({"POST", "PATCH", "DELETE"})
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Answer:
-    """An answer on its way out, kept while it is sent."""
+    """A response that is captured while it is sent."""
 
     send: Send
     status: int = 0
@@ -56,12 +56,12 @@ class _Answer:
             self.body += message.get("body", b"")
 
     async def release(self) -> None:
-        """Send what was held back."""
+        """Send the captured response."""
         await self.send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await self.send({"type": "http.response.body", "body": bytes(self.body)})
 
     def to_document(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Return the response as a document."""
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.headers}
         content = self.body.decode("utf-8", "replace") if len(self.body) <= MAX_KEPT_BYTES else None
         return {
@@ -73,14 +73,14 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """ASGI middleware, inside the gate: bodies are whole and of bounded size here."""
+    """ASGI middleware inside the gate: bodies are complete and limited in size here."""
 
     app: FastAPI
     swarm: Swarm
     redactor: Redactor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Carry a request out, or give the answer that it got before."""
+        """Execute a request, or return its stored response."""
         key = _key(scope)
         if key is None or scope["method"] not in methods_at(self.app, scope["path"]):
             await self.app(scope, receive, send)
@@ -110,7 +110,7 @@ class Once:
                 await answer.release()
 
     async def _keep(self, path: str, answer: _Answer) -> None:
-        """Store the answer, or give the claim back; where the store is away, the claim runs out by itself."""
+        """Store the response, or release the claim. If the store is unreachable, the claim expires by itself."""
         failed = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         try:
             await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.to_document())])
@@ -118,7 +118,7 @@ class Once:
             logger.warning("cannot store the response for its Idempotency-Key: %s", error)
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
-        """The claim; or what is answered instead."""
+        """Return the claim, or the response to send instead."""
         swarm = self.swarm
         now = swarm.clock.now()
         path = f"{REQUESTS}/{hashlib.sha256(f'{swarm.settings.session}\n{key}'.encode()).hexdigest()[:40]}"
@@ -147,7 +147,7 @@ class Once:
                 await swarm.store.commit([Update(path, fields, found.update_time)])
                 return Snapshot(path, fields)
             except Conflict:
-                pass  # somebody else took it over in this moment: it is being worked on
+                pass  # another process has just taken it over: the request is in progress
         detail = "a request with this Idempotency-Key is still in progress: retry later to get its response"
         return Refusal(409, "request_in_progress", detail, retryable=True).response()
 
@@ -168,7 +168,7 @@ def _key(scope: Scope) -> str | None:
 
 
 def _fingerprint(scope: Scope, body: bytes) -> str:
-    """The same for the same work: method, path and query, and the body, in any order of its keys."""
+    """Hash a request: method, path, query and the body with its keys in any order."""
     try:
         text = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
     except ValueError:
@@ -179,7 +179,7 @@ def _fingerprint(scope: Scope, body: bytes) -> str:
 
 
 def _again(first: Message, receive: Receive) -> Receive:
-    """The message that was read, then what comes after it."""
+    """Return a receiver that yields the first message again, then the following ones."""
     held = [first]
 
     async def given() -> Message:

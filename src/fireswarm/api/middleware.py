@@ -1,4 +1,4 @@
-"""What every request passes before anything is looked at: the host it names, who sends it, and how large it is."""
+"""The gate before every request: checks host, authentication and size."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fireswarm.errors import FireswarmError
 from fireswarm.redaction import Redactor
 
 MAX_BODY_BYTES = 512 * 1024
-"""Of a request: a task's context may have 200,000 bytes."""
+"""Maximum size of a request; a task's context may have 200,000 bytes."""
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address, or the name, of this machine alone."""
+    """Return True for a loopback address, or localhost."""
     if host == "localhost":
         return True
     try:
@@ -32,9 +32,9 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """ASGI middleware around the whole application. *hosts* are the names it answers to; None: to any.
+    """ASGI middleware around the whole application. *hosts* are the accepted Host names; None accepts any.
 
-    On loopback a page of another site could let its own name point here; such a request names that host.
+    The check of the host prevents DNS rebinding: a web page could let its own name resolve to loopback.
     """
 
     app: ASGIApp
@@ -44,7 +44,7 @@ class Gate:
     max_body_bytes: int = MAX_BODY_BYTES
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it here."""
+        """Pass a request on, or respond with an error."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -83,7 +83,7 @@ class Gate:
         return None
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """The whole body; None when it is too large, however it was announced."""
+        """Return the whole body, or None if it is too large, whatever its Content-Length says."""
         body = bytearray()
         while True:
             message = await receive()
@@ -102,7 +102,7 @@ def _too_large(limit: int) -> Refusal:
 
 
 def _name_of(host: str) -> str:
-    """The host of a Host header, without its port."""
+    """Return the host of a Host header, without its port."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]
@@ -110,7 +110,7 @@ def _name_of(host: str) -> str:
 
 
 def _body_then_rest(body: bytes, receive: Receive) -> Receive:
-    """What the application reads: the body at once, then what comes after it."""
+    """Return a receiver that yields the complete body, then the following messages."""
     sent = False
 
     async def given() -> Message:
@@ -135,7 +135,7 @@ def _safe(send: Send) -> Send:
 
 
 def _closing(send: Send) -> Send:
-    """The rest of a refused body is not read, so the connection cannot be used again."""
+    """Close the connection after the response: the rest of a rejected body is not read."""
 
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":

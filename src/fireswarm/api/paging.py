@@ -1,4 +1,4 @@
-"""Pages of a list: an opaque cursor names the last document of a page, so what is added meanwhile moves nothing."""
+"""Pages of a list: an opaque cursor names the last document of a page, so that added documents do not shift pages."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Place = tuple[Any, str]
 
 @dataclass(frozen=True, slots=True)
 class PageSlice[T]:
-    """A page as it was read."""
+    """One page of parsed documents."""
 
     items: tuple[T, ...]
     next_cursor: str | None
     unreadable: tuple[str, ...]
 
     def fields(self) -> dict[str, Any]:
-        """For a page's shape."""
+        """Return the fields for a Page model."""
         return {"items": self.items, "next_cursor": self.next_cursor, "unreadable": self.unreadable}
 
 
@@ -53,7 +53,7 @@ async def read_page[T](
     cursor: str | None,
     **filters: Any,
 ) -> PageSlice[T]:
-    """Read one page of the session's documents. InvalidInput for a cursor that is none of this list's."""
+    """Read one page of the session's documents. Raises InvalidInput for a cursor of another list."""
     after = None if cursor is None else _place(cursor, collection)
     query = queries.page(collection, order, limit + 1, after, session_hash=swarm.settings.session, **filters)
     found = await swarm.store.query(query)
@@ -70,7 +70,7 @@ def _cursor(last: Snapshot, order: str) -> str:
 
 
 def _place(cursor: str, collection: str) -> Place:
-    """The time is in a list of its own: what a person typed in the place of a time may be anything."""
+    """Decode a cursor. A time is in a list, since the ordered field of a hand-written document may be of any type."""
     try:
         at, path = storable(json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))))
         if isinstance(at, list):

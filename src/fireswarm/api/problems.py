@@ -1,4 +1,4 @@
-"""Errors on the wire: one table from the error tree to HTTP, and every answer a problem of RFC 9457."""
+"""Error responses: one table maps our errors to HTTP statuses, and every response is an RFC 9457 problem."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.StoreRejected: 422,
     errors.IndexMissing: 500,
 }
-"""The status of each error. Not by inheritance: a new error is put here by hand, and a test says so."""
+"""Status of each error. Without inheritance: each new error must be added here, which a test checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is no error of the tree: who may not, what is too large, what is not served."""
+    """An error response without an exception in ``errors``: unauthorized, too large, not found."""
 
     status: int
     code: str
@@ -70,7 +70,7 @@ class Refusal:
     retryable: bool = False
 
     def response(self) -> JSONResponse:
-        """As it is sent."""
+        """Build the HTTP response."""
         content = {
             "type": f"urn:fireswarm:problem:{self.code}",
             "title": self.code.replace("_", " ").capitalize(),
@@ -87,7 +87,7 @@ class Refusal:
 
 
 class Refused(Exception):
-    """Raised where a route refuses by HTTP's own rules, such as a version that does not match."""
+    """Raised if a route refuses by HTTP's rules, such as an If-Match that does not match."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.detail)
@@ -95,7 +95,7 @@ class Refused(Exception):
 
 
 def refusal_of(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
-    """An error of the tree as a problem."""
+    """Convert an error to a problem."""
     status = STATUS.get(type(error), 500)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
         logger.error("%s: %s", error.code, error)
@@ -103,7 +103,7 @@ def refusal_of(error: errors.FireswarmError, redactor: Redactor) -> Refusal:
 
 
 def install(app: FastAPI, redactor: Redactor) -> None:
-    """Make every answer that is an error a problem."""
+    """Register handlers that turn every error response into a problem."""
 
     async def handle_our_error(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, errors.FireswarmError)
@@ -138,7 +138,7 @@ def install(app: FastAPI, redactor: Redactor) -> None:
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:
-    """The methods that are served at *path*, by the OpenAPI document: the framework's own Allow names one route's."""
+    """Return the methods served at *path* by the OpenAPI document; the framework's Allow header names one route."""
     parts = path.split("/")
     for template, operations in app.openapi()["paths"].items():
         named = template.split("/")
@@ -151,6 +151,6 @@ def methods_at(app: FastAPI, path: str) -> list[str]:
 
 
 def _fault(item: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
-    """What is wrong, without the value that was sent."""
+    """Describe a validation error without the rejected value."""
     where = ".".join(str(part) for part in item["loc"])
     return {"where": redactor.clean(where)[:300], "message": redactor.clean(str(item["msg"]))[:500]}

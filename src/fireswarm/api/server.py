@@ -1,4 +1,4 @@
-"""Serve the application with uvicorn until told to stop; streams of events end then, and requests are finished."""
+"""Serve the application with uvicorn. At shutdown, event streams end and requests are finished."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fireswarm.api.session import ApiSession
 from fireswarm.errors import ConfigError
 
 GRACE_SECONDS = 5
-"""For requests at a stop: Cloud Run kills ten seconds after SIGTERM."""
+"""Time limit for requests at shutdown: Cloud Run kills ten seconds after SIGTERM."""
 
 MAX_CONNECTIONS = 500
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it: streams have to be told before the server stops."""
+    """Leaves signals to the caller, since streams must end before the server stops."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -30,7 +30,7 @@ class _Server(uvicorn.Server):
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that accepts connections at *host*; ConfigError says why there is none."""
+    """Return a listening socket at *host*. Raises ConfigError with the reason."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)
@@ -39,7 +39,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """Where the API is, as a URL."""
+    """Return the URL of the API."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

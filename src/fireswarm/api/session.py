@@ -30,14 +30,14 @@ class ApiSession:
         return self.swarm.settings.session
 
     async def task(self, task_id: str) -> Task:
-        """A task of the session; NotFound for any other."""
+        """Return a task of the session. Raises NotFound for any other."""
         task = await self.swarm.board.get(task_id)
         if task.session_hash != self.session:
             raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists the tasks")
         return task
 
     def own_document(self, snapshot: Snapshot, noun: str) -> Snapshot:
-        """*snapshot*, if it is a document of the session; NotFound for any other."""
+        """Return *snapshot* if it is a document of the session. Raises NotFound otherwise."""
         if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
             raise NotFound(f"there is no {noun} {snapshot.id}")
         return snapshot

@@ -1,6 +1,6 @@
-"""Capabilities: tools and words of guidance that an agent, a role or a task can be given.
+"""Capabilities: tools and instructions for an agent, a role or a task.
 
-One of your own::
+Your own capability::
 
     from fireswarm.capabilities import Capability, tool
 

@@ -1,4 +1,4 @@
-"""The built-in capabilities that need nothing but themselves."""
+"""The small built-in capabilities, without dependencies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CONDITIONS = ("sunny", "cloudy", "rain", "windy", "snow", "fog")
 
 
 def _weather(city: str, day: date) -> dict[str, Any]:
-    """Invented, but the same for a city and a day: a test can rely on it, and nobody takes it for real."""
+    """Return made-up weather, the same for a city and a day, so that tests can rely on it."""
     digest = hashlib.sha256(f"{city.strip().lower()} {day.isoformat()}".encode()).digest()
     low = digest[0] % 25 - 5
     return {
@@ -104,7 +104,7 @@ def _weather_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
 
 
 class TodoStatus(StrEnum):
-    """Where a task stands."""
+    """Status of a to-do item."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -185,4 +185,4 @@ BUILTIN: tuple[Capability, ...] = (
         category="Productivity",
     ),
 )
-"""The larger ones have modules of their own: ``registry.LARGER`` names them."""
+"""The larger built-in capabilities have separate modules: ``registry.LARGER`` names them."""

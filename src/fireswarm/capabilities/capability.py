@@ -1,4 +1,4 @@
-"""A capability, and how a plain function becomes one of its tools."""
+"""The class Capability, and the decorator that makes a tool of a plain function."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class NoConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CapabilityContext:
-    """What tools may work with: the session, the task's folder, the time, and the store where there is one.
+    """Context of tools: the session, the task's folder, the clock, and the store if there is one.
 
-    ``task_id`` is the task or run that they work for.
+    ``task_id`` is the task or run that the tools work for.
     """
 
     session: str
@@ -41,11 +41,11 @@ class CapabilityContext:
 
 
 Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]
-"""Makes the tools for one use: from its configuration (already validated) and the context."""
+"""Creates the tools for one use, from its validated configuration and the context."""
 
 
 Opens = Callable[[Any, CapabilityContext], AbstractAsyncContextManager[Sequence[Tool]]]
-"""As ``Tools``, for tools that something has to be held open for: a folder, a process, a connection."""
+"""Like ``Tools``, for tools that hold a resource: a folder, a process, a connection."""
 
 
 def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
@@ -54,10 +54,10 @@ def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One capability. ``system_prompt`` is put before the agent's own; ``needs`` names capabilities it builds on.
+    """One capability. ``system_prompt`` precedes the agent's prompt; ``needs`` lists capabilities it depends on.
 
-    ``operator_keys`` of its configuration open doors, so only the role card or the settings may set them, no task.
-    ``opens`` stands in the place of ``tools`` where something has to be closed when the agent is done.
+    ``operator_keys`` of its configuration affect security, so only the role card or the settings may set them.
+    ``opens`` replaces ``tools`` if a resource must be closed when the agent ends.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Capability:
 
     @property
     def info(self) -> CapabilityInfo:
-        """As lists show it."""
+        """The capability as shown in lists."""
         return CapabilityInfo(
             id=self.id,
             name=self.name,
@@ -96,7 +96,7 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function: its name, its docstring's first paragraph, and its parameters by their types.
 
-    A plain function runs in a thread. Input that does not fit raises InvalidInput, which the model is told.
+    A plain function runs in a thread. Invalid input raises InvalidInput, whose message the model sees.
     """
 
     def make(given: Callable[..., Any]) -> Tool:
@@ -110,7 +110,7 @@ def tool(
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What of a tool follows from its function's text alone."""
+    """The parts of a tool that depend only on the function's source."""
 
     model: type[BaseModel]
     words: str
@@ -118,7 +118,7 @@ class _Shape:
 
 
 _shapes: dict[Hashable, _Shape] = {}
-"""Tools are made anew for each agent, and always of the same functions: a shape takes a millisecond to make."""
+"""Cache: tools are created for each agent from the same functions, and a shape takes a millisecond to compute."""
 
 MAX_SHAPES = 2_000
 
@@ -138,7 +138,7 @@ def _shape_of(function: Callable[..., Any], name: str) -> _Shape:
 
 
 def _text_of(function: Callable[..., Any], name: str) -> Hashable | None:
-    """The same for two functions that are one text with the same types and defaults; None where that is not known."""
+    """Return a key that is equal for functions with the same source, types and defaults, or None if unknown."""
     plain = getattr(function, "__func__", function)
     if not isinstance(plain, FunctionType):
         return None

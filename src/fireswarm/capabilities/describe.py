@@ -1,4 +1,4 @@
-"""What a capability brings, for whoever looks at it: its tools as they are with the settings' defaults."""
+"""Describe a capability: its tools with the default settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.errors import ConfigError
 
 
 async def tools_of(capability: Capability, clock: Clock) -> list[Tool] | None:
-    """The tools; None where they follow from settings that have no default."""
+    """Return the tools, or None if they depend on settings without a default."""
     context = CapabilityContext("", Path(), clock)
     try:
         async with registry().open([CapabilityUse(id=capability.id)], context) as given:

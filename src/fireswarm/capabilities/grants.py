@@ -1,9 +1,9 @@
-"""What a task is given: the capabilities of its role, and those that it names and may have. Pure.
+"""Grant capabilities to a task: those of its role, and those that it names and may have. Pure.
 
-A person who submits a task may name any capability, but not set what opens doors: which hosts are reached, which
-programs are started, how much of the machine is taken. That is the operator's, in the role card. A task that a model
-planned may name only what the role has or offers, as the operator configured it: no plan gives a role power that nobody
-gave it.
+A person who submits a task may name any capability, but not set its security settings: allowed hosts, programs to
+start, resource limits. These belong to the operator, in the role card. A task planned by a model may name only
+capabilities that the role has or offers, as configured by the operator, so a plan never grants a role more than
+the operator did.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fireswarm.errors import ConfigError, InvalidInput, NotFound
 
 
 def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[CapabilityUse, ...]:
-    """The capabilities of a task that a person submitted: the role's, then the task's.
+    """Return the capabilities of a submitted task: the role's, then the task's.
 
-    Of one that both have, the role's place and the operator's keys stay, and the rest is the task's. Raises
-    InvalidInput for a key that is the operator's; NotFound and ConfigError where they cannot be used.
+    If both name a capability, the role's position and the operator's keys are kept, the rest is the task's. Raises
+    InvalidInput for an operator's key; NotFound and ConfigError for an unusable capability.
     """
     registry = registry_for((*card.capabilities, *asked))
     uses = {use.id: use for use in card.capabilities}
@@ -32,7 +32,7 @@ def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tupl
 
 
 def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
-    """Raise InvalidInput for what a person asks for and cannot be given, whatever the reason."""
+    """Raise InvalidInput if a submitted task cannot have the capabilities it names, whatever the reason."""
     if not asked:
         return
     names = [use.id for use in asked]
@@ -56,9 +56,9 @@ def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityU
 
 
 def grants_for_planned(card: RoleCard, names: Sequence[str]) -> tuple[CapabilityUse, ...]:
-    """The capabilities of a task that was planned: the role's, then those of its offers that the plan names.
+    """Return the capabilities of a planned task: the role's, then the offers that the plan names.
 
-    InvalidInput names what the role neither has nor offers.
+    Raises InvalidInput for capabilities that the role neither has nor offers.
     """
     offered = {use.id: use for use in card.offers}
     uses = {use.id: use for use in card.capabilities}

@@ -1,4 +1,4 @@
-"""The registry: every capability by its id, and what a list of them comes to for one agent."""
+"""The registry of capabilities by id, and the resolution of a list of them for one agent."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LARGER = {
     "sandbox": "sandbox:SANDBOX",
     "mcp": "mcp.capability:MCP",
 }
-"""Built-in capabilities with a module of their own, which is loaded when one of them is used or listed."""
+"""Built-in capabilities in separate modules, which are loaded when one is used or listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What an agent gets: words before its own prompt, in order, and the tools by their names."""
+    """Result for an agent: instructions that precede its prompt, in order, and the tools by name."""
 
     prompts: tuple[str, ...] = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Registry:
 
     @classmethod
     def of(cls, capabilities: Iterable[Capability]) -> Registry:
-        """Register *capabilities*; ConfigError when two have one id."""
+        """Register *capabilities*. Raises ConfigError for a duplicate id."""
         known: dict[str, Capability] = {}
         for capability in capabilities:
             if capability.id in known:
@@ -57,21 +57,21 @@ class Registry:
         return cls(known)
 
     def get(self, name: str) -> Capability:
-        """One capability; NotFound lists what there is."""
+        """Return a capability. Raises NotFound with the known ids."""
         if name not in self.known:
             raise NotFound(f"unknown capability {name!r}; known: {', '.join(sorted(self.known))}")
         return self.known[name]
 
     def check(self, uses: Sequence[CapabilityUse]) -> None:
-        """Raise ConfigError or NotFound where ``open`` would for *uses* alone, whatever tools they bring."""
+        """Raise ConfigError or NotFound if ``open`` would for *uses*, without creating their tools."""
         for use in self._order(uses):
             _config(self.get(use.id), use)
 
     def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
-        """What *uses* come to, earlier ones first, each after what it needs; for those that hold nothing open.
+        """Resolve *uses* in order, each after its dependencies, if none of them holds resources.
 
-        ConfigError for a configuration that does not fit, a capability that cannot be used, a circle of needs, and
-        two tools of one name.
+        Raises ConfigError for an invalid configuration, an unavailable capability, a circular dependency, and
+        a duplicate tool name.
         """
         gathered = _Gathered()
         for use in self._order(uses):
@@ -83,7 +83,7 @@ class Registry:
 
     @asynccontextmanager
     async def open(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> AsyncGenerator[Resolved]:
-        """As ``resolve``, and whatever *uses* hold open is closed at the end of the block."""
+        """Like ``resolve``; resources of *uses* are closed at the end of the block."""
         gathered = _Gathered()
         ordered = [(use, self.get(use.id)) for use in self._order(uses)]
         configured = [(use, capability, _config(capability, use)) for use, capability in ordered]
@@ -97,7 +97,7 @@ class Registry:
             yield gathered.resolve_all()
 
     def _order(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
-        """The uses in order, what they need before them; asked for twice counts once."""
+        """Return the uses in order, after their dependencies and without duplicates."""
         given = {use.id: use for use in uses}
         if len(given) < len(uses):
             names = [use.id for use in uses]
@@ -124,7 +124,7 @@ class Registry:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What has come together so far, and which capability each tool is from."""
+    """The result so far, with the owner of each tool."""
 
     prompts: list[str] = field(default_factory=list[str])
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
@@ -132,7 +132,7 @@ class _Gathered:
     capabilities: list[str] = field(default_factory=list[str])
 
     def take(self, use: CapabilityUse, capability: Capability, made: Sequence[Tool]) -> None:
-        """Add one capability; ConfigError when one of its tools has a name that is taken."""
+        """Add one capability. Raises ConfigError for a duplicate tool name."""
         if capability.system_prompt:
             self.prompts.append(capability.system_prompt)
         for each in made:
@@ -147,7 +147,7 @@ class _Gathered:
         self.capabilities.append(use.id)
 
     def resolve_all(self) -> Resolved:
-        """All of it."""
+        """Return the result."""
         return Resolved(tuple(self.prompts), self.tools, tuple(self.capabilities))
 
 
@@ -162,7 +162,7 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
 
 @cache
 def registry() -> Registry:
-    """The built-in capabilities, and those that installed packages bring by entry point."""
+    """Return the built-in capabilities, and those of installed packages by entry point."""
     found = _built_in(LARGER)
     for point in entry_points(group=ENTRY_POINTS):
         loaded = point.load()
@@ -173,7 +173,7 @@ def registry() -> Registry:
 
 
 def _built_in(names: Iterable[str]) -> list[Capability]:
-    """The small built-in capabilities, and of the larger ones those of *names* with what they need."""
+    """Return the small built-in capabilities, and the larger ones in *names* with their dependencies."""
     from fireswarm.capabilities.builtin import BUILTIN
 
     found = list(BUILTIN)
@@ -190,6 +190,6 @@ def _built_in(names: Iterable[str]) -> list[Capability]:
 
 
 def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
-    """A registry that knows *uses*: installed packages are only asked when one of them is not built in."""
+    """Return a registry for *uses*. Entry points are read only if one of them is not built in."""
     own = Registry.of(_built_in([use.id for use in uses]))
     return own if all(use.id in own.known for use in uses) else registry()

@@ -1,4 +1,4 @@
-"""research: a scratchpad whose notes keep where they are from, and stay in the session's memory."""
+"""research: a scratchpad of notes with sources, stored in the session's memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fireswarm.redaction import environment_redactor
 from fireswarm.storage.memory import MAX_KEYWORDS, Memory, keywords_of
 
 BUCKET = "research"
-"""Of the notes among the facts of a session: what recall finds them in, and other tasks are given."""
+"""Bucket of the notes among the session's facts, found by recall and passed to other tasks."""
 
 MAX_NOTE_CHARS = 4_000
 MAX_SOURCE_CHARS = 2_000
@@ -36,7 +36,7 @@ look something up again. Conclude from notes, and name their sources."""
 
 
 class ResearchConfig(BaseModel):
-    """Bounds of a session's notes."""
+    """Limits of a session's notes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,35 +46,35 @@ class ResearchConfig(BaseModel):
 
 
 class Pad(Protocol):
-    """Where notes are kept, by their keys."""
+    """Storage of notes by key."""
 
     async def all(self, limit: int) -> list[Fact]:
-        """The notes, the newest first."""
+        """Return the notes, newest first."""
         ...
 
     async def put(self, note: Fact) -> None:
-        """Keep a note; one of the same key is replaced."""
+        """Store a note; one with the same key is replaced."""
         ...
 
     async def drop(self, key: str) -> bool:
-        """Remove a note; False when there is none."""
+        """Remove a note; returns False if it does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPad:
-    """Notes as facts of the session: they are recalled like any other."""
+    """Notes as facts of the session, found by recall like other facts."""
 
     memory: Memory
     session_hash: str
     task_id: str
 
     async def all(self, limit: int) -> list[Fact]:
-        """The notes, the newest first; billed a read each."""
+        """Return the notes, newest first; billed one read per note."""
         return await self.memory.bucket(self.session_hash, BUCKET, limit)
 
     async def put(self, note: Fact) -> None:
-        """Keep a note; billed a write."""
+        """Store a note; billed one write."""
         await self.memory.store.commit(self.memory.learn(self.session_hash, self.task_id, [note]))
 
     async def drop(self, key: str) -> bool:
@@ -84,18 +84,18 @@ class MemoryPad:
 
 @dataclass(frozen=True, slots=True)
 class FolderPad:
-    """Notes as files of the folder: for an agent without a store."""
+    """Notes as files, for an agent without a store."""
 
     shelf: FolderShelf
 
     async def all(self, limit: int) -> list[Fact]:
-        """The notes, the newest first."""
+        """Return the notes, newest first."""
         kept = await self.shelf.between("/", "0", limit)
         notes = [Fact.model_validate_json(each.content) for each in kept]
         return sorted(notes, key=lambda note: note.learned_at or datetime.min, reverse=True)
 
     async def put(self, note: Fact) -> None:
-        """Keep a note."""
+        """Store a note."""
         path = f"/{note.key}"
         [before] = await self.shelf.get_many([path])
         await self.shelf.put(path, note.model_dump_json(), before)

@@ -1,4 +1,4 @@
-"""sandbox: a model's own code, run where it can reach nothing and leave nothing but files in one folder."""
+"""sandbox: run a model's code without network and without access to files outside one folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MAX_LISTED = 100
 
 
 class SandboxConfig(SandboxLimits):
-    """Limits of each run; ``timeout_seconds`` is the most that a call may ask for."""
+    """Limits of each run; ``timeout_seconds`` is the maximum that a call may request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The tool, on one folder that stays from call to call."""
+    """The tool, on one folder that persists between calls."""
 
     sandbox: Sandbox
     folder: Path
@@ -60,7 +60,7 @@ class Execution:
 
 
 def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """The files, by path; links and devices are none."""
+    """Return the files by path; links and devices are left out."""
     from fireswarm.processes.bubblewrap import walk
 
     found: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Tools for looking: list files, read one, search for a text. They read below one folder and change nothing."""
+"""Read-only tools below one folder: list files, read a file, search for a text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MAX_ENTRIES = 500
 MAX_LINES = 400
 MAX_MATCHES = 100
 MAX_SEARCHED_BYTES = 2_000_000
-"""Larger files are left out of a search: they are seldom text that somebody wrote."""
+"""Larger files are not searched: they rarely contain human-written text."""
 
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".fireswarm", ".hg", ".svn"})
 
 
 def reading_tools(root: Path) -> dict[str, Tool]:
-    """The tools, for one folder: whatever leads out of it is refused."""
+    """Return the tools for one folder; paths outside of it are rejected."""
     text = {"type": "string"}
     path = text | {"description": "path below the workspace; default: the workspace itself"}
     number = {"type": "integer"}
@@ -52,13 +52,13 @@ def reading_tools(root: Path) -> dict[str, Tool]:
 
 
 def describe_tools(tools: Mapping[str, Tool]) -> str:
-    """The tools as a model reads them, in the system text."""
+    """Describe the tools for the model, in the system text."""
     lines = [f"- `{tool.name}`: {tool.description} Input: {_input_of(tool)}" for tool in tools.values()]
     return "\n".join(["# Tools", "", *lines]) if lines else ""
 
 
 def _input_of(tool: Tool) -> str:
-    """Names and types where that says all, else the schema itself."""
+    """Return names and types of the parameters if that is sufficient, otherwise the schema."""
     properties: dict[str, dict[str, Any]] = tool.parameters.get("properties", {})
     if "$defs" in tool.parameters or any("type" not in schema for schema in properties.values()):
         return json.dumps(tool.parameters, separators=(",", ":"))
@@ -124,7 +124,7 @@ def _read(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text_in(path: Path) -> bytes:
-    """What a file holds; nothing where it is no text, too large, a pipe, or cannot be read."""
+    """Return a file's content, or nothing if it is binary, too large, a pipe, or unreadable."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_SEARCHED_BYTES:
             return b""

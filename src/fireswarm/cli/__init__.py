@@ -1,4 +1,4 @@
-"""The command lines: ``swarm`` for the fleet, ``agent`` for one agent.
+"""The command lines: ``swarm`` for the fleet, ``agent`` for a single agent.
 
 Nothing is imported until a command is called: a skill's process loads this module and must start fast.
 """

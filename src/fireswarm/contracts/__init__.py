@@ -1,1 +1,1 @@
-"""Typed records that are stored or exchanged, and the ports. Pure: no I/O."""
+"""Pydantic models of everything stored or exchanged, and the ports. No I/O."""

@@ -10,7 +10,7 @@ MARK = "---"
 
 
 def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
-    """Split a Markdown text into its frontmatter and body; ValueError when it has none."""
+    """Split a Markdown text into its frontmatter and body. Raises ValueError without frontmatter."""
     lines = text.removeprefix("\ufeff").splitlines()
     marks = [number for number, line in enumerate(lines) if line.rstrip() == MARK]
     if len(marks) < 2 or any(line.strip() for line in lines[: marks[0]]):

@@ -1,4 +1,4 @@
-"""Whether inputs satisfy a JSON Schema, told so that a person knows what to change."""
+"""Validation of inputs against a JSON Schema, with messages that say what to change."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MAX_FAULTS = 10
 
 
 def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: bool = False) -> list[str]:
-    """What is wrong with *inputs*; empty when they fit. *partial*: what is missing will be asked for.
+    """Return the faults of *inputs*, or an empty list. With *partial*, missing inputs are no fault.
 
-    ConfigError when the schema itself is none.
+    Raises ConfigError if *schema* is not a valid JSON Schema.
     """
     if not schema:
         return []
@@ -29,7 +29,7 @@ def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: boo
 
 
 def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
-    """What is wrong with one value; empty when it fits."""
+    """Return the fault of one value, or ""."""
     told = faults({"properties": {name: dict(schema)}}, {name: value})
     return told[0] if told else ""
 

@@ -1,4 +1,4 @@
-"""The ports on one page: what the core needs from the world. Adapters are named in ``app`` only."""
+"""The ports on one page: the interfaces that the core needs. Only ``wiring`` and the store commands name adapters."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Blobs(Protocol):
 
 
 class ConversationStore(Protocol):
-    """Conversations. ``apply`` changes one whole or not at all, and once for each message id.
+    """Stored conversations. ``apply`` is atomic, and applies a change once for each message id.
 
     Raises VersionConflict, DuplicateMessage with the answer of the first time, InvalidInput, StoreError.
     ``response`` is that answer; ``prune`` removes conversations that ended before a time, and says how many.
@@ -95,7 +95,7 @@ class ConversationStore(Protocol):
 
 
 class Clock(Protocol):
-    """Time as the server has it, and waiting that a test can shorten."""
+    """The server's time, and waiting that a test can shorten."""
 
     def now(self) -> datetime: ...
     def observe(self, server_time: datetime) -> None: ...
@@ -104,11 +104,11 @@ class Clock(Protocol):
 
 
 class ChatModel(Protocol):
-    """A model. ``complete`` raises ModelUnavailable (try again) or ModelRejected; it never tries again itself.
+    """A model. ``complete`` raises ModelUnavailable (transient) or ModelRejected, and never retries by itself.
 
-    ``on_text`` is called with each piece of the answer as it arrives. ``count_tokens`` answers None where the
-    provider does not count. ``knows_schema`` says whether it can be held to a JSON Schema by its own means;
-    ``preview`` is the request as it would be sent.
+    ``on_text`` is called with each piece of the answer as it arrives. ``count_tokens`` returns None if the provider
+    does not count tokens. ``knows_schema`` is true if the provider can enforce a JSON Schema; ``preview`` returns the
+    request as it would be sent.
     """
 
     provider: str
@@ -121,9 +121,9 @@ class ChatModel(Protocol):
 
 
 class PendingWrites(Protocol):
-    """What a journal's commits carry besides its events.
+    """Writes that a journal's commits carry in addition to its events.
 
-    ``stored`` hears of the writes that are known to be durable; until then ``writes`` gives them again.
+    ``stored`` is called with the writes that are known to be durable; until then ``writes`` returns them again.
     """
 
     def writes(self) -> Sequence[Write]: ...
@@ -131,7 +131,7 @@ class PendingWrites(Protocol):
 
 
 class Sandbox(Protocol):
-    """Runs code apart from everything but *folder*. Raises SandboxRefused where it cannot be kept in."""
+    """Runs code that can access only *folder*. Raises SandboxRefused if the sandbox does not work on this machine."""
 
     async def run(
         self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = ""
@@ -139,9 +139,9 @@ class Sandbox(Protocol):
 
 
 class Recorder(Protocol):
-    """Where a run writes itself down. A ``step`` that is known as finished is not run again.
+    """Records a run. A ``step`` that is known as finished is not run again.
 
-    ``follows`` says whether somebody reads a model's words while they come: only then is an answer streamed.
+    ``follows`` is true if a reader watches the streamed text; only then are answers streamed.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What every section of a settings file shares."""
+"""Base class of the sections of a settings file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SettingsSection(BaseModel):
-    """Frozen; a key that does not exist is refused."""
+    """Frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

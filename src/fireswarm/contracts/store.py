@@ -1,4 +1,4 @@
-"""What goes into a document store and comes out of it: writes, queries, snapshots, and what they are billed as."""
+"""Data types of the document store: writes, queries, snapshots and billed usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 
 class Sentinel(Enum):
-    """Values that only the store can fill in."""
+    """Values that only the store can set."""
 
     SERVER_TIME = "server_time"
     """The commit's own time."""
@@ -24,7 +24,7 @@ DELETE_FIELD = Sentinel.DELETE_FIELD
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One document as the store had it; ``data`` is None where there is no document."""
+    """A read document; ``data`` is None if the document does not exist."""
 
     path: str
     data: Mapping[str, Any] | None
@@ -47,7 +47,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace the named top-level fields of an existing document and leave all others alone.
+    """Replace the named top-level fields of an existing document; all other fields stay unchanged.
 
     A map given as a value is replaced whole. ``if_update_time`` is the version it must still have.
     """
@@ -67,7 +67,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a document; a missing one is fine."""
+    """Remove a document; a missing document is not an error."""
 
     path: str
 
@@ -77,12 +77,12 @@ Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not-in", "array_cont
 
 
 NAME = "__name__"
-"""In ``order_by`` and ``start_after``: the document itself, by its path."""
+"""In ``order_by`` and ``start_after``: the document, ordered by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over one collection; every one that the code makes is listed in ``queries.py``."""
+    """A query over one collection; ``queries.py`` lists all queries of the code."""
 
     collection: str
     where: tuple[tuple[str, Operator, Any], ...] = ()
@@ -93,24 +93,24 @@ class Query:
 
 @dataclass(slots=True)
 class Usage:
-    """Operations as Firestore bills them, counted where they are made."""
+    """Operations as Firestore bills them, counted by the adapter."""
 
     reads: int = 0
     writes: int = 0
     deletes: int = 0
 
     def minus(self, earlier: Usage) -> Usage:
-        """Return what was used since *earlier*."""
+        """Return the usage since *earlier*."""
         return Usage(self.reads - earlier.reads, self.writes - earlier.writes, self.deletes - earlier.deletes)
 
     def copy(self) -> Usage:
-        """Return the counts as they stand."""
+        """Return a copy of the current counts."""
         return Usage(self.reads, self.writes, self.deletes)
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An applied commit: its time, and each write's resulting version in order."""
+    """An applied commit: its time, and the resulting version of each write, in order."""
 
     commit_time: datetime
     update_times: tuple[Any, ...] = field(default=())

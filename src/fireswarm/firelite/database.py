@@ -39,7 +39,7 @@ from fireswarm.firelite.transactions.transactions import Fingerprint, Transactio
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """What a read sees: the newest state, a transaction's, or a past moment's (``read_us``)."""
+    """The version that a read sees: the newest, a transaction's, or that of a past moment (``read_us``)."""
 
     transaction: Transaction | None = None
     read_us: int | None = None
@@ -139,7 +139,7 @@ class Database:
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """Return True if ``close`` was called."""
         return self._closed
 
     @property

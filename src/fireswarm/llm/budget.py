@@ -1,4 +1,4 @@
-"""Money: what a call cost, what is left of the budgets. Pure, but for the ledger it asks."""
+"""Cost of model calls, and budget checks. Pure, except for the ledger."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ PRICES: dict[str, dict[str, float]] = {
     "gemini-2.5-flash-lite": {"input": 0.10, "output": 0.40, "cached": 0.01},
     "scripted": {"input": 0.0, "output": 0.0},
 }
-"""USD per million tokens as the providers' price pages had them in autumn 2026, short prompts, 5-minute cache.
-Prices change: ``budget.prices`` wins. A model that is in neither has tokens, but no USD."""
+"""USD per million tokens from the providers' price pages in autumn 2026, for short prompts and 5-minute caches.
+Prices change: ``budget.prices`` overrides them. A model in neither table has token counts, but no USD.
+"""
 
 
 _DATE = re.compile(r"-(?:20\d{6}|latest)$")
-"""What a model's name may end with and still have the price of the plain name; ``-lite`` is another model."""
+"""Suffix of a model name that has the price of the plain name; ``-lite`` is a different model."""
 
 
 class Spend:
-    """What has been used: calls, tokens, USD. ``unpriced`` counts calls of models without a price."""
+    """Usage so far: calls, tokens, USD. ``unpriced`` counts calls of models without a price."""
 
     __slots__ = ("calls", "tokens", "unpriced", "usd")
 
     def __init__(self, calls: int = 0, tokens: int = 0, usd: float = 0.0, unpriced: int = 0) -> None:
-        """Start from what is known."""
+        """Start from known usage."""
         self.calls, self.tokens, self.usd, self.unpriced = calls, tokens, usd, unpriced
 
     def add(self, other: Spend) -> None:
-        """Add what another has used."""
+        """Add another usage."""
         self.calls += other.calls
         self.tokens += other.tokens
         self.usd += other.usd
@@ -50,23 +51,23 @@ class Spend:
 
     @classmethod
     def of_call(cls, tokens: int, usd: float | None) -> Spend:
-        """What one call used; *usd* is None where the model has no price."""
+        """Return the usage of one call; *usd* is None if the model has no price."""
         return cls(1, tokens, usd or 0.0, int(usd is None))
 
     def fields(self) -> dict[str, Any]:
-        """As a document or an event shows it."""
+        """Return the usage as fields of a document or event."""
         return {"calls": self.calls, "tokens": self.tokens, "usd": round(self.usd, 6), "unpriced_calls": self.unpriced}
 
 
 class Ledger(Protocol):
-    """Spend beyond this task: of its session and of the day, over all processes."""
+    """Spending of the session and of the day, over all processes."""
 
     async def session(self) -> Spend:
-        """What the session has used."""
+        """Return the spending of the session."""
         ...
 
     async def day(self) -> Spend:
-        """What the day (UTC) has used."""
+        """Return the spending of the day (UTC)."""
         ...
 
     async def add(self, spend: Spend) -> None:
@@ -91,7 +92,7 @@ class Meter:
         return None
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """USD of one call; None where the model has no price. Thinking tokens are among the output tokens."""
+        """Return the USD of one call, or None without a price. Output tokens include thinking tokens."""
         price = self.price
         if price is None:
             return None
@@ -103,7 +104,7 @@ class Meter:
         ) / 1_000_000
 
     async def check(self, prompt_tokens: int, task: Spend, ledger: Ledger | None) -> None:
-        """BudgetExceeded when the next call's prompt alone would break a limit."""
+        """Raise BudgetExceeded if the next call's prompt alone would exceed a limit."""
         budget = self.budget
         self._hold("task", task, budget.task_tokens, budget.task_usd, prompt_tokens)
         if ledger is None:

@@ -1,7 +1,7 @@
-"""One decision from a model: budget, limiter, retries, decoding, and one repair. Every step of it an event.
+"""Get one decision from a model: budget, limiter, retries, decoding, and one repair. Each step is an event.
 
-The answer of each real call is a journaled step: after a crash it is taken from the journal, and neither
-asked for nor paid for again.
+The answer of each real call is a journaled step: after a crash it is taken from the journal, without a new call
+or cost.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ OVERLOADED = frozenset({429, 529})
 """Statuses after which the whole fleet waits, not only this call."""
 
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
-"""Words of a 400 that has other reasons than the schema: asking without it would be refused just the same."""
+"""Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
 
 SCHEMA = decision_schema()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelClient:
-    """A model and what every call to it passes through; shared by all runs of a process."""
+    """A model with its budget, limiter and retries; shared by all runs of a process."""
 
     model: ChatModel
     settings: ModelSettings
@@ -53,18 +53,18 @@ class ModelClient:
 
     @property
     def native_first(self) -> bool:
-        """True when the provider itself is to hold the answer to the schema."""
+        """True if the provider should enforce the schema."""
         return self.model.knows_schema and self.settings.structured_output_mode != "json_only"
 
     @property
     def max_tokens(self) -> int:
-        """Tokens an answer may have."""
+        """Maximum tokens of an answer."""
         return longest_answer(self.settings)
 
 
 @dataclass(slots=True)
 class Asking:
-    """The calls of one run: what it has used, and how it asks. ``schema`` is what each answer is to fit."""
+    """The calls of one run, and their usage. ``schema`` is the JSON Schema of each answer."""
 
     client: ModelClient
     recorder: Recorder
@@ -77,14 +77,14 @@ class Asking:
     _received: dict[str, Any] = field(default_factory=dict)
 
     async def compose(self, turn: int) -> tuple[str, ...]:
-        """Fit the prompt into its budget and say how it is shared out; returns what was taken out of it."""
+        """Fit the prompt into its budget and record the allocation; returns the parts that were removed."""
         client, talk = self.client, self.conversation
         if talk.tokens > prompt_limit(client.settings) * COUNT_FROM and talk.counted_by == "estimate":
             await self._count()
         return announce(talk, client.settings, self.recorder, turn)
 
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
-        """Ask for this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
+        """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
         self.conversation.add_answer(answer.text)
         # Thoughts are paid for, but are not sent again with the next prompt.
@@ -93,7 +93,7 @@ class Asking:
         return answer
 
     def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
-        """The decision in *answer*; None when the model was asked to repair it. DecisionInvalid when that is over."""
+        """Return the decision in *answer*, or None to ask for a repair. Raises DecisionInvalid after the repair."""
         if answer.stop is StopReason.REFUSAL:
             raise DecisionInvalid(f"{self.client.model.name} refused to answer: {answer.text[:300] or 'no reason'}")
         try:
@@ -126,7 +126,7 @@ class Asking:
         return response
 
     async def _call(self, step: str, turn: int) -> ChatResponse:
-        """Ask until there is an answer, or it makes no sense to go on."""
+        """Call the model until it answers, or until a retry cannot help."""
         client = self.client
         native = client.native_first if self.native is None else self.native
         await client.meter.check(self.conversation.tokens, self.spent, client.ledger)
@@ -149,7 +149,7 @@ class Asking:
                 return response
 
     async def _count_money(self, response: ChatResponse) -> None:
-        """Once for each real call: what is replayed from the journal never comes here."""
+        """Count the cost of each real call once; answers replayed from the journal do not pass here."""
         client, usage = self.client, response.usage
         spend = Spend.of_call(usage.total_tokens, client.meter.cost(usage))
         names = {"provider": client.model.provider, "model": client.model.name}
@@ -213,7 +213,7 @@ class Asking:
         )
 
     def _can_do_without_schema(self, error: ModelRejected, native: bool) -> bool:
-        """A model that does not know structured output says 400: then the schema goes into the prompt."""
+        """Return True if the model rejects structured output with 400: then the schema goes into the prompt."""
         mode = self.client.settings.structured_output_mode
         about_it = error.status == 400 and not _NOT_ABOUT_SCHEMA.search(str(error))
         return native and about_it and mode == "native_with_json_fallback"
@@ -235,7 +235,7 @@ class Asking:
         self.recorder.event(EventType.LLM_DECISION_DECODED, found)
 
     async def _count(self) -> None:
-        """Let the provider count a prompt that is near its limit. No answer leaves the estimate."""
+        """Let the provider count a prompt that is near its limit; without an answer the estimate is used."""
         native = self.client.native_first if self.native is None else self.native
         try:
             counted = await self.client.model.count_tokens(self._request(native))
@@ -247,14 +247,14 @@ class Asking:
 
 
 def longest_answer(settings: ModelSettings) -> int:
-    """Tokens an answer may have: what is asked for, as far as the context leaves room."""
+    """Maximum tokens of an answer: the configured number, limited by the remaining context."""
     return min(settings.max_tokens, max(settings.response_headroom_tokens, 256))
 
 
 def request_of(
     talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
 ) -> ChatRequest:
-    """The call as it stands; where the provider does not hold an answer to the schema, the system text says it."""
+    """Build the request. If the provider does not enforce the schema, the system text contains it."""
     request = talk.request(longest_answer(settings), schema, native=native)
     if native:
         return request
@@ -264,12 +264,12 @@ def request_of(
 
 
 def prompt_limit(settings: ModelSettings) -> int:
-    """Tokens a prompt may have."""
+    """Maximum tokens of a prompt."""
     return settings.max_context_tokens - settings.response_headroom_tokens
 
 
 def announce(talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
-    """Trim the prompt to its budget, and say how it is shared out. BudgetExceeded when it cannot be made to fit."""
+    """Trim the prompt to its budget and record the allocation. Raises BudgetExceeded if it cannot be made to fit."""
     trimmed = talk.fit(prompt_limit(settings))
     budget = talk.budget(settings.max_context_tokens, settings.response_headroom_tokens, trimmed)
     recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})

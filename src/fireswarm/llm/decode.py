@@ -1,7 +1,7 @@
-"""From a model's text to a decision. Pure.
+"""Decode a model's text into a decision. Pure.
 
-Native structured output is already JSON that fits the schema. Otherwise strict JSON is looked for: the whole
-text, or the one object in it (a fence or a sentence around it is forgiven, a second object is not).
+Native structured output is already JSON that matches the schema. Otherwise strict JSON is expected: the whole
+text, or the one object in it. Surrounding text such as a code fence is ignored; a second object is an error.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _JSON = json.JSONDecoder(parse_constant=_no_number)
 
 
 class Undecodable(ValueError):
-    """The text is no decision; the message says why in words that a model can act on."""
+    """The text is not a valid decision; the message tells the model what to correct."""
 
 
 def decode(text: str) -> ModelDecision:
-    """Return the decision in *text*; Undecodable says what is wrong with it."""
+    """Return the decision in *text*. Raises Undecodable with the reason."""
     value = object_in(text)
     try:
         decision = ModelDecision.model_validate(value)
@@ -49,7 +49,7 @@ def decode(text: str) -> ModelDecision:
 
 
 def json_params(text: Any) -> dict[str, Any]:
-    """The object in a parameter that carries JSON text; Undecodable when it is none. Empty text is ``{}``."""
+    """Return the object in a parameter that contains JSON text; empty text is ``{}``. Raises Undecodable."""
     if isinstance(text, dict):
         return cast("dict[str, Any]", text)
     if text is None or not str(text).strip():
@@ -64,7 +64,7 @@ def json_params(text: Any) -> dict[str, Any]:
 
 
 def object_in(text: str) -> dict[str, Any]:
-    """The one JSON object in *text*; Undecodable when there is none, or more."""
+    """Return the one JSON object in *text*. Raises Undecodable if there is none, or more than one."""
     stripped = text.strip().removeprefix("\ufeff")
     if not stripped:
         raise Undecodable("the answer is empty; answer with one JSON object")
@@ -81,7 +81,7 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """The value without halves of characters (such as U+D800): no file and no store takes them."""
+    """Return the value without lone surrogates (such as U+D800), which files and stores reject."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
@@ -92,7 +92,7 @@ def _storable(value: Any) -> Any:
 
 
 def repair_request(fault: str, schema: dict[str, Any]) -> str:
-    """What a model is told after an answer that could not be decoded."""
+    """Build the message to a model after an answer that could not be decoded."""
     return (
         f"Your last answer could not be used: {fault}\n"
         "Answer again with exactly one JSON object that matches this schema, without a code fence or other text:\n"

@@ -1,8 +1,8 @@
-"""One limiter for a provider: a process never asks faster than allowed, nor a fleet after one of it was refused.
+"""Rate limiter for a provider, within a process and over the fleet; after a refusal the whole fleet pauses.
 
-Within a process, requests and tokens a minute are buckets that refill steadily. Across processes, one
-document for each provider holds the minute's use and until when everybody pauses. Processes take
-their share in blocks, and what is left of a share ends with its minute.
+Within a process, requests and tokens per minute are buckets that refill steadily. Across processes, one
+document per provider holds the usage of the minute and the end of the common pause. Processes reserve
+their share in blocks; an unused share expires with its minute.
 """
 
 from __future__ import annotations
@@ -21,44 +21,45 @@ from fireswarm.storage.documents.paths import MEMORY
 MINUTE = 60.0
 
 BLOCKS_A_MINUTE = 60
-"""A process takes this part of a minute's allowance at once: Firestore takes about one write a second to one
-document, and forty processes that hold a block each leave a third of the minute to others."""
+"""A process reserves this fraction of a minute's allowance at once. Firestore takes about one write per second to one
+document, and forty processes that hold a block each leave a third of the minute to others.
+"""
 
 SPREAD_SECONDS = 2.0
-"""Who waited for a pause that another's refusal began comes back within this time after it, not all at once."""
+"""After a pause caused by another process, callers return spread over this time, not all at once."""
 
 FRESH_SECONDS = 5.0
-"""How old the shared pause may be when a call is admitted: one read in this time, and only while calling."""
+"""Maximum age of the shared pause when a call is admitted: one read in this time, and only during calls."""
 
 SHARED_TTL = timedelta(days=1)
 
 
 class Shared(Protocol):
-    """What processes agree on: a minute's allowance and a common pause."""
+    """State shared by processes: a minute's allowance and a common pause."""
 
     async def take(self, requests: int, tokens: int) -> float:
-        """Take a share; returns the seconds to wait when there is none, 0 when it is taken."""
+        """Reserve a share; returns 0, or the seconds to wait if none is left."""
         ...
 
     async def pause_left(self) -> float:
-        """Seconds of the common pause that are left."""
+        """Return the remaining seconds of the common pause."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Begin a common pause."""
+        """Start a common pause."""
         ...
 
 
 @dataclass(slots=True)
 class Bucket:
-    """An allowance of ``rate`` a minute that refills steadily, and never holds more than a minute's."""
+    """An allowance of ``rate`` per minute that refills steadily, up to one minute's amount."""
 
     rate: float
     level: float = 0.0
     at: datetime | None = None
 
     def wait(self, amount: float, now: datetime) -> float:
-        """Seconds until *amount* may be taken; 0 takes it. More than a minute's rate counts as a minute's."""
+        """Take *amount* and return 0, or the seconds to wait. Amounts above a minute's rate count as that rate."""
         if self.at is None:
             self.level, self.at = self.rate, now
         self.level = min(self.rate, self.level + (now - self.at).total_seconds() * self.rate / MINUTE)
@@ -70,13 +71,13 @@ class Bucket:
         return (wanted - self.level) * MINUTE / self.rate
 
     def put(self, amount: float) -> None:
-        """Add what was granted to this process."""
+        """Add an amount reserved for this process."""
         self.level += amount
 
 
 @dataclass(slots=True)
 class Limiter:
-    """Admits calls to one provider. Without limits it only waits out pauses."""
+    """Admits calls to one provider. Without limits it only waits for pauses to end."""
 
     clock: Clock
     requests_per_minute: int | None = None
@@ -90,7 +91,7 @@ class Limiter:
     _granted_in: datetime | None = None
 
     def __post_init__(self) -> None:
-        """Make the buckets of the limits there are."""
+        """Create the buckets for the configured limits."""
         self._requests = Bucket(self.requests_per_minute) if self.requests_per_minute else None
         self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
 
@@ -103,7 +104,7 @@ class Limiter:
         return waited
 
     async def back_off(self, seconds: float) -> None:
-        """The provider said 429 or 529: nobody asks again before *seconds* have passed."""
+        """Pause all calls for *seconds* after a 429 or 529 of the provider."""
         until = self.clock.now() + timedelta(seconds=seconds)
         self._paused_until = max(until, self._paused_until or until)
         if self.shared is not None:
@@ -133,7 +134,7 @@ class Limiter:
         return 0.0
 
     async def _fleet(self, tokens: int) -> float:
-        """Take from this process's share of the minute; then ask for another block, or for what is left."""
+        """Take from this process's share of the minute; if it is used up, reserve another block or the rest."""
         assert self.shared is not None
         minute = self.clock.now().replace(second=0, microsecond=0)
         if minute != self._granted_in:  # a share ends with its minute; a debt does not
@@ -161,7 +162,7 @@ def _block(rate: int | None, missing: int) -> int:
 
 @dataclass(slots=True)
 class FirestoreLimits:
-    """The agreement in one document of ``mcp_memory``, changed by compare-and-set."""
+    """Shared state in one document of ``mcp_memory``, changed by compare-and-set."""
 
     store: Store
     clock: Clock
@@ -173,11 +174,11 @@ class FirestoreLimits:
 
     @property
     def path(self) -> str:
-        """The document all processes share."""
+        """Path of the shared document."""
         return f"{MEMORY}/rate-limit-{self.provider}"
 
     async def take(self, requests: int, tokens: int) -> float:
-        """Take a share of this minute's allowance; returns the seconds to wait when it is used up."""
+        """Reserve a share of this minute's allowance; returns the seconds to wait if it is used up."""
         while True:
             snapshot = await self.store.get(self.path)
             now = self.clock.now()
@@ -207,7 +208,7 @@ class FirestoreLimits:
             return 0.0
 
     async def pause_left(self) -> float:
-        """Seconds of the common pause that are left; reads at most once in ``FRESH_SECONDS``."""
+        """Return the remaining seconds of the common pause; reads at most once per ``FRESH_SECONDS``."""
         now = self.clock.now()
         if self._read_at is None or (now - self._read_at).total_seconds() >= FRESH_SECONDS:
             self._read_at = now
@@ -218,7 +219,7 @@ class FirestoreLimits:
         return (self._pause_until - now).total_seconds()
 
     async def pause(self, seconds: float) -> None:
-        """Tell every process to wait."""
+        """Make every process wait."""
         until = self.clock.now() + timedelta(seconds=seconds)
         known = ((await self.store.get(self.path)).data or {}).get("paused_until")
         self._pause_until = max(until, known or until)  # another's longer pause is not cut short

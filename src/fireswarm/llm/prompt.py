@@ -1,8 +1,8 @@
-"""The prompt: a conversation that only grows, so that what a provider has cached stays byte for byte the same.
+"""The prompt: an append-only conversation, so that the prefix cached by a provider stays identical byte for byte.
 
-A prompt is made of parts, each of one component: the system text, the task, the run's state, the candidates'
-metadata, and disclosed content. When they no longer fit the budget, disclosed references are taken out,
-the oldest first, then old results are shortened; the system text and the task never are.
+A prompt consists of parts, each of one component: the system text, the task, the run's state, the candidates'
+metadata, and disclosed content. If they exceed the budget, disclosed references are removed, oldest first,
+then old results are shortened; the system text and the task are never changed.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from fireswarm.llm.tokens import estimate_tokens, with_safety
 from fireswarm.redaction import sanitize
 
 TRIM_TO = 0.7
-"""A prompt over its budget is cut to this part of it: cutting breaks the provider's cache, so it happens rarely."""
+"""Trim a prompt over its budget to this fraction: trimming breaks the provider's cache, so it should be rare."""
 
 TRIMMED = "[trimmed"
 
 NO_ANSWER = "(no answer)"
-"""Stands for an empty answer: providers refuse a conversation with an empty message in it."""
+"""Replaces an empty answer: providers reject a conversation that contains an empty message."""
 
 SHORTENED_CHARS = 200
-"""What is left of an old result."""
+"""Length to which an old result is shortened, in characters."""
 
 COUNT_FROM = 0.8
-"""From this part of the budget on the provider is asked to count, where it can; below, an estimate will do."""
+"""From this fraction of the budget on, the provider counts the tokens, if it can; below, an estimate is enough."""
 
 
 class Component(StrEnum):
-    """What a part of the prompt is, in the order in which the budget is shared out."""
+    """Kind of a part of the prompt, in the order of the budget's components."""
 
     SYSTEM = "system_prompt"
     TASK = "user_task"
@@ -45,7 +45,7 @@ class Component(StrEnum):
 
 @dataclass(slots=True)
 class Part:
-    """One piece of one message. ``name`` says what it is where it had to be cut."""
+    """One piece of a message. ``name`` identifies it in the note that replaces it when it is trimmed."""
 
     component: Component
     text: str
@@ -53,12 +53,12 @@ class Part:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        """Take out control and half characters, which a request cannot carry, and estimate the tokens."""
+        """Remove control characters and lone surrogates, which a request cannot contain, and estimate the tokens."""
         self.text = sanitize(self.text)
         self.tokens = estimate_tokens(self.text)
 
     def replace(self, text: str) -> None:
-        """Say less."""
+        """Replace the text and re-estimate its tokens."""
         self.text = text
         self.tokens = estimate_tokens(text)
 
@@ -71,7 +71,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class Transcript:
-    """System text and messages. ``known_tokens`` is what the provider counted for the last prompt and its answer."""
+    """System text and messages. ``known_tokens`` is the provider's count for the last prompt and its answer."""
 
     system: str
     turns: list[_Turn] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Transcript:
     _scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Count the system text."""
+        """Estimate the tokens of the system text."""
         self._sums = dict.fromkeys(Component, 0)
         self._sums[Component.SYSTEM] = estimate_tokens(self.system)
 
@@ -92,32 +92,32 @@ class Transcript:
         return tuple(turn.message for turn in self.turns)
 
     def say(self, *parts: Part) -> None:
-        """Add what the model is told next. Follows an answer, or begins the conversation."""
+        """Append a message to the model, after an answer or at the beginning."""
         self._add("user", list(parts))
 
     def add_answer(self, text: str) -> None:
-        """Add what the model answered."""
+        """Append the model's answer."""
         self._add("assistant", [Part(Component.STATE, text if text.strip() else NO_ANSWER, "an earlier decision")])
 
     def set_counts(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Take over what the provider counted for the last call; called after its answer was added."""
+        """Set the provider's counts of the last call; call it after ``add_answer``."""
         if prompt_tokens:
             self.known_tokens, self._since, self.counted_by = prompt_tokens + output_tokens, 0, "usage"
             self._scale = 1.0
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole prompt: what was counted, and an estimate of what came since."""
+        """Tokens of the whole prompt: the provider's count plus an estimate of later messages."""
         if self.known_tokens:
             return self.known_tokens + with_safety(self._since)
         return int(with_safety(sum(self._sums.values())) * self._scale)
 
     def request(self, max_tokens: int, schema: dict[str, Any] | None, *, native: bool) -> ChatRequest:
-        """The call as it stands."""
+        """Build the request."""
         return ChatRequest(self.system, self.messages, max_tokens, schema, native)
 
     def budget(self, max_context: int, headroom: int, trimmed: tuple[str, ...] = ()) -> TokenBudget:
-        """How the prompt's tokens are shared out, by component."""
+        """Return the allocation of the prompt's tokens by component."""
         return TokenBudget(
             max_context_tokens=max_context,
             response_headroom_tokens=headroom,
@@ -129,9 +129,9 @@ class Transcript:
         )
 
     def fit(self, limit: int) -> tuple[str, ...]:
-        """Cut until the prompt fits *limit* tokens; returns what was cut, in order.
+        """Trim the prompt to *limit* tokens; returns the names of the trimmed parts, in order.
 
-        BudgetExceeded when the system text and the task alone do not fit.
+        Raises BudgetExceeded if the system text and the task alone do not fit.
         """
         if self.tokens <= limit:
             return ()
@@ -154,7 +154,7 @@ class Transcript:
         return tuple(cut)
 
     def _cuttable(self) -> Iterator[tuple[_Turn, Part, str]]:
-        """Parts that may be cut, the least needed first, with what is left of them. The last results are kept."""
+        """Yield trimmable parts with their replacements, least needed first. The last results are kept."""
         for turn in self.turns:
             for part in turn.parts:
                 if part.component is Component.DISCLOSED and not part.text.startswith(TRIMMED):

@@ -1,4 +1,4 @@
-"""When a call is sent again, and after which pause. Pure, but for the random number it is given."""
+"""Retry policy of model calls. Pure, except for the random number generator passed in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from fireswarm.errors import ModelUnavailable
 class RetryPolicy:
     """At most ``retries`` repetitions; pauses in seconds, exponential with full jitter.
 
-    Full jitter spreads callers that failed together over the whole interval, instead of letting them
-    return together.
+    Full jitter spreads callers that failed together over the whole interval, so that they do not return together.
     """
 
     retries: int = 3
@@ -21,9 +20,9 @@ class RetryPolicy:
     max_seconds: float = 8.0
 
     def pause(self, attempt: int, error: ModelUnavailable, chance: random.Random) -> float | None:
-        """Seconds to wait after failed *attempt* (from 1); None when it is not to be sent again.
+        """Return the seconds to wait after failed *attempt* (from 1), or None to give up.
 
-        What the provider asks for with Retry-After is waited for, and a little jitter beyond it.
+        A Retry-After of the provider is respected, with a little jitter added.
         """
         if attempt > self.retries:
             return None

@@ -1,7 +1,7 @@
-"""Ledgers: what a session and a day have spent, beyond one task.
+"""Ledgers: spending of a session and a day, beyond one task.
 
-``FileLedger`` is the stand-alone agent's: a line a call. ``StoreLedger`` is the swarm's: each process owns one
-document for each session and day, so that nobody waits for anybody, and adds up all of them.
+``FileLedger``, for the stand-alone agent, has a line per call. ``StoreLedger``, for the swarm, has one document per
+process, session and day, so that processes do not contend, and sums all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MEMORY
 
 OTHERS_FRESH_SECONDS = 10.0
-"""How old the other processes' spend may be when a budget is checked; one's own is exact."""
+"""Maximum age of the other processes' figures in a budget check; the process's own figures are exact."""
 
 KEEP = timedelta(days=90)
 
@@ -37,15 +37,15 @@ class FileLedger:
     _cut: bool = False
 
     async def session(self) -> Spend:
-        """What the session has used."""
+        """Return the spending of the session."""
         return self._read()[0]
 
     async def day(self) -> Spend:
-        """What the day (UTC) has used."""
+        """Return the spending of the day (UTC)."""
         return self._read()[1]
 
     async def add(self, spend: Spend) -> None:
-        """Count one call, and write it down."""
+        """Add one call, and append it to the file."""
         session, day = self._read()
         session.add(spend)
         day.add(spend)
@@ -66,7 +66,7 @@ class FileLedger:
             self._of_session = Spend()
             today = self.clock.now().date()
             text = self.path.read_bytes().decode("utf-8", "replace") if self.path.exists() else ""
-            self._cut = not text.endswith("\n") and bool(text)  # a crash: what comes next begins a line of its own
+            self._cut = not text.endswith("\n") and bool(text)  # after a crash the next entry must start a new line
             for line in text.split("\n"):
                 try:
                     entry: dict[str, Any] = json.loads(line)
@@ -83,7 +83,7 @@ class FileLedger:
 
 @dataclass(slots=True)
 class StoreLedger:
-    """A process's spend in ``mcp_memory``: absolute figures, written with the journal of the call they come from."""
+    """A process's spending in ``mcp_memory``: absolute figures, written with the journal of the call they belong to."""
 
     store: Store
     clock: Clock
@@ -94,19 +94,19 @@ class StoreLedger:
     _stored: dict[str, int] = field(default_factory=dict)
 
     async def session(self) -> Spend:
-        """What the session has used, over all processes."""
+        """Return the spending of the session, over all processes."""
         return (await self._all())[0]
 
     async def day(self) -> Spend:
-        """What the day (UTC) has used in this session's project, over all processes."""
+        """Return the spending of the day (UTC) in this session's project, over all processes."""
         return (await self._all())[1]
 
     async def add(self, spend: Spend) -> None:
-        """Count one call; ``writes`` stores it."""
+        """Add one call; ``writes`` stores it."""
         self._own.setdefault(self._today(), Spend()).add(spend)
 
     def writes(self) -> Sequence[Write]:
-        """What is not known to be stored yet. Absolute figures: sent twice they do no harm."""
+        """Return the writes of figures not known to be stored. Figures are absolute, so a repeated write is safe."""
         return [
             Merge(
                 self._path(day),
@@ -124,7 +124,7 @@ class StoreLedger:
         ]
 
     def mark_stored(self, writes: Sequence[Write]) -> None:
-        """Hear which figures a commit has made durable; calls that came meanwhile are still to be stored."""
+        """Note which figures a commit has stored; later calls remain to be stored."""
         told = {write.path: write.data for write in writes if isinstance(write, Merge)}
         for day in self._own:
             if (data := told.get(self._path(day))) is not None:

@@ -1,7 +1,7 @@
 """The model's loop: disclose skills, ask for a decision, act, check progress.
 
-A role of the swarm and the stand-alone ``agent`` are this same code; they differ in where a run is
-written down and in what a skill's results become.
+A role of the swarm and the stand-alone ``agent`` share this code; they differ in where a run is
+recorded and in how a skill's results are used.
 """
 
 from fireswarm.contracts.skills.tool import Tool

@@ -1,7 +1,7 @@
-"""Carry out one action and say what came of it, as a value: refused, failed, timed out or done.
+"""Execute one action and return its result as a value: refused, failed, timed out or done.
 
-A failure is a typed result that the model sees and the journal keeps. What the model is shown is bounded,
-free of control characters and of secrets.
+A failure is a typed result that the model sees and the journal stores. Output shown to the model is bounded
+and free of control characters and secrets.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Catalog, Skill
 
 REFUSED_CODE = 126
-"""Exit code of an action that was not allowed: as shells say "cannot execute"."""
+"""Exit code of an action that was not allowed, as shells use it for "cannot execute"."""
 
 MAX_VALUE_CHARS = 4_000
-"""Of an artifact's value that the model is shown."""
+"""Maximum size of an artifact's value that the model is shown."""
 
 
 class NeedsAnswer(Exception):
-    """The run stops until somebody answers."""
+    """Stops the run until a question is answered."""
 
     def __init__(self, summary: str, questions: tuple[Question, ...]) -> None:
         super().__init__(summary)
@@ -39,7 +39,7 @@ class NeedsAnswer(Exception):
 
 
 class Delegates(Exception):
-    """A skill hands out tasks; the run goes on when they are done."""
+    """Stops the run until the tasks delegated by a skill are done."""
 
     def __init__(self, summary: str, tasks: tuple[PlannedTask, ...], result: SkillResult) -> None:
         super().__init__(summary)
@@ -49,7 +49,7 @@ class Delegates(Exception):
 
 @dataclass(slots=True)
 class Actor:
-    """Carries out the actions of one run. ``outputs`` are the results of skills, for whoever gave the task."""
+    """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task."""
 
     assignment: Assignment
     catalog: Catalog
@@ -66,11 +66,11 @@ class Actor:
 
     @property
     def timeout_seconds(self) -> float:
-        """Longest life of one step."""
+        """Time limit of one step."""
         return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
 
     async def act(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
-        """Carry out one action. NeedsAnswer and Delegates end the run; nothing else is raised for what went wrong."""
+        """Execute one action. NeedsAnswer and Delegates end the run; other failures are returned, not raised."""
         match action.type:
             case ActionType.RUN_COMMAND:
                 return await self._command(step, str(action.params["command"]), skill, retry)
@@ -84,7 +84,7 @@ class Actor:
                 raise AssertionError("finish is not an executable action")
 
     def executable(self, action: ActionStep) -> bool:
-        """False for a call_skill of instructions only: that is a handoff, not a step."""
+        """Return False for a call_skill of a skill with instructions only: that is a handoff, not a step."""
         if action.type is not ActionType.CALL_SKILL:
             return True
         skill = self.catalog.skills.get(str(action.params["skill"]))
@@ -188,7 +188,7 @@ class Actor:
         return result.model_dump(mode="json", exclude_defaults=True)
 
     def _truncate(self, text: str) -> str:
-        """Cleaned, and cut to what a result may hold: the first and the last part of it."""
+        """Clean a text and truncate it to the limit of a result: its first and last part remain."""
         text = self.redact.clean(text)
         limit = self.runtime.max_output_bytes
         if len(text) <= limit:
@@ -198,7 +198,7 @@ class Actor:
 
 
 def shown_to_model(result: SkillResult) -> str:
-    """A skill's result as the model reads it: summary, insights, signals, artifacts with what of them is small."""
+    """Format a skill's result for the model: summary, insights, signals, artifacts with their small values."""
     artifacts: list[Mapping[str, Any]] = []
     for artifact in result.artifacts:
         shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})

@@ -1,4 +1,4 @@
-"""What a run is given and what it leaves."""
+"""Input and result of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fireswarm.llm.budget import Spend
 from fireswarm.skills.packs.catalog import Skill
 
 RunSkill = Callable[[Skill, Mapping[str, Any]], Awaitable[SkillResult]]
-"""Runs a skill's code on an input; what it leaves is published before the result is returned."""
+"""Runs a skill's code on an input; its outputs are published before the result is returned."""
 
 
 async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
@@ -25,12 +25,12 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One task as a run sees it.
+    """One task as input of a run.
 
-    ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill the task asks for.
-    ``material`` is what other agents, memory and earlier turns brought. ``check_result`` returns what is
-    wrong with the structured result of a ``finish``, or nothing. ``ask`` gets an answer at once, where
-    somebody sits at a terminal.
+    ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill that the task requests.
+    ``material`` comes from other agents, memory and earlier turns. ``check_result`` returns the
+    fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at once, if
+    a person is at a terminal.
     """
 
     task: str
@@ -51,7 +51,7 @@ class Assignment:
 
 
 class ConclusionStatus(StrEnum):
-    """How a run ended."""
+    """Final state of a run."""
 
     FINISHED = "finished"
     DRY_RUN = "dry_run"
@@ -62,7 +62,7 @@ class ConclusionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a run left. ``reason`` is a stable word, ``answer`` is for people; ``error`` is what a failure came from."""
+    """Result of a run. ``reason`` is a stable code, ``answer`` is for people; ``error`` is the cause of a failure."""
 
     ending: ConclusionStatus
     reason: str = ""

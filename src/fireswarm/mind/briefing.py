@@ -1,4 +1,4 @@
-"""What the model is shown, and when: candidates first, then what the chosen skill and the model itself ask for.
+"""Staged disclosure to the model: candidates first, then material of the chosen skill on request.
 
 Every disclosure is an event with the exact files, their bytes and tokens.
 """
@@ -24,18 +24,18 @@ from fireswarm.skills.routing.rerank import Reranker, route_with
 from fireswarm.skills.routing.router import Router
 
 MAX_LEFT_OUT_SHOWN = 20
-"""Reasons of skipped skills in the catalog event."""
+"""Maximum number of skipped skills with reasons in the catalog event."""
 
 MAX_ALL_SKILLS = 40
-"""Skills shown when none scored high enough and all are to be shown: more would be noise."""
+"""Maximum number of skills shown if none scored high enough and all are to be shown."""
 
 MAX_CONTEXT_CHARS = 12_000
-"""Of a task's context in the prompt; a skill with code gets all of it."""
+"""Maximum size of a task's context in the prompt; a skill with code gets all of it."""
 
 
 @dataclass(slots=True)
 class Briefing:
-    """The skills of one run: which are candidates, and what of them was shown."""
+    """The skills of one run: the candidates, and the material shown so far."""
 
     settings: SkillSettings
     catalog: Catalog
@@ -51,11 +51,11 @@ class Briefing:
 
     @property
     def known_skills(self) -> frozenset[str]:
-        """Skills the model knows of."""
+        """Skills whose metadata the model has seen."""
         return frozenset(candidate.skill_name for candidate in self.candidates)
 
     def load(self) -> None:
-        """Say which skills there are, and which were left out, with reasons."""
+        """Record the known skills, and the skipped ones with reasons."""
         left_out = [f"{path}: {reason}" for path, reason in self.catalog.left_out]
         self.recorder.event(
             EventType.SKILL_CATALOG_LOADED,
@@ -68,7 +68,7 @@ class Briefing:
         )
 
     async def prefilter(self) -> list[SkillCandidate]:
-        """Choose the candidates: the skill the task names, the best by their score, or all when none scores."""
+        """Choose the candidates: the skill named by the task, or the best by score, or all if none scores."""
         settings, assignment = self.settings, self.assignment
         strategy = "scored"
         if assignment.named is not None:
@@ -99,7 +99,7 @@ class Briefing:
         return self.candidates
 
     def opening(self) -> list[Part]:
-        """The first message: task, candidates by their metadata, and the overview of the first of them."""
+        """Return the first message: the task, the candidates' metadata, and the overview of the first candidate."""
         parts = [Part(Component.TASK, self._task(), "the task")]
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
@@ -109,7 +109,7 @@ class Briefing:
         return parts
 
     def disclose(self, skill: str, wanted: Iterable[str]) -> list[Part]:
-        """The overview of a skill that leads for the first time, and the references asked for."""
+        """Return the overview of a newly selected skill, and the requested references."""
         parts = self._overview(skill) if skill else []
         asked = [path for path in dict.fromkeys(wanted) if f"{skill}\n{path}" not in self._asked]
         if not asked or skill not in self.catalog.skills:
@@ -126,7 +126,7 @@ class Briefing:
         return [*parts, *self._part(found, f"references of {skill}")]
 
     def scripts(self, leading: str, action: ActionStep) -> list[Part]:
-        """What of a skill can be executed, once execution is asked for."""
+        """Return the scripts of a skill, when execution is requested."""
         name = str(action.params.get("skill") or leading) if action.type is ActionType.CALL_SKILL else leading
         executes = action.type in (ActionType.CALL_SKILL, ActionType.RUN_COMMAND)
         if not executes or name in self._scripts or name not in self.catalog.skills:
@@ -137,11 +137,11 @@ class Briefing:
         return self._part(found, f"scripts of {name}")
 
     def fallback(self, led: Collection[str]) -> str:
-        """The next candidate that has not led yet; empty when there is none."""
+        """Return the next candidate that has not been selected yet, or ""."""
         return next((found.skill_name for found in self.candidates if found.skill_name not in led), "")
 
     def forget(self, trimmed: Iterable[str]) -> None:
-        """What was taken out of the prompt may be shown again, when it is asked for."""
+        """Allow material that was trimmed from the prompt to be shown again on request."""
         for name in trimmed:
             what, _, skill = name.partition(" of ")
             if what == "references":
@@ -229,7 +229,7 @@ class Briefing:
 
 
 def results_part(turn: int, results: Sequence[StepExecutionResult]) -> Part:
-    """What the steps of a turn gave, one JSON object a line."""
+    """Format the results of a turn's steps, one JSON object per line."""
     lines = [json.dumps(result.model_dump(mode="json"), ensure_ascii=False) for result in results]
     return Part(Component.STATE, "\n".join([f"# Results of turn {turn}", *lines]), f"results of turn {turn}")
 

@@ -1,4 +1,4 @@
-"""The events of a run that tell of itself: how it began, what it did, who led, how it ended."""
+"""Events of a run: start, actions, selected skills, end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.mind import Mind
 
 SHOWN_CHARS = 500
-"""Of each parameter of an action."""
+"""Maximum length of each parameter of an action."""
 
 
 def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) -> None:
-    """Say what is asked, of which model, under which rules."""
+    """Record the task, the model and the profile."""
     settings, client = mind.settings, mind.client
     recorder.event(
         EventType.RUN_STARTED,
@@ -31,7 +31,7 @@ def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) 
 
 
 def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, result: StepExecutionResult) -> None:
-    """Say what an action was and what came of it."""
+    """Record an action and its result."""
     recorder.event(
         EventType.SKILL_STEP_EXECUTED,
         {
@@ -45,7 +45,7 @@ def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, r
 
 
 def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:
-    """Say that *skill* leads now, after *earlier* (or nobody), and why."""
+    """Record that *skill* replaces *earlier* (which may be empty), and the reason."""
     if earlier:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": earlier, "reason": f"handoff: {reason}"})
     recorder.event(
@@ -54,7 +54,7 @@ def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, rea
 
 
 def record_end(recorder: Recorder, conclusion: Conclusion) -> None:
-    """Say how the run ended: the last event."""
+    """Record the end of the run: the last event."""
     if conclusion.skill:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": conclusion.skill, "reason": conclusion.reason})
     failed = conclusion.ending is ConclusionStatus.FAILED

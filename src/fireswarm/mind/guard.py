@@ -1,7 +1,7 @@
-"""What a task may do, enforced where it is done: constraints, the runtime profile, and a skill's allowed-tools. Pure.
+"""Permissions of actions, checked where they are executed: constraints, profile, and allowed-tools. Pure.
 
-``read_only`` lets commands only look. ``demo_safe`` lets them also run the selected skill's own scripts.
-A command that cannot be judged is refused: better one command less than one too many.
+``read_only`` allows only reading commands. ``demo_safe`` also allows the selected skill's own scripts.
+A command that cannot be checked is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READERS = frozenset({
     "nl", "od", "paste", "printf", "pwd", "readlink", "realpath", "rev", "rg", "sha1sum", "sha256sum", "sort", "stat",
     "strings", "tac", "tail", "test", "tr", "tree", "true", "uname", "uniq", "wc", "which", "whoami",
 })  # fmt: skip
-"""Programs that change nothing, but for the options in ``WRITING`` and what ``_only_reads`` knows of."""
+"""Read-only programs, except for the options in ``WRITING`` and the cases in ``_only_reads``."""
 
 GIT_READERS = frozenset(
     {"status", "log", "diff", "show", "ls-files", "ls-tree", "blame", "rev-parse", "shortlog", "grep", "describe"}
@@ -37,28 +37,28 @@ WRITING: dict[str, tuple[str, tuple[str, ...]]] = {
     "printf": ("v", ()),  # sets a variable, such as PATH
     "test": ("vR", ()),  # evaluates what is between the brackets of a variable's name
 }
-"""Options by which a reader writes or runs something: short letters, also in a cluster, and long names."""
+"""Options with which these programs write or execute: short letters, also in a cluster, and long names."""
 
 GIT_WRITING = ("--output", "--config-env", "--exec-path", "--ext-diff", "--textconv", "--open-files-in-pager")
 
 _HIDDEN = re.compile(r"\$\(|`|\n|\r")
-"""Substitutions and further lines, wherever they are: some programs evaluate their arguments once more."""
+"""Substitutions and further lines, anywhere: some programs evaluate their arguments again."""
 
 _OPERATORS = frozenset({"&&", "||", ";", "|"})
 _GLOBS = frozenset("*?[")
 MAY_BE_OPTION = "-\0"
-"""Before a word that the shell may turn into an option: a file can be called ``-delete``."""
+"""Prefix of a word that the shell may expand to an option: a file can be called ``-delete``."""
 
 
 def profile_of(constraints: Constraints, profile: str) -> str:
-    """The stricter of what the task and the runtime say: permissive, demo_safe or read_only."""
+    """Return the stricter profile of the task and the runtime: permissive, demo_safe or read_only."""
     if constraints.read_only or profile == "read_only":
         return "read_only"
     return "demo_safe" if constraints.demo_safe or profile == "demo_safe" else "permissive"
 
 
 def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -> str:
-    """Why *command* may not run; empty when it may."""
+    """Return the reason why *command* may not run, or ""."""
     if skill is not None and (reason := denial_reason(skill.allowed_tools, "Bash", command)):
         return reason
     if profile == "permissive":
@@ -79,7 +79,7 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
 
 
 def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, skill: Skill | None) -> str:
-    """Why *tool* may not be called; empty when it may."""
+    """Return the reason why *tool* may not be called, or ""."""
     if skill is not None and (
         reason := denial_reason(skill.allowed_tools, tool.spec_name or tool.name, _argument(given))
     ):
@@ -94,7 +94,7 @@ def _argument(given: Mapping[str, object]) -> str:
 
 
 def _simple_commands(line: str) -> list[list[str]]:
-    """The simple commands of a line; Unreadable for whatever the shell would put in place of its words."""
+    """Split a line into simple commands. Raises Unreadable for anything that the shell would expand."""
     read = read_command_line(line)
     for separator in read.separators:
         if separator not in _OPERATORS:
@@ -122,7 +122,7 @@ def _only_reads(words: list[str]) -> bool:
 
 
 def _operands(arguments: list[str]) -> int:
-    """How many arguments may be operands; a pattern may be any number of them."""
+    """Return the maximum number of operands; a glob pattern may expand to any number of them."""
     if any(_GLOBS & set(argument) for argument in arguments):
         return 2
     ended = arguments.index("--") if "--" in arguments else len(arguments)
@@ -131,7 +131,7 @@ def _operands(arguments: list[str]) -> int:
 
 
 def _writes(argument: str, letters: str, names: tuple[str, ...]) -> bool:
-    """True for an option of those given, also abbreviated, and for a word that may become one."""
+    """Return True for one of the given options, also abbreviated, and for a word that may expand to one."""
     if argument.startswith(MAY_BE_OPTION):
         return bool(letters or names)
     if argument.startswith("--"):
@@ -147,7 +147,7 @@ def _git_only_reads(arguments: list[str]) -> bool:
 
 
 def _own_script(words: list[str], skill: Skill | None, cwd: Path) -> bool:
-    """``python scripts/x.py ...`` of the selected skill itself, as the shell in *cwd* would find it."""
+    """Return True for ``python scripts/x.py ...`` of the selected skill, as the shell in *cwd* would resolve it."""
     if skill is None or "=" in words[0]:
         return False
     by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1

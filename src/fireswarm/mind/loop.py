@@ -1,7 +1,6 @@
-"""The run of a skill-native agent, state by state. Reads from top to bottom; every move is in ``states``.
+"""The run of an agent, state by state, in reading order; ``states`` lists all transitions.
 
-Whatever a provider, a skill or a command does wrong becomes a Conclusion here. Only cancellation and a lost
-lease pass through.
+Every error of a provider, a skill or a command becomes a Conclusion, except LeaseLost and cancellation.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
 
 MAX_RESULT_FAULTS = 3
-"""How often a structured result may be sent back before the run ends."""
+"""Maximum number of rejected structured results before the run ends."""
 
 
 async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
-    """Carry out an assignment, and say how it ended. The last event is ``run_finished`` or ``run_failed``."""
+    """Execute an assignment and return its conclusion. The last event is ``run_finished`` or ``run_failed``."""
     return await MindRun(mind, assignment, recorder).conclude()
 
 
 @dataclass(slots=True)
 class MindRun:
-    """One run on its way. ``skill`` is the one that leads now; ``turn`` counts decisions asked for."""
+    """A run in progress. ``skill`` is the selected skill; ``turn`` counts requested decisions."""
 
     mind: Mind
     assignment: Assignment
@@ -59,7 +58,7 @@ class MindRun:
     conclusion: Conclusion | None = None
 
     def __post_init__(self) -> None:
-        """Put the parts of the run together."""
+        """Create the parts of the run."""
         mind, assignment = self.mind, self.assignment
         self.briefing = Briefing(
             mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder, mind.reranker
@@ -67,7 +66,7 @@ class MindRun:
         self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
 
     async def conclude(self) -> Conclusion:
-        """Go from state to state until the run is over."""
+        """Move from state to state until the run ends."""
         steps: Mapping[State, Callable[[], Awaitable[State]]] = {
             State.INIT: self._start,
             State.LOAD_SKILL_CATALOG: self._load_catalog,
@@ -170,7 +169,7 @@ class MindRun:
         return State.HANDOFF_OR_FINISH
 
     def _steps(self) -> list[ActionStep]:
-        """The actions that are carried out: not a finish, and not a handoff to instructions."""
+        """Return the actions to execute, without a finish and without handoffs to instructions."""
         return [
             action
             for action in self.decision.planned_actions
@@ -195,7 +194,7 @@ class MindRun:
         return State.VERIFY_PROGRESS
 
     async def _step(self, name: str, action: ActionStep) -> StepExecutionResult:
-        """Carry out one action; a failed one is tried once more where the policy says so."""
+        """Execute one action; a failed one is retried once if the policy allows it."""
         skill = self.mind.catalog.skills.get(self.skill)
         result = await self.actor.act(name, action, skill, 0)
         events.record_step(self.recorder, self.turn, self.skill, action, result)
@@ -212,7 +211,7 @@ class MindRun:
         return result
 
     def _after_failure(self, action: ActionStep, result: StepExecutionResult) -> bool:
-        """True when another skill takes over; False when the model is told and goes on. Failed when it is over."""
+        """Return True if another skill takes over, False if the model continues with the error; or raise RunFailed."""
         policy = self.mind.settings.runtime.on_step_failure
         if action.type is ActionType.CALL_TOOL or policy.endswith("report"):
             return False
@@ -249,7 +248,7 @@ class MindRun:
         return State.DISCLOSE_CONTEXT_STAGE
 
     def _handed_to(self) -> str:
-        """The skill of a call_skill that is instructions only: it goes on by them."""
+        """Return the skill of a call_skill with instructions only, which takes over."""
         for action in self.decision.planned_actions:
             if action.type is ActionType.CALL_SKILL and not self.actor.executable(action):
                 return str(action.params["skill"])
@@ -267,7 +266,7 @@ class MindRun:
             self._take_up(other, self.decision.reasoning_summary or "handed over")
 
     def _take_up(self, name: str, reason: str) -> None:
-        """Let another skill lead, and say why."""
+        """Select another skill and record the reason."""
         if not name or name == self.skill or name not in self.briefing.known_skills:
             return
         events.record_handover(self.recorder, self.turn, self.skill, name, reason)
@@ -320,7 +319,7 @@ class MindRun:
         return State.DONE
 
     def _wait(self, ending: ConclusionStatus, why: Exception, **more: Any) -> None:
-        """End for now: what was journaled is not done again when the run goes on."""
+        """End the run for now; journaled steps are not repeated when it continues."""
         self.machine.move(State.HANDOFF_OR_FINISH)
         self.machine.move(self._end(ending, ending.value, str(why), **more))
 

@@ -1,4 +1,4 @@
-"""What thinking needs, and how a run fails."""
+"""Dependencies of the model's loop, and the failure of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fireswarm.skills.routing.router import Router
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """What thinking needs; shared by all runs of a process. Without a ``client``, ``no_model`` says why."""
+    """Dependencies shared by all runs of a process. Without a ``client``, ``no_model`` is the reason."""
 
     settings: AgentSettings
     catalog: Catalog
@@ -28,7 +28,7 @@ class Mind:
 
 
 class RunFailed(Exception):
-    """The run is over: a stable word, and a sentence for people."""
+    """The run failed: a stable code, and a message for people."""
 
     def __init__(self, reason: str, message: str, error: Exception | None = None) -> None:
         super().__init__(message)

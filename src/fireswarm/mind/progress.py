@@ -1,4 +1,4 @@
-"""Does the run get anywhere? The same action with the same result twice, or a skill that hands to itself, ends it."""
+"""Detection of runs without progress: repeated actions with the same result, repeated handoffs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
 
 SAME_TWICE = 2
-"""The second time an action gives a result it gave before, a third would give it again."""
+"""A repeated action with a repeated result would give that result again."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What was done, with what result, how often. ``failed_now``: a step of this decision failed or was refused."""
+    """Actions with their results and counts. ``failed_now``: a step of this decision failed or was refused."""
 
     seen: dict[str, int] = field(default_factory=dict)
     idle: int = 0
@@ -24,7 +24,7 @@ class Progress:
     _repeated: str = ""
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
-        """Take note of a step; which of the retries it was does not count."""
+        """Record a step; retries of a step count as one."""
         told = result.model_dump(mode="json", exclude={"step_id", "retry_count"})
         key = canonical_json([action.type.value, action.params, told])
         self.seen[key] = self.seen.get(key, 0) + 1
@@ -36,24 +36,24 @@ class Progress:
             self._repeated = f"{action.type.value} {str(what)[:120]!r} returned the same result twice"
 
     def check(self) -> None:
-        """NoProgress when a step repeated an earlier one."""
+        """Raise NoProgress if a step repeated an earlier one."""
         if self._repeated:
             raise NoProgress(f"{self._repeated}; run ended (no progress)")
 
     def nothing_done(self) -> None:
-        """A decision without action, disclosure or finish; the second in a row is NoProgress."""
+        """Record a decision without action, disclosure or finish; the second in a row raises NoProgress."""
         self.idle += 1
         if self.idle >= SAME_TWICE:
             raise NoProgress("two consecutive decisions planned nothing; run ended (no progress)")
 
     def note_handover(self, skill: str, other: str) -> None:
-        """One skill handed over to another; the same two again, with no step in between, is NoProgress."""
+        """Record a handover; the same two skills again without a step in between raises NoProgress."""
         if (skill, other) in self._handoffs:
             raise NoProgress(f"{skill or 'the run'} handed over to {other} twice without an action in between")
         self._handoffs.add((skill, other))
 
     def self_handoff(self, skill: str) -> None:
-        """A skill handed over to itself; the second time is NoProgress."""
+        """Record a handover of a skill to itself; the second one raises NoProgress."""
         self.handoffs_to_self += 1
         if self.handoffs_to_self >= SAME_TWICE:
             raise NoProgress(f"{skill} handed over to itself twice; run ended (no progress)")

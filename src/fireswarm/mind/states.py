@@ -1,4 +1,4 @@
-"""The states of a run and the moves between them, as data: what is not in the table cannot happen."""
+"""States of a run and the table of allowed transitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class State(StrEnum):
-    """Where a run is."""
+    """State of a run."""
 
     INIT = "INIT"
     LOAD_SKILL_CATALOG = "LOAD_SKILL_CATALOG"
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 class StateMove(NamedTuple):
-    """One allowed move."""
+    """One allowed transition."""
 
     source: State
     target: State
@@ -52,21 +52,21 @@ TRANSITIONS: tuple[StateMove, ...] = (
     StateMove(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result is invalid and the model has to correct it"),
     StateMove(S.HANDOFF_OR_FINISH, S.DONE, "the run is complete, or waits for an answer"),
 )
-"""Every move beside ``* -> ERROR``: the seed's, and ours for dry runs, results that do not hold, and waiting."""
+"""All transitions except ``* -> ERROR``: the specified ones, and ours for dry runs, invalid results and waiting."""
 
 ALLOWED = frozenset((move.source, move.target) for move in TRANSITIONS)
 TERMINAL = frozenset({State.DONE, State.ERROR})
 
 
 class Machine:
-    """Holds the state and lets it change only along the table."""
+    """Holds the state, and changes it only along the table."""
 
     def __init__(self) -> None:
-        """Begin at INIT."""
+        """Start at INIT."""
         self.state = State.INIT
 
     def move(self, target: State) -> None:
-        """Go to *target*; a move that the table does not have is a fault of this program."""
+        """Go to *target*; a transition that is not in the table is a bug of this program."""
         if self.state in TERMINAL or (target is not State.ERROR and (self.state, target) not in ALLOWED):
             raise AssertionError(f"no transition from {self.state} to {target}")
         self.state = target

@@ -1,8 +1,8 @@
 """Gated steps of code in which a model only advises.
 
-``files`` carries a run's files from step to step, ``scope`` bounds what may be changed, ``trace`` holds a schema to
-its sources, ``gates`` checks what a step leaves and what an advisor answers, ``node`` is the node pipeline. A skill
-of a pipeline imports these names from here.
+``files`` carries a run's files from step to step, ``scope`` limits the paths that may change, ``trace`` checks a schema
+against its sources, ``gates`` checks the output of a step and an advisor's answer, ``node`` is the node pipeline.
+A skill of a pipeline imports these names from here.
 """
 
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out

@@ -1,7 +1,7 @@
-"""The files of a pipeline run. Each step is given those of the steps before it, and hands on these and its own.
+"""The files of a pipeline run. Each step gets the files of the earlier steps, and passes them on with its own.
 
-A file is an artifact of type ``pipeline_file`` with its path as its name, so that what lies in the blob store is what
-an operator sees: ``inferred_schema.json``, ``source_bundle/Bookmarks.node.ts``, ``project/nodes/bookmarks/node.py``.
+A file is an artifact of type ``pipeline_file`` with its path as its name, so that the names in the blob store are
+those shown to an operator: ``inferred_schema.json``, ``project/nodes/bookmarks/node.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 1_000_000
 
 
 def safe_path(name: str) -> str:
-    """*name* as a relative path with slashes; InvalidInput for one that leads out of its folder or names none."""
+    """Return *name* as a relative path with slashes. Raises InvalidInput if it is outside its folder or empty."""
     path = PurePosixPath(name)
     odd = any(not part.isprintable() or "\\" in part or ":" in part for part in path.parts)
     if not path.parts or name.endswith("/") or path.is_absolute() or {"..", ".git"} & set(path.parts) or odd:
@@ -36,7 +36,7 @@ def safe_path(name: str) -> str:
 
 @dataclass(slots=True)
 class Carried:
-    """Files by path. ``given`` came from earlier steps, ``made`` are this step's."""
+    """Files by path. ``given`` are from earlier steps, ``made`` are from this step."""
 
     workdir: Path
     given: dict[str, Artifact] = field(default_factory=dict)
@@ -44,20 +44,20 @@ class Carried:
 
     @classmethod
     def of(cls, request: SkillRequest) -> Carried:
-        """The files of *request*; the last artifact of a name counts."""
+        """Collect the files of *request*; the last artifact of a name wins."""
         found = [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]
         return cls(request.workdir, {artifact.name: artifact for artifact in found if artifact.type == FILE})
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return True if the file exists."""
         return name in self.made or name in self.given
 
     def names(self, prefix: str = "") -> list[str]:
-        """Paths that begin with *prefix*, sorted."""
+        """Return the paths that begin with *prefix*, sorted."""
         return sorted(name for name in {**self.given, **self.made} if name.startswith(prefix))
 
     def text(self, name: str) -> str:
-        """A file's content; InvalidInput when there is none: the step before did not leave it."""
+        """Return a file's content. Raises InvalidInput if an earlier step did not write it."""
         artifact = self.made.get(name) or self.given.get(name)
         if artifact is None:
             raise InvalidInput(f"{name} is missing: the step that creates it did not run or did not write it")
@@ -70,15 +70,15 @@ class Carried:
         return path.read_text(encoding="utf-8")
 
     def json(self, name: str) -> Any:
-        """A file's content as JSON."""
+        """Return a file's content, parsed as JSON."""
         return json.loads(self.text(name))
 
     def tree(self, prefix: str) -> dict[str, str]:
-        """Contents by path below *prefix*, the prefix taken off."""
+        """Return contents by path below *prefix*, with the prefix removed."""
         return {name.removeprefix(prefix): self.text(name) for name in self.names(prefix)}
 
     def write(self, name: str, content: str, summary: str = "") -> None:
-        """Leave a file. InvalidInput for a path that leads elsewhere, and for more than may be left."""
+        """Write a file. Raises InvalidInput for a path outside the folder, and above the limits of size and number."""
         name = safe_path(name)
         size = len(content.encode())
         if size > MAX_FILE_BYTES:
@@ -91,16 +91,16 @@ class Carried:
         self.made[name] = Artifact(type=FILE, name=name, uri=f"{WORKDIR_URI}{name}", summary=summary, size_bytes=size)
 
     def write_json(self, name: str, content: Any, summary: str = "") -> None:
-        """Leave a JSON file, keys in their own order, the same bytes for the same content."""
+        """Write a JSON file in canonical form: the same content gives the same bytes."""
         self.write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n", summary)
 
     def write_project(self, files: Mapping[str, str]) -> None:
-        """Leave files of the project."""
+        """Write files of the project."""
         for path, content in files.items():
             self.write(f"{PROJECT}{path}", content)
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Everything that goes on: what was given and not written anew, and what was made."""
+        """Return all files to pass on: those made here, and the given ones that were not replaced."""
         return tuple({**self.given, **self.made}.values())
 
 
@@ -113,7 +113,7 @@ def lay_out(files: Mapping[str, str], folder: Path) -> None:
 
 
 def read_back(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Read the named files below *folder*; those that are gone are left out."""
+    """Read the named files below *folder*; missing files are left out."""
     found = {name: folder / name for name in names}
     return {name: path.read_text(encoding="utf-8") for name, path in found.items() if path.is_file()}
 

@@ -1,4 +1,4 @@
-"""The gates: what holds between a step, its advisor and the next step. A step that fails one leaves nothing behind."""
+"""Gates between a step, its advisor and the next step. The output of a step that fails its gate is discarded."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ LEAVES: dict[str, tuple[str, ...]] = {
     "pipeline-escalate": (SNAPSHOT, ESCALATION),
     "pr-prepare": (SNAPSHOT, SOURCES, INFERRED, TRACE, ALLOWLIST, DIFF, LOGS, "pull_request.json"),
 }
-"""Files (or folders, with a slash) that each step has to hand on: its own, and the trail of those before it."""
+"""Files (or folders, with a slash) that each step must pass on: its own, and those of the earlier steps."""
 
 
 def check_step(name: str, mode: ExecutionMode, request: SkillRequest, result: SkillResult) -> None:
-    """Hold what a step says to what it may do; GateFailed names every fault."""
+    """Check a step's result against its mode and its required files. Raises GateFailed with all faults."""
     faults: list[str] = []
     if result.state is SkillState.ADVICE_REQUIRED:
         if mode is ExecutionMode.DETERMINISTIC:
@@ -88,7 +88,7 @@ def _schema_faults(files: Carried) -> list[str]:
 
 
 def _project_faults(name: str, request: SkillRequest, before: Carried, after: Carried) -> list[str]:
-    """Changes of the project: in scope, few enough, and Python that can be read."""
+    """Check changes of the project: in scope, few enough, and valid Python."""
     old, new = before.tree(PROJECT), after.tree(PROJECT)
     changed = changed_files(old, new)
     if not changed:
@@ -105,7 +105,7 @@ def _project_faults(name: str, request: SkillRequest, before: Carried, after: Ca
 
 
 def check_advice(request: AdviceRequest, content: Any) -> str:
-    """What is wrong with an advisor's answer, in words it can act on; empty when it may be used."""
+    """Return the faults of an advisor's answer, phrased for the advisor, or ""."""
     try:
         json.dumps(content)
         advice = ADVICE[request.kind].model_validate(content)
@@ -126,7 +126,7 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
 
 
 def _advised_patch(request: AdviceRequest, patch: str) -> list[str]:
-    """The patch is tried on the project as the advisor was shown it."""
+    """Try the patch on the project as the advisor saw it."""
     project = {
         piece.name.removeprefix(PROJECT): piece.text for piece in request.material if piece.name.startswith(PROJECT)
     }

@@ -1,7 +1,7 @@
-"""What may stand in generated code: files that can be read, and Python that keeps to the rules of a skill's code.
+"""Rules for generated code: readable files, and Python that follows the rules for a skill's code.
 
-Those are one set of rules, since both run in a turn: synchronous, no threads that outlive the call, no call over a
-network without a timeout.
+The rules are the same, since both run in a turn: synchronous, no threads that outlive the call, no network call
+without a timeout.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fireswarm.skills.checks.code import findings_in
 
 
 def code_faults(path: str, text: str) -> list[str]:
-    """What is wrong with one generated file; only Python and JSON are looked into."""
+    """Return the faults of one generated file; only Python and JSON are parsed."""
     if "\0" in text:
         return [f"{path}: contains a NUL character"]
     if path.endswith(".json"):

@@ -1,4 +1,4 @@
-"""What may be changed: an allowlist of paths, and unified diffs that are held to it before they are applied."""
+"""Scope of changes: an allowlist of paths, and unified diffs that are checked against it before they are applied."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Patterns of paths: ``*`` within a folder, ``**`` across folders. Nothing else may be touched."""
+    """Path patterns: ``*`` within a folder, ``**`` across folders. Other paths may not change."""
 
     patterns: tuple[str, ...]
 
     def allows(self, path: str) -> bool:
-        """Whether *path* fits one of the patterns."""
+        """Return True if *path* matches one of the patterns."""
         try:
             path = safe_path(path)
         except InvalidInput:
@@ -37,7 +37,7 @@ class Allowlist:
         return any(re.fullmatch(_as_regex(pattern), path) for pattern in self.patterns)
 
     def faults(self, paths: Iterable[str], most: int) -> list[str]:
-        """What is wrong with changing *paths*, of which there may be *most*."""
+        """Return the faults of a change of *paths*, of which there may be at most *most*."""
         listed = sorted(set(paths))
         found = [
             f"{path} is outside the scope ({', '.join(self.patterns)})" for path in listed if not self.allows(path)
@@ -54,7 +54,7 @@ def _as_regex(pattern: str) -> str:
 
 
 def patch_paths(patch: str) -> list[str]:
-    """Paths that a unified diff names; InvalidInput for a diff that is binary, renames, or sets modes."""
+    """Return the paths named in a unified diff. Raises InvalidInput if it is binary, renames files, or sets modes."""
     if forbidden := _FORBIDDEN.search(patch):
         raise InvalidInput(f"a patch may only change text, but contains {forbidden[0].strip()!r}")
     found = [match["path"].strip() for match in _HEADER.finditer(patch)]
@@ -65,7 +65,7 @@ def patch_paths(patch: str) -> list[str]:
 
 
 def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most: int) -> dict[str, str]:
-    """*files* with *patch* applied. InvalidInput, and nothing changed, when it does not apply or leaves its scope."""
+    """Return *files* with *patch* applied. Raises InvalidInput if it does not apply or is out of scope."""
     paths = patch_paths(patch)
     if faults := allowlist.faults(paths, most):
         raise InvalidInput("; ".join(faults))
@@ -89,12 +89,12 @@ def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most
 
 
 def changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Paths that were added, removed or changed."""
+    """Return the paths that were added, removed or changed."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
 def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """One diff of all changed files, as git writes and applies it."""
+    """Return one diff of all changed files, as git writes and applies it."""
     return "".join(_diff_of(name, before.get(name), after.get(name)) for name in changed_files(before, after))
 
 

@@ -1,4 +1,4 @@
-"""Trace maps: every field of an inferred schema rests on lines of its source, or is an assumption that says why."""
+"""Trace maps: each field of an inferred schema cites lines of its source, or is an assumption with a rationale."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from fireswarm.contracts.skills.advice import Evidence, TraceMap
 
 MAX_ASSUMPTION_SHARE = 0.30
-"""Of a schema's fields: what rests on more guesses than this is no reading of its source."""
+"""Maximum share of a schema's fields that may be assumptions."""
 
 _EPSILON = 1e-9
 
 
 def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, str] | None = None) -> list[str]:
-    """What is wrong with *trace* for a schema with *fields*; empty when it holds.
+    """Return the faults of *trace* for a schema with *fields*, or an empty list.
 
-    With *sources* (text by path in the bundle) each piece of evidence is looked up: the lines must be there, and the
-    quote must stand in them.
+    With *sources* (text by path in the bundle) each piece of evidence is checked: the lines must exist and contain the
+    quote.
     """
     wanted = list(dict.fromkeys(fields))
     faults = [

@@ -1,7 +1,7 @@
-"""Work on what strangers wrote, in a process that is ended when it takes too long or too much.
+"""Run untrusted work in a child process that is ended when it exceeds a time or memory limit.
 
-A pattern or a page can keep a processor busy, or fill the memory, for as long as it likes; no thread and no timer in
-the same process ends that.
+A regular expression or a page can occupy the processor or fill the memory indefinitely; a thread or a timer in the
+same process cannot stop that.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import anyio
 from fireswarm.processes.child_pool import run_in_child
 
 START_SECONDS = 30.0
-"""What the process itself may take to come up on a busy machine; the work has a limit of its own."""
+"""Time allowed for starting the process on a busy machine; the work has a separate limit."""
 
 
 async def in_own_process[T](
     function: Callable[..., T], *given: Any, seconds: float, memory_bytes: int | None = None
 ) -> T:
-    """Call *function*, importable by its name, with *given*; raises TimeoutError when it passes a bound."""
+    """Call *function*, importable by name, with *given*. Raises TimeoutError if it exceeds a limit."""
     try:
         with anyio.fail_after(seconds + START_SECONDS):
             return await run_in_child(_call_within_limits, function, given, seconds, memory_bytes)
@@ -40,7 +40,7 @@ def _call_within_limits[T](
 
 @contextlib.contextmanager
 def _limits(seconds: float, memory_bytes: int | None) -> Generator[None]:
-    """Held by the system, also when nobody waits any more; *seconds* count computing only."""
+    """Set limits enforced by the system, even if the caller stops waiting. *seconds* are CPU time."""
     if sys.platform == "win32":
         yield
         return

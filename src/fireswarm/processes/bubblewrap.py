@@ -1,7 +1,7 @@
-"""A sandbox by bubblewrap: namespaces of its own for everything, system libraries to read, one folder to write.
+"""Sandbox with bubblewrap: separate namespaces, read-only system libraries, one writable folder.
 
-As root no user namespace is needed, and the program runs under a user number that nobody else has; otherwise it runs
-in a user namespace. Where bubblewrap is missing, or the kernel does not let it, the code is refused.
+As root, no user namespace is needed, and the program runs under an otherwise unused user id; without root it runs
+in a user namespace. If bubblewrap is missing or the kernel does not allow it, the code is refused.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from fireswarm.processes.seccomp import call_filter
 from fireswarm.processes.shell import OutputTail, drain
 
 LOOK_SECONDS = 0.1
-"""Between two looks at memory and folder: short, since what is taken in between is not held back."""
+"""Interval of the checks of memory and folder. Short, since usage between two checks is not limited."""
 
 GONE_SECONDS = 5.0
 MAX_OPEN_FILES = 256
 TEMPORARY_BYTES = 64_000_000
 USERS = range(61_184, 65_520)
-"""Numbers that systemd keeps for users who exist only while something runs; nobody's files have them."""
+"""User ids that systemd reserves for transient users; no files belong to them."""
 
 LANGUAGES = ("python", "shell")
 _INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or remove the capability sandbox"
@@ -47,12 +47,12 @@ _INSTALL = "install it (Debian, Ubuntu: apt-get install bubblewrap), or remove t
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """The port ``Sandbox``. ``program`` is looked for along PATH."""
+    """Implementation of the port ``Sandbox``. ``program`` is searched along PATH."""
 
     program: str = "bwrap"
 
     async def run(self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = "") -> SandboxRun:
-        """Run *code* in *folder*. SandboxRefused where it cannot be kept in; nothing of it outlives the call."""
+        """Run *code* in *folder*; all its processes end with the call. Raises SandboxRefused if there is no sandbox."""
         if language not in LANGUAGES:
             raise InvalidInput(f"unsupported language {language!r}: use {' or '.join(LANGUAGES)}")
         program = which(self.program)
@@ -90,7 +90,7 @@ class Bubblewrap:
 
 
 def _user_of(folder: Path) -> int:
-    """The user number that runs in *folder*, whose it is from the first run on."""
+    """Return the user id for *folder*; the first run makes it the owner."""
     owner = folder.lstat().st_uid
     if owner in USERS:
         return owner
@@ -101,7 +101,7 @@ def _user_of(folder: Path) -> int:
 
 @dataclass(slots=True)
 class _Watched:
-    """One run, ended when it takes too long or too much."""
+    """One run, ended when it exceeds a limit."""
 
     folder: Path
     limits: SandboxLimits
@@ -159,7 +159,7 @@ class _Watched:
         return None
 
     def _kill(self, process: anyio.abc.Process) -> None:
-        """End bubblewrap; its first child is the sandbox's init, and with that the kernel ends all in the sandbox."""
+        """Kill bubblewrap. Its first child is the sandbox's init, so the kernel ends all processes in the sandbox."""
         left = {each.pid: each for each in [*self._seen.values(), *_below(process.pid)]}
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -173,7 +173,7 @@ class _Watched:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """False also for one that only waits to be counted: it runs no more."""
+    """Return False also for a zombie, which no longer runs."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -181,7 +181,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def walk(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Everything below *folder*, no link followed; what vanishes meanwhile is passed over."""
+    """Yield everything below *folder* without following links; entries that vanish meanwhile are skipped."""
     waiting = [str(folder)]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -240,7 +240,7 @@ def _entry() -> bytes:
 
 @contextlib.contextmanager
 def _memory_file(content: bytes) -> Generator[int]:
-    """A file without a place, by its number."""
+    """Open an anonymous file with *content* and yield its descriptor."""
     number = os.memfd_create("sandbox", os.MFD_CLOEXEC)
     try:
         with open(number, "wb", closefd=False) as file:

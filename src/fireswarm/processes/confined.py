@@ -1,4 +1,4 @@
-"""Generated code runs confined, where this machine can do it."""
+"""Confinement of generated code, if this machine supports it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PROBE_SECONDS = 60.0
 
 
 def confinement_prefix(place: Path, *libraries: str) -> list[str]:
-    """Return what to put before a command of this interpreter, to confine it.
+    """Return the arguments to put before a command of this interpreter in order to confine it.
 
-    It then has no network, *place* to write, and nothing else to read but programs and *libraries*. Empty where
-    bubblewrap is missing, or the kernel does not let it.
+    The command then has no network, can write only to *place*, and can read only programs and *libraries*. Empty if
+    bubblewrap is missing or the kernel does not allow it.
     """
     program = which("bwrap")
     if program is None:

@@ -1,4 +1,4 @@
-"""What code that is kept in by bubblewrap may read: programs, libraries and the interpreter, nothing of anybody's."""
+"""Read-only mounts for bubblewrap: system programs, libraries and the Python interpreter. No user files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SINGLE = ("/etc/ld.so.cache", "/etc/alternatives")
 
 
 def system_mounts(*more: str) -> list[str]:
-    """Arguments of bubblewrap for what there is to read: programs, libraries, the interpreter, and *more* folders."""
+    """Return bubblewrap arguments for the readable paths: programs, libraries, the interpreter, and *more* folders."""
     paths = [*_system_paths(), *(path for path in more if not _within(path, _system_paths()))]
     parents = dict.fromkeys(str(parent) for path in paths for parent in reversed(Path(path).parents[:-1]))
     mounts: list[str] = []
@@ -35,13 +35,13 @@ def _within(path: str | Path, folders: Iterable[str]) -> bool:
 
 
 def interpreter() -> Path:
-    """The interpreter itself, outside of any virtual environment."""
+    """Return the interpreter outside of any virtual environment."""
     return Path(getattr(sys, "_base_executable", "") or sys.executable).resolve()
 
 
 @cache
 def _system_paths() -> tuple[str, ...]:
-    """Programs and libraries: the system's, and the interpreter's where that is elsewhere."""
+    """Return the folders of programs and libraries: the system's, and the interpreter's if they are elsewhere."""
     based = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not those of a virtual environment
     own = [interpreter(), *(Path(sysconfig.get_path(name, vars=based)) for name in ("stdlib", "platstdlib"))]
     own += shared_python()
@@ -54,6 +54,6 @@ def _system_paths() -> tuple[str, ...]:
 
 @cache
 def shared_python() -> tuple[Path, ...]:
-    """The interpreter's own library, where it has one: as it is loaded here."""
+    """Return the interpreter's shared library as loaded in this process, if it has one."""
     mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
     return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))

@@ -1,7 +1,7 @@
-"""The first thing that runs inside the sandbox: gives up what it still may, sets the limits, becomes the program.
+"""First program in the sandbox: drops remaining privileges, sets the limits, and executes the command.
 
-Its text is passed into the sandbox and run there by itself, so it imports the standard library only. Whatever fails
-here ends with ``REFUSED``: nothing runs without its limits.
+Its source is passed into the sandbox and run there, so it imports the standard library only. On any failure it exits
+with ``REFUSED``: nothing runs without its limits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WORK = "/sandbox"
 
 
 def enter(given: dict[str, int], command: list[str]) -> None:
-    """Become *command*, under the limits *given*."""
+    """Execute *command* under the limits *given*."""
     if given["uid"]:
         os.setgroups([])
         os.setresgid(given["uid"], given["uid"], given["uid"])

@@ -1,7 +1,7 @@
-"""Which system calls a sandboxed process may not make, as a program for the kernel's filter. Pure.
+"""Seccomp filter: system calls that a sandboxed process may not make, as a program for the kernel. Pure.
 
-The namespaces keep a process in. This keeps it from what namespaces do not cover (sockets to the hypervisor, the
-keyring, memory that nobody counts) and from the parts of the kernel in which ways out have been found.
+Namespaces isolate the process. This filter blocks what they do not cover (sockets to the hypervisor, the
+keyring, memory that is not accounted) and parts of the kernel in which escapes have been found.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 
 _SOCKETS = (1, 2, 10)
-"""AF_UNIX, AF_INET, AF_INET6, all within the sandbox's own network. AF_VSOCK leads to the hypervisor, whatever the
-network namespace; AF_NETLINK into much of the kernel."""
+"""AF_UNIX, AF_INET and AF_INET6 stay within the sandbox's network. AF_VSOCK reaches the hypervisor despite the
+network namespace; AF_NETLINK reaches large parts of the kernel.
+"""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
 _X32 = 0x40000000
-"""Another set of numbers for the same calls on x86_64."""
+"""Offset of a second set of numbers for the same calls on x86_64."""
 
 
 def call_filter(machine: str) -> bytes | None:
-    """The filter for a machine (as ``platform.machine()`` calls it), in the form of ``struct sock_filter``; or None."""
+    """Return the filter for ``platform.machine()`` as an array of ``struct sock_filter``, or None if unsupported."""
     if machine not in _MACHINES:
         return None
     audit, column, clone, socket = _MACHINES[machine]

@@ -1,4 +1,4 @@
-"""Run one shell command: bounded in time and output, and with its whole process tree gone at the end."""
+"""Run one shell command with limits on time and output; its whole process tree is gone at the end."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ import anyio.abc
 import psutil
 
 KILL_AFTER_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL, so that a command can remove what it was writing."""
+"""Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
 
 READ_BYTES = 65_536
 MARK = "FIRESWARM_COMMAND"
-"""Variable by which what a command left behind is known, though it began a session of its own and lost its parent."""
+"""Environment variable that identifies a command's processes, even in a new session or without their parent."""
 
 ROUNDS = 20
-"""How often what is left is looked for: a process may start another while it is being killed."""
+"""Number of searches for remaining processes: a process may start another while it is being killed."""
 
 TIMED_OUT, CANNOT_START = 124, 127
-"""Exit codes as ``timeout`` and shells use them."""
+"""Exit codes as used by ``timeout`` and shells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did. ``stdout`` and ``stderr`` hold at most what was allowed, the middle left out."""
+    """Result of a command. ``stdout`` and ``stderr`` are limited in size, with the middle left out."""
 
     exit_code: int
     stdout: str
@@ -50,7 +50,7 @@ class OutputTail:
     dropped: int = 0
 
     def add(self, data: bytes) -> None:
-        """Take what came."""
+        """Add bytes."""
         room = max(0, self.limit * 2 // 3 - len(self.head))
         self.head, data = self.head + data[:room], data[room:]
         self.tail += data
@@ -58,14 +58,14 @@ class OutputTail:
         self.tail, self.dropped = self.tail[over:], self.dropped + over
 
     def text(self) -> str:
-        """What was kept, and how much was not."""
+        """Return the kept text with a note of the number of dropped bytes."""
         gap = f"\n[{self.dropped:,} bytes left out]\n".encode() if self.dropped else b""
         return (self.head + gap + self.tail).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """``argv`` is what runs a command line: ``/bin/bash -lc`` or ``pwsh -NoProfile -Command``."""
+    """``argv`` runs a command line: ``/bin/bash -lc`` or ``pwsh -NoProfile -Command``."""
 
     argv: Sequence[str]
     max_output_bytes: int = 16_000
@@ -73,13 +73,13 @@ class Shell:
 
     @classmethod
     def of(cls, linux: str, windows: str, max_output_bytes: int, environment: Mapping[str, str]) -> Shell:
-        """The shell of this machine."""
+        """Return the shell of this machine."""
         windowed = sys.platform == "win32"
         argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
         return cls(argv, max_output_bytes, environment)
 
     async def run(self, command: str, cwd: Path, timeout_seconds: float) -> Ran:
-        """Run *command* in *cwd*. After the timeout, and when cancelled, its process tree is killed."""
+        """Run *command* in *cwd*. After the timeout, and on cancellation, its process tree is killed."""
         mark = uuid.uuid4().hex
         own = _Own(mark, frozenset(psutil.pids()))
         environment = os.environ if self.environment is None else self.environment
@@ -116,7 +116,7 @@ class Shell:
 
 
 async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:
-    """Read a stream to its end, whatever of it is kept."""
+    """Read a stream to its end, however much of it is kept."""
     if stream is None:
         return
     try:
@@ -128,7 +128,7 @@ async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) ->
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """The processes of one command: those that carry its mark and were not there before it."""
+    """The processes of one command: those with its mark that did not exist before it."""
 
     mark: str
     before: frozenset[int]
@@ -151,17 +151,17 @@ class _Own:
 
 
 _running: set[_Own] = set()
-"""Commands under way in this process, for whoever has to leave at once."""
+"""Commands in progress in this process, to be killed on an immediate exit."""
 
 
 def kill_running() -> None:
-    """Kill every command under way with all that it started; for a process that does not end in order."""
+    """Kill all commands in progress with their processes, for a process that exits immediately."""
     for own in tuple(_running):
         own.kill_all()
 
 
 async def _end(process: anyio.abc.Process, own: _Own) -> None:
-    """Leave nothing behind: the command, what it started, and what those started."""
+    """Kill the command and all its descendants."""
     tree = _tree(process.pid)
     if process.returncode is None:
         _signal_tree(process.pid, signal.SIGTERM)
@@ -180,7 +180,7 @@ async def _end(process: anyio.abc.Process, own: _Own) -> None:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-    """Descendants, also those that began a session of their own."""
+    """Return the descendants, including those in a new session."""
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:

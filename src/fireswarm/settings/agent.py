@@ -1,4 +1,4 @@
-"""What ``agent.yaml`` holds, and what ``swarm.yaml`` may hold beside it: model, runtime, skills, budget, logging."""
+"""Settings in ``agent.yaml``, also allowed in ``swarm.yaml``: model, runtime, skills, budget, logging."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import Field, model_validator
 from fireswarm.contracts.section import SettingsSection
 
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
-"""The model taken when ``model.name`` is not set: current in the SDKs this version was built with (2026-11)."""
+"""Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11)."""
 
 Price = dict[str, float]
 
 
 class ProviderSettings(SettingsSection):
-    """One provider. The key itself is never in a file: ``api_key_env`` names the variable that holds it."""
+    """Settings of one provider. The key is never in a file: ``api_key_env`` names its variable."""
 
     api_key_env: str = Field(default="", description="environment variable that holds the API key")
     base_url: str | None = Field(default=None, description="base URL of the API, such as a gateway's")
@@ -51,7 +51,7 @@ class Providers(SettingsSection):
 
 
 class ModelSettings(SettingsSection):
-    """Which model, and how it is asked."""
+    """The model, and the format of requests."""
 
     provider: Literal["anthropic", "gemini", "scripted"] = Field(
         default="anthropic", description="provider of the model; scripted needs no network"
@@ -78,7 +78,7 @@ class ModelSettings(SettingsSection):
 
     @property
     def model_name(self) -> str:
-        """The model that is asked."""
+        """Name of the model."""
         return self.name or DEFAULT_MODELS[self.provider]
 
     @property
@@ -94,7 +94,7 @@ class ModelSettings(SettingsSection):
 
 
 class RuntimeSettings(SettingsSection):
-    """How a run acts, fails and stops."""
+    """Execution of a run: permissions, limits, failures, shutdown."""
 
     profile: Literal["permissive", "read_only", "demo_safe"] = Field(
         default="permissive",
@@ -122,7 +122,7 @@ class RuntimeSettings(SettingsSection):
 
 
 class SkillSettings(SettingsSection):
-    """Where skills are found and how much of them is shown."""
+    """Location of skills, and limits of their disclosure."""
 
     dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
     prefilter_top_k: int = Field(default=8, ge=1, le=100, description="maximum number of candidates shown to the model")
@@ -153,7 +153,7 @@ class SkillSettings(SettingsSection):
 
 
 class BudgetSettings(SettingsSection):
-    """Limits in tokens and USD; null is no limit. Checked before each call."""
+    """Limits in tokens and USD; null means no limit. Checked before each call."""
 
     task_tokens: int | None = Field(default=None, ge=1, description="token budget per task or run")
     task_usd: float | None = Field(default=None, gt=0, description="budget in USD per task or run")
@@ -175,7 +175,7 @@ class BudgetSettings(SettingsSection):
 
 
 class LoggingSettings(SettingsSection):
-    """What is shown and kept of a run."""
+    """Display and storage of a run's events."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="lowest severity of events shown"
@@ -192,7 +192,7 @@ class LoggingSettings(SettingsSection):
 
 
 class AgentSettings(SettingsSection):
-    """Everything that thinking needs; the whole of ``agent.yaml``."""
+    """All settings of the agent; the whole ``agent.yaml``."""
 
     capabilities: tuple[str | dict[str, Any], ...] = Field(
         default=("workspace",),

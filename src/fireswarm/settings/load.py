@@ -1,6 +1,6 @@
-"""Read settings: the file, then the environment, then what the command line says.
+"""Load settings from the file, then the environment, then the command line.
 
-Errors name the file, the line and the key, and list the keys that exist.
+Errors name the file, the line and the key, and list the known keys.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Keys = tuple[str, ...]
 
 @dataclass(slots=True)
 class Source:
-    """A settings file as read: its values and the line of each key (from 1)."""
+    """A parsed settings file: its values and the line of each key (from 1)."""
 
     path: Path | None = None
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[Keys, int] = field(default_factory=dict)
 
     def where(self, keys: Keys) -> str:
-        """``file:line`` of a key, or of the nearest one above it that the file has."""
+        """Return ``file:line`` of a key, or of its nearest parent in the file."""
         if self.path is None:
             return "settings"
         while keys and keys not in self.lines:
@@ -48,7 +48,7 @@ class Source:
 def load_settings(
     root: Path, environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Read ``<root>/swarm.yaml`` where there is one, then the environment, then *overrides* (dotted keys)."""
+    """Load ``<root>/swarm.yaml`` if it exists, then the environment, then *overrides* (dotted keys)."""
     env = os.environ if environment is None else environment
     path = root / CONFIG_FILE
     source = read_source(path) if path.exists() else Source()
@@ -63,7 +63,7 @@ def load_settings(
 
 
 def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
-    """The configuration file of ``agent``: *named*, ``./agent.yaml``, ``~/.config/agent/agent.yaml``, or none."""
+    """Return the settings file of ``agent``: *named*, ``./agent.yaml``, ``~/.config/agent/agent.yaml``, or None."""
     if named is not None:
         if not named.is_file():
             raise ConfigError(f"{named} does not exist: give another --config, or make one with `agent config init`")
@@ -73,14 +73,14 @@ def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:
-    """Read an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
+    """Load an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
     source = read_source(path) if path is not None else Source()
     _override(source, overrides or {})
     return validate(AgentSettings, source)
 
 
 def read_source(path: Path) -> Source:
-    """Read a YAML file with the line of every key; ConfigError when it is no map of settings."""
+    """Read a YAML file with the line of every key. Raises ConfigError if it is not a map of settings."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and is not a settings file")
@@ -110,7 +110,7 @@ def read_source(path: Path) -> Source:
 
 
 def _lines(node: yaml.MappingNode, above: Keys, source: Source, seen: set[int]) -> None:
-    """Note the line of each key; a section that is named twice by an alias is gone through once."""
+    """Record the line of each key; a section used twice by an alias is visited once."""
     seen.add(id(node))
     for key, value in node.value:
         keys = (*above, str(key.value))
@@ -122,7 +122,7 @@ def _lines(node: yaml.MappingNode, above: Keys, source: Source, seen: set[int]) 
 
 
 def validate[T: BaseModel](kind: type[T], source: Source) -> T:
-    """Validate what was read; ConfigError lists every fault with its place and what is possible."""
+    """Validate the values. Raises ConfigError with every fault, its location and the allowed values."""
     try:
         return kind.model_validate(source.values)
     except ValidationError as error:

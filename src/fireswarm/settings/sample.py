@@ -1,4 +1,4 @@
-"""What settings there are, told from the models themselves: a sample file, and the rows of the reference."""
+"""Generate a sample settings file, and the rows of the reference, from the settings models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 
 class Key(NamedTuple):
-    """One setting: dotted name, type in words, default as YAML, allowed values, meaning."""
+    """One setting: dotted name, type in words, default as YAML, allowed values, description."""
 
     name: str
     kind: str
@@ -24,7 +24,7 @@ class Key(NamedTuple):
 
 
 def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
-    """Every setting of *model*, sections opened, in the order of the file."""
+    """Yield every setting of *model*, including those in sections, in the order of the file."""
     for name, field in model.model_fields.items():
         inner = _section(field)
         if inner is not None:
@@ -41,14 +41,14 @@ def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
 
 
 def sample(model: type[BaseModel]) -> str:
-    """A settings file with every key at its default, each with its meaning beside it."""
+    """Return a settings file with every key at its default, each with its description."""
     lines = ["# Every key is optional. The values shown are the defaults."]
     _sample(model, 0, lines, None)
     return "\n".join(lines) + "\n"
 
 
 def _sample(model: type[BaseModel], depth: int, lines: list[str], values: BaseModel | None) -> None:
-    """``values`` is the section as its parent has it by default: providers differ in the name of their key."""
+    """``values`` is the section's default in its parent: providers differ in the name of their key variable."""
     shown = values if values is not None else model()
     for name, field in model.model_fields.items():
         indent = "  " * depth

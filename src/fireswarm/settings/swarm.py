@@ -1,4 +1,4 @@
-"""What ``swarm.yaml`` holds, and the environment variables that win over it."""
+"""Settings in ``swarm.yaml``, and the environment variables that override them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG_FILE = "swarm.yaml"
 
 
 class StoreSettings(SettingsSection):
-    """Which Firestore. ``uri``: ``embedded``, ``memory``, ``firelite://host:port`` or ``firestore``."""
+    """The Firestore to use. ``uri``: ``embedded``, ``memory``, ``firelite://host:port`` or ``firestore``."""
 
     uri: str = Field(default="embedded", description="embedded | memory | firelite://HOST:PORT | firestore")
     data: Path = Field(default=Path(".fireswarm/store.db"), description="data file of the embedded store")
@@ -25,7 +25,7 @@ class StoreSettings(SettingsSection):
 
 
 class LeaseSettings(SettingsSection):
-    """How tasks are held and retried; all in seconds."""
+    """Leases and retries of tasks, in seconds."""
 
     lease_seconds: float = Field(default=60.0, gt=0.2, description="lease duration without renewal")
     backoff_base_seconds: float = Field(default=1.0, gt=0, description="pause before the first retry")
@@ -33,7 +33,7 @@ class LeaseSettings(SettingsSection):
 
 
 class WorkerSettings(SettingsSection):
-    """One role process."""
+    """Settings of a role process."""
 
     concurrency: int = Field(
         default=4, ge=1, le=1_000, description="maximum number of concurrent tasks per role process"
@@ -49,7 +49,7 @@ class WorkerSettings(SettingsSection):
 
 
 class StateSettings(SettingsSection):
-    """Where skills keep their conversations. ``database_url`` is only read from ``DATABASE_URL`` or given here."""
+    """Storage of the skills' conversations. ``database_url`` is read only from ``DATABASE_URL`` or from here."""
 
     backend: Literal["firestore", "sqlite", "postgres"] = Field(
         default="firestore",
@@ -61,7 +61,7 @@ class StateSettings(SettingsSection):
 
 
 class Settings(AgentSettings):
-    """Everything an operator can set. Relative paths are taken from ``root``."""
+    """All settings of the swarm. Relative paths are resolved against ``root``."""
 
     root: Path = Field(default=Path(), description="folder that holds roles/, mailbox/ and skills/")
     session: str = Field(default="default", min_length=1, max_length=128, description="name of the session")
@@ -93,4 +93,4 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "FIRESWARM_SCRIPT": ("model", "script"),
     "FIRESWARM_CONCURRENCY": ("worker", "concurrency"),
 }
-"""Environment variables and the keys they set; they win over the file."""
+"""Environment variables and the keys they set; they override the file."""

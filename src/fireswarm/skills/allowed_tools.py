@@ -1,18 +1,18 @@
-"""``allowed-tools`` enforced: whether a skill's list lets it use a tool with this argument.
+"""Enforce ``allowed-tools``: check if a skill's list allows a tool with an argument.
 
-What a rule can say::
+Rules::
 
     Bash                     every command
     Bash(git status)         exactly this command
     Bash(git:*)              every command whose first word is git; Bash(git diff:*) whose first two are
     Read, Write, Edit, ...   the tool, whatever its argument
-    Read(docs/**)            the tool, for paths that fit the pattern
-    WebFetch(domain:x.org)   the tool, for addresses of this host and of those below it
+    Read(docs/**)            the tool, for paths that match the pattern
+    WebFetch(domain:x.org)   the tool, for addresses of this host and its subdomains
     mcp__github              every tool of that server; mcp__github__search_code one of them
 
-A shell line may hold several commands, and each must be allowed. What cannot be told apart with certainty
-(substitution, redirection to a file, sub-shells, assignments, comments, unclosed quotes) is refused: only plain
-``Bash`` allows it.
+A shell line may contain several commands, and each must be allowed. Lines that cannot be parsed with certainty
+(substitution, redirection to a file, subshells, assignments, comments, unclosed quotes) are rejected: only plain
+``Bash`` allows them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from fireswarm.skills.command_line import Unreadable, read_command_line
 
 SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
-"""Names under which commands are run; a rule for one of them is a rule for all."""
+"""Names of tools that run commands; a rule for one of them applies to all."""
 
 _RULE = re.compile(r"([^\s()]+)(?:\((.*)\))?", re.DOTALL)
 _EVERYTHING = frozenset({None, "", "*", ":*"})
@@ -34,11 +34,11 @@ _KEYWORDS = frozenset(
         "time", "coproc", "in", "!", "{", "}", "[[", "]]", "eval", "exec",
     )
 )  # fmt: skip
-"""Words that make the shell read on in another way, or run what follows them as a command of its own."""
+"""Words that change how the shell parses the line, or that execute the following words as a command."""
 
 
 def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
-    """Say why *tool* may not be used with *argument* (a command, a path or an address); None when it may.
+    """Return the reason why *tool* may not be used with *argument* (a command, path or address), or None.
 
     An empty list allows everything.
     """
@@ -60,7 +60,7 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
 
 
 def _parts(rule: str) -> tuple[str, str | None]:
-    """Name and pattern of a rule; a rule that cannot be read fits no tool."""
+    """Split a rule into name and pattern; an invalid rule matches no tool."""
     found = _RULE.fullmatch(rule)
     return (found[1], found[2]) if found is not None else ("", None)
 
@@ -93,7 +93,7 @@ def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
 
 
 def _matches(pattern: str, command: Sequence[str]) -> bool:
-    """Words of a rule against words of a command: all of them, or with ``:*`` (or a last `` *``) the first ones."""
+    """Match the words of a rule against a command: all of them, or with ``:*`` (or a final `` *``) the first ones."""
     open_ended = pattern.endswith((":*", " *"))
     wanted = (pattern[:-2] if open_ended else pattern).split()
     if not wanted or command[0] in _KEYWORDS:
@@ -102,7 +102,7 @@ def _matches(pattern: str, command: Sequence[str]) -> bool:
 
 
 def _simple_commands(line: str) -> list[list[str]]:
-    """The commands of a shell line as words; Unreadable also for words that make the shell read on in another way."""
+    """Split a shell line into commands. Raises Unreadable also for words that change how the shell parses the line."""
     found = [[word.text for word in words] for words in read_command_line(line).commands]
     for command in found:
         if re.match(r"\w+\+?=", command[0]):
@@ -129,7 +129,7 @@ def _plain(path: str) -> str:
 
 
 def _as_regex(pattern: str) -> str:
-    """``*`` within a folder, ``**`` across folders, ``?`` one letter; everything else as it is."""
+    """Translate a glob: ``*`` within a folder, ``**`` across folders, ``?`` one character."""
     parts = re.split(r"(\*\*/?|\*|\?)", pattern)
     meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(meaning.get(part, re.escape(part)) for part in parts)

@@ -1,8 +1,8 @@
-"""A shell line taken apart as bash reads it, for those who must judge it before it runs.
+"""Parse a shell line as bash does, for callers that must check it before it runs.
 
-There is one reader, because two would differ, and what one of them overlooks is run. It knows words, quotes, pipes
-and separators. Whatever is more (substitution, redirection to a file, sub-shells, comments, unclosed quotes) it
-refuses to read: a line that cannot be told apart with certainty must not be judged by a guess.
+There is one parser, because two would differ, and commands that one of them overlooks would run. It supports words,
+quotes, pipes and separators. It rejects everything else (substitution, redirection to a file, subshells, comments,
+unclosed quotes): a line must not be checked on the basis of a guess.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 _HARMLESS = re.compile(r"(?:[012&]?>>?[ \t]*/dev/null|<[ \t]*/dev/null|[012]?>&[12])(?=[ \t\n;|&]|$)")
-"""Redirections that touch no file."""
+"""Redirections that affect no file."""
 
 _SEPARATOR = re.compile(r"&&|\|\||\|&|[;|&\n]")
 _VARIABLE = re.compile(r"\$[A-Za-z0-9_@*#?!$-]")
@@ -19,14 +19,14 @@ _GLOBS = frozenset("*?[")
 
 
 class Unreadable(Exception):
-    """The line is more than simple commands; the message says by what."""
+    """The line is not a list of simple commands; the message names the unsupported part."""
 
 
 class Word(NamedTuple):
     """One word without its quotes.
 
-    ``expands`` names what the shell puts in place of a part of it (empty: nothing): the word may then become any.
-    ``globbed`` says that it begins with a pattern, so that a file called ``-delete`` may stand in its place.
+    ``expands`` names a part that the shell replaces (empty: none), so that the word may become any other.
+    ``globbed`` is true if it begins with a pattern, which may match a file called ``-delete``.
     """
 
     text: str
@@ -42,7 +42,7 @@ class CommandLine(NamedTuple):
 
 
 def read_command_line(line: str) -> CommandLine:
-    """Take *line* apart; Unreadable for what is more than simple commands."""
+    """Parse *line*. Raises Unreadable if it contains more than simple commands."""
     commands: list[list[Word]] = [[]]
     separators: list[str] = []
     place = 0
@@ -62,7 +62,7 @@ def read_command_line(line: str) -> CommandLine:
 
 
 def _word(line: str, place: int) -> tuple[Word, int]:
-    """The word that begins at *place*, and where it ends."""
+    """Return the word that begins at *place*, and its end."""
     if line[place] == "#":
         raise Unreadable("a comment")
     text, expands, globbed, start = "", "", False, place

@@ -1,14 +1,14 @@
-"""Progressive disclosure: what of a skill is shown when. Functions over a skill and its folder; nothing is remembered.
+"""Progressive disclosure of a skill in stages. Functions over a skill and its folder, without state.
 
 ==============  =====================================================================================================
-0 metadata      name and description, as every candidate shows them
-1 overview      title and summary sections of SKILL.md; which sections and references there are to ask for
-2 references    the files and sections asked for, and no others, within caps on bytes and on tokens
-3 scripts       what can be executed, by path, interpreter and first words; the tools it may use
+0 metadata      name and description, as in the list of candidates
+1 overview      title and summary sections of SKILL.md; available sections and references
+2 references    the requested files and sections only, within limits on bytes and tokens
+3 scripts       executable files: path, interpreter and first words; the allowed tools
 ==============  =====================================================================================================
 
-Whatever leads out of the skill's folder is refused. A skill whose SKILL.md names scripts elsewhere shows nothing beyond
-its metadata, unless the caller passes ``block_outside=False``.
+Paths outside the skill's folder are rejected. If a SKILL.md names scripts elsewhere, only its metadata is shown, unless
+the caller passes ``block_outside=False``.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
 from fireswarm.skills.packs.scripts import describe, scripts_of
 
 CHARS_PER_TOKEN = 4
-"""The seed's estimate of tokens: one for four characters begun."""
+"""Token estimate of the specification: one per four characters, rounded up."""
 
 OVERVIEW_CHARS = 6_000
-"""Most characters of stage 1 that are text of SKILL.md (about 1,500 tokens); what is cut off can be asked for."""
+"""Maximum characters of SKILL.md text in stage 1 (about 1,500 tokens); the rest is available on request."""
 
 SUMMARY_TITLES = ("overview", "summary", "when to use", "purpose", "about", "introduction", "inputs", "quick start")
-"""Sections whose titles begin like this tell what a skill is for, and belong to stage 1."""
+"""Sections whose titles begin like this describe the purpose of a skill, and belong to stage 1."""
 
 LEAST_SHOWN_CHARS = 40
-"""A smaller rest of the caps is not worth the tokens that announce it."""
+"""If less than this remains of the limits, the announcement would cost more tokens than the content."""
 
 MAX_OFFERED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class DisclosureLimits:
-    """Most of all references together that are disclosed in a run; the defaults are the seed's."""
+    """Limits for all references disclosed in a run together; the defaults are from the specification."""
 
     max_reference_bytes: int = 120_000
     max_reference_tokens: int = 4_000
@@ -50,7 +50,7 @@ class DisclosureLimits:
 
 @dataclass(frozen=True, slots=True)
 class DisclosedFile:
-    """What was shown of one file: bytes in UTF-8 and estimated tokens of the text shown."""
+    """The shown part of one file: bytes in UTF-8 and estimated tokens."""
 
     path: str
     bytes: int
@@ -60,7 +60,7 @@ class DisclosedFile:
 
 @dataclass(frozen=True, slots=True)
 class Disclosed:
-    """One step of disclosure. ``offered`` can be asked for next; ``refused`` pairs what was asked with the reason."""
+    """One step of disclosure. ``offered`` is available on request; ``refused`` pairs a request with the reason."""
 
     stage: int
     skill: str
@@ -82,25 +82,25 @@ class Disclosed:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What references have cost so far in a run."""
+    """References used so far in a run."""
 
     bytes: int = 0
     tokens: int = 0
 
     def plus(self, disclosed: Disclosed) -> Spent:
-        """After another step; only stage 2 counts against the caps."""
+        """Return the total after another step; only stage 2 counts against the limits."""
         if disclosed.stage != 2:
             return self
         return Spent(self.bytes + disclosed.bytes, self.tokens + disclosed.tokens)
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens of *text* by its length: ``ceil(characters / 4)``."""
+    """Estimate the tokens of *text*: ``ceil(characters / 4)``."""
     return math.ceil(len(text) / CHARS_PER_TOKEN)
 
 
 def provenance(skill: Skill) -> tuple[str, ...]:
-    """What speaks against the skill's origin: scripts outside its folder, one sentence each. Reads SKILL.md anew."""
+    """Return a sentence for each script outside the skill's folder. Reads SKILL.md again."""
     return (*origin.entry_outside(skill.metadata, skill.folder), *origin.outside(_read(skill), skill.folder))
 
 
@@ -111,7 +111,7 @@ def metadata(skill: Skill) -> Disclosed:
 
 
 def overview(skill: Skill, *, block_outside: bool = True) -> Disclosed:
-    """Stage 1: title and summary of SKILL.md, and what it offers: ``SKILL.md#Heading`` and reference files."""
+    """Stage 1: title and summary of SKILL.md, and the available ``SKILL.md#Heading`` sections and reference files."""
     blocked = _block(skill, 1, block_outside)
     if blocked is not None:
         return blocked
@@ -130,9 +130,9 @@ def references(
     *,
     block_outside: bool = True,
 ) -> Disclosed:
-    """Stage 2: the files (``references/x.md``) and sections (``SKILL.md#Heading``) asked for, within the caps.
+    """Stage 2: the requested files (``references/x.md``) and sections (``SKILL.md#Heading``), within the limits.
 
-    *spent* is what earlier steps of the run took of the caps. What does not fit is cut at a line, and said.
+    *spent* is the usage of earlier steps of the run. Longer text is truncated at a line, with a note.
     """
     blocked = _block(skill, 2, block_outside)
     if blocked is not None:
@@ -158,7 +158,7 @@ def references(
 
 
 def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
-    """Stage 3: what can be executed and under which constraints. No script's text beyond its first words is shown."""
+    """Stage 3: executable files and their constraints. Of each script only the first words are shown."""
     blocked = _block(skill, 3, block_outside)
     if blocked is not None:
         return blocked
@@ -180,7 +180,7 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
 
 
 def _summary(body: str) -> tuple[str, bool]:
-    """Title, introduction and summary sections; the first section where there are none. False: some was cut off."""
+    """Return title, introduction and summary sections, or the first section; False if something was truncated."""
     lines = body.split("\n")
     marks = bodies.headings(body)
     start = next((line for level, _, line in marks if level > 1), len(lines))
@@ -201,7 +201,7 @@ def _summary(body: str) -> tuple[str, bool]:
 
 
 def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
-    """Path and text of what was asked for; ValueError or OSError says why it is refused."""
+    """Return path and text of a requested reference. Raises ValueError or OSError with the reason of a refusal."""
     path, _, title = asked.strip().partition("#")
     path = path.strip().removeprefix("./") or skill.file
     file = _inside(skill.folder, path)
@@ -215,7 +215,7 @@ def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """The file that *path* names below *folder*; ValueError when it is none, or leads out of it."""
+    """Return the file at *path* below *folder*. Raises ValueError if there is none, or if it is outside."""
     if "\0" in path or origin.leads_outside(path, folder):
         raise ValueError("it is outside the skill's folder")
     file = Path(os.path.realpath(folder / path))
@@ -239,7 +239,7 @@ def _text_of(file: Path) -> str:
 def _fit(
     path: str, content: str, before: str, limits: DisclosureLimits, spent: Spent
 ) -> tuple[str, DisclosedFile] | None:
-    """The text with *content* added under a line that names it, cut to what the caps leave; None when nothing fits."""
+    """Add *content* below a line that names it, truncated to the remaining limits; None if nothing fits."""
     gap = "\n\n" if before else ""
     whole = f"[{path}]\n"
     note = f"[{path}: truncated, {len(content):,} characters in total]\n"
@@ -255,7 +255,7 @@ def _fit(
 
 
 def _within(text: str, limits: DisclosureLimits, spent: Spent) -> str:
-    """As much of *text* as both caps leave, at whole characters."""
+    """Return as much of *text* as both limits leave."""
     text = text[: max(0, limits.max_reference_tokens - spent.tokens) * CHARS_PER_TOKEN]
     room = max(0, limits.max_reference_bytes - spent.bytes)
     data = text.encode("utf-8", "replace")
@@ -263,7 +263,7 @@ def _within(text: str, limits: DisclosureLimits, spent: Spent) -> str:
 
 
 def _cut_at_line(text: str) -> str:
-    """Drop a last, broken line, unless that would drop more than half."""
+    """Drop a partial last line, unless that would drop more than half."""
     end = text.rfind("\n")
     return text[:end] if end > len(text) // 2 else text
 

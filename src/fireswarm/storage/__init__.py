@@ -1,1 +1,1 @@
-"""Where data is kept: Firestore documents, conversations, memory, blobs."""
+"""Storage: Firestore documents, conversations, memory, blobs."""

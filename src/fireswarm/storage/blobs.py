@@ -16,7 +16,7 @@ from fireswarm.errors import ConfigError, NotFound, StoreError, StoreFull
 class FsspecBlobs:
     """Content by URI below one root, such as ``.fireswarm/blobs`` or ``gs://bucket/prefix``.
 
-    Writing the same name again replaces the content. A file appears whole or not at all.
+    Writing a name again replaces its content. Writes are atomic.
     """
 
     def __init__(self, root: str) -> None:
@@ -29,19 +29,19 @@ class FsspecBlobs:
         self._cache = Path(tempfile.gettempdir()) / f"fireswarm-blobs-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
 
     async def put(self, name: str, content: bytes) -> str:
-        """Store *content* under *name*; returns its URI."""
+        """Store *content* under *name* and return its URI."""
         return await anyio.to_thread.run_sync(self._put, name, content)
 
     async def put_file(self, name: str, path: Path) -> str:
-        """Store a file under *name*; returns its URI."""
+        """Store a file under *name* and return its URI."""
         return await self.put(name, await anyio.Path(path).read_bytes())
 
     async def get(self, uri: str) -> bytes:
-        """Read the content of a URI; NotFound when it is gone."""
+        """Read the content of a URI. Raises NotFound if it does not exist."""
         return await anyio.to_thread.run_sync(self._get, uri)
 
     async def local_path(self, uri: str) -> Path:
-        """Return a local file with the content of *uri*, downloading it when it lies elsewhere."""
+        """Return a local file with the content of *uri*, downloading it if necessary."""
         if uri.startswith("file://"):
             return Path(uri.removeprefix("file://"))
         target = self._cache / hashlib.sha256(uri.encode()).hexdigest() / Path(uri).name

@@ -1,4 +1,4 @@
-"""Memory: heartbeats, facts and summaries in ``mcp_memory``. Nothing crosses a session."""
+"""Facts and session summaries in ``mcp_memory``, separated by session."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _COMMON = frozenset({"and", "are", "for", "from", "into", "our", "that", "the", 
 
 
 def keywords_of(texts: Iterable[str], limit: int = MAX_KEYWORDS) -> list[str]:
-    """The words of *texts* worth recalling by, the most frequent first."""
+    """Return the words of *texts* that are useful for recall, most frequent first."""
     counted = Counter(word.strip(".-_") for text in texts for word in _WORD.findall(text.lower()))
     words = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return [word for word, _ in words if word not in _COMMON and len(word) > 2][:limit]
 
 
 def fact_path(session_hash: str, bucket: str, key: str) -> str:
-    """A fact has one document for each session, bucket and key: learning it again replaces it."""
+    """Path of a fact: one document per session, bucket and key, so a new value replaces the old one."""
     digest = hashlib.sha256(f"{session_hash}\n{bucket}\n{key}".encode()).hexdigest()
     return f"{MEMORY}/fact-{digest[:40]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Facts, summaries and heartbeats over one store."""
+    """Facts and summaries in a store."""
 
     store: Store
     clock: Clock
 
     def remember(self, task: Task, facts: Sequence[Fact]) -> list[Write]:
-        """The writes that store *facts*, for the commit that settles the task they come from."""
+        """Return the writes that store *facts*, for the commit that settles their task."""
         return self.learn(task.session_hash, task.task_id, facts)
 
     def learn(self, session_hash: str, task_id: str, facts: Sequence[Fact]) -> list[Write]:
-        """The writes that store *facts* of a session, learned by a task."""
+        """Return the writes that store *facts* of a session, learned by a task."""
         writes: list[Write] = []
         for fact in facts:
             words = [word.lower() for word in fact.keywords] or keywords_of([fact.key, fact.bucket])
@@ -71,7 +71,7 @@ class Memory:
         return writes
 
     def summarise(self, task: Task, artifact: Artifact) -> list[Write]:
-        """The write that keeps a session summary, one document a task that made it."""
+        """Return the write that stores a session summary, one document per task."""
         text = artifact.value if isinstance(artifact.value, str) else artifact.summary
         fields = {
             "type": "session_summary",
@@ -85,20 +85,20 @@ class Memory:
         return [Merge(f"{MEMORY}/summary-{task.task_id}", fields)]
 
     async def recall(self, session_hash: str, keywords: Sequence[str], limit: int = 200) -> list[Fact]:
-        """Facts of this session that carry any of *keywords* (the first 30 count)."""
+        """Return facts of this session with at least one of *keywords* (only the first 30 are used)."""
         if not keywords:
             return []
         return parse_readable(await self.store.query(queries.recall(session_hash, keywords, limit)), parse_fact)
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
-        """The facts of one bucket of a session, the newest first."""
+        """Return the facts of one bucket of a session, newest first."""
         found = await self.store.query(
             queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
         )
         return parse_readable(found, parse_fact)
 
     async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
-        """Delete a fact; False when there was none."""
+        """Delete a fact; returns False if it did not exist."""
         path = fact_path(session_hash, bucket, key)
         if (await self.store.get(path)).data is None:
             return False
@@ -107,7 +107,7 @@ class Memory:
 
 
 def parse_fact(snapshot: Snapshot) -> Fact:
-    """Read a fact's document; InvalidInput names what is wrong with it."""
+    """Parse a fact's document. Raises InvalidInput with the reason."""
     data = snapshot.data or {}
     fields = {name: data.get(name) for name in Fact.model_fields if data.get(name) is not None}
     fields.setdefault("value", None)

@@ -19,22 +19,22 @@ TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issub
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TREE if kind is not errors.FireswarmError])
-def test_every_error_has_a_status_of_its_own(kind: type[errors.FireswarmError]) -> None:
+def test_every_error_has_a_status(kind: type[errors.FireswarmError]) -> None:
     assert 400 <= STATUS[kind] < 600
 
 
-def test_the_table_holds_no_error_that_is_gone() -> None:
+def test_status_table_lists_only_existing_errors() -> None:
     assert set(STATUS) == set(TREE) - {errors.FireswarmError}
 
 
-def test_a_problem_says_what_happened_without_secrets_and_whether_to_try_again() -> None:
+def test_problem_has_redacted_detail_and_retryable_flag() -> None:
     refusal = refusal_of(errors.StoreUnavailable("key sk-ant-0123456789abcdefghij"), Redactor())
     assert (refusal.status, refusal.code, refusal.retryable) == (503, "store_unavailable", True)
     assert refusal.detail == f"key {REDACTED}"
 
 
 @pytest.mark.anyio
-async def test_every_field_and_parameter_is_explained_with_an_example() -> None:
+async def test_every_field_and_parameter_has_a_description_and_an_example() -> None:
     async with open_test_swarm() as swarm:
         document = make_application(ApiSession(swarm.core, Redactor())).openapi()
     missing = [
@@ -57,5 +57,5 @@ def described(schema: dict[str, Any]) -> bool:
     return bool(schema.get("description"))
 
 
-def test_access_does_not_tell_its_token() -> None:
+def test_repr_of_access_hides_the_token() -> None:
     assert "secret-secret-secret" not in repr(Access("secret-secret-secret"))

@@ -64,29 +64,29 @@ async def use(capability: str, name: str, given: dict[str, Any], **config: Any) 
     return await found.tools[name].run(given)
 
 
-def test_words_and_tools_come_in_the_order_of_the_list() -> None:
+def test_prompts_and_tools_are_in_the_order_of_the_list() -> None:
     found = resolve("three", "one")
     assert found.prompts == ("three's words", "one's words")
     assert list(found.tools) == ["count", "ping"]
 
 
-def test_what_a_capability_needs_comes_before_it() -> None:
+def test_dependencies_come_before_the_capability() -> None:
     assert resolve("two").capabilities == ("three", "two")
 
 
-def test_two_tools_of_one_name_are_refused_and_both_owners_named() -> None:
+def test_duplicate_tool_name_is_rejected_with_both_owners() -> None:
     with pytest.raises(ConfigError, match="the tool name ping is used by one and two"):
         resolve("one", "two")
     assert "far_ping" in resolve("one", {"id": "two", "prefix": "far_"}).tools
 
 
-def test_a_circle_of_needs_is_refused() -> None:
+def test_circular_dependency_is_rejected() -> None:
     a, b = Capability("a", "A", "", needs=("b",)), Capability("b", "B", "", needs=("a",))
     with pytest.raises(ConfigError, match="a -> b -> a"):
         resolve("a", among=(a, b))
 
 
-def test_a_configuration_is_held_to_the_capabilitys_own_schema() -> None:
+def test_configuration_is_validated_by_the_capability() -> None:
     with pytest.raises(ConfigError, match="invalid configuration of the capability three: most"):
         resolve({"id": "three", "config": {"most": "many"}})
 
@@ -95,7 +95,7 @@ async def test_each_use_has_its_own_configuration() -> None:
     assert await resolve({"id": "three", "config": {"most": 7}}).tools["count"].run({}) == 7
 
 
-def test_what_is_unknown_not_there_yet_or_listed_twice_is_refused() -> None:
+def test_unknown_unavailable_or_duplicate_capability_is_rejected() -> None:
     with pytest.raises(NotFound, match="unknown capability 'four'; known: later, one, three, two"):
         resolve("four")
     with pytest.raises(ConfigError, match="coming_soon"):
@@ -104,18 +104,18 @@ def test_what_is_unknown_not_there_yet_or_listed_twice_is_refused() -> None:
         resolve("one", "one")
 
 
-def test_two_capabilities_of_one_id_are_refused() -> None:
+def test_duplicate_capability_id_is_rejected() -> None:
     with pytest.raises(ConfigError, match="duplicate capability id one"):
         Registry.of([ONE, ONE])
 
 
-def test_a_function_becomes_a_tool_by_its_types_and_words() -> None:
+def test_tool_schema_comes_from_types_and_docstring() -> None:
     assert (ping.name, ping.description, ping.writes) == ("ping", "Answers.", False)
     assert ping.parameters["properties"]["times"]["type"] == "integer"
     assert (other_ping.name, other_ping.writes, other_ping.parameters["required"]) == ("ping", True, ["host"])
 
 
-async def test_functions_of_one_text_but_other_types_or_defaults_are_other_tools() -> None:
+async def test_same_source_with_other_types_or_defaults_gives_another_tool() -> None:
     def made(kind: Any, default: Any) -> Tool:
         def show(value) -> str:  # type: ignore[no-untyped-def]  # pyright: ignore
             """Shows."""
@@ -131,14 +131,14 @@ async def test_functions_of_one_text_but_other_types_or_defaults_are_other_tools
     assert await made(list[int], [1]).run({"value": [2]}) == "[2]"
 
 
-async def test_input_that_does_not_fit_is_told_in_words() -> None:
+async def test_invalid_input_raises_a_readable_error() -> None:
     with pytest.raises(InvalidInput, match="ping: times"):
         await ping.run({"times": "often"})
     with pytest.raises(InvalidInput, match="Extra inputs"):
         await ping.run({"tiems": 2})
 
 
-def test_a_parameter_without_a_type_is_refused_where_it_is_written() -> None:
+def test_parameter_without_a_type_is_rejected_at_definition() -> None:
     def vague(thing) -> str:  # pyright: ignore - what the test is about
         return str(thing)
 
@@ -146,7 +146,7 @@ def test_a_parameter_without_a_type_is_refused_where_it_is_written() -> None:
         tool(vague)
 
 
-async def test_what_is_held_open_is_closed_when_the_agent_is_done_the_last_first() -> None:
+async def test_resources_are_closed_in_reverse_order() -> None:
     seen: list[str] = []
 
     def holding(name: str) -> Capability:
@@ -192,12 +192,12 @@ async def test_the_calculator(name: str, result: float) -> None:
     assert await use("test_math", name, {"a": 6, "b": 2}) == result
 
 
-async def test_a_division_by_zero_is_told() -> None:
+async def test_division_by_zero_raises_invalid_input() -> None:
     with pytest.raises(InvalidInput, match="division by zero"):
         await use("test_math", "divide", {"a": 1, "b": 0})
 
 
-async def test_weather_is_invented_but_the_same_for_a_city_and_a_day() -> None:
+async def test_weather_is_the_same_for_a_city_and_a_day() -> None:
     first = await use("test_weather", "get_weather", {"city": "Oslo"})
     assert first == await use("test_weather", "get_weather", {"city": "Oslo"})
     assert first["invented"] is True
@@ -207,7 +207,7 @@ async def test_weather_is_invented_but_the_same_for_a_city_and_a_day() -> None:
         await use("test_weather", "get_forecast", {"city": "Oslo", "days": 99})
 
 
-async def test_a_list_of_tasks_is_counted_and_its_faults_are_told() -> None:
+async def test_todo_list_is_counted_and_its_faults_are_reported() -> None:
     def todo(status: str) -> dict[str, str]:
         return {"content": "Run it", "activeForm": "Running it", "status": status}
 
@@ -220,7 +220,7 @@ async def test_a_list_of_tasks_is_counted_and_its_faults_are_told() -> None:
     assert "more than one" in busy["warnings"][0]
 
 
-async def test_the_workspace_is_what_a_role_has_that_names_nothing(tmp_path: Path) -> None:
+async def test_role_without_capabilities_has_workspace(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello\n")
     card = RoleCard(name="scout", description="looks", skills=("noop",))
     found = registry().resolve(card.capabilities, CapabilityContext("s1", tmp_path, VirtualClock()))

@@ -31,13 +31,13 @@ def use(given: Any) -> CapabilityUse:
     return CapabilityUse.model_validate(given)
 
 
-def test_a_persons_task_has_the_roles_capabilities_and_then_its_own() -> None:
+def test_submitted_task_has_the_roles_capabilities_before_its_own() -> None:
     found = grants.grants_for_submitted(CARD, [use("research")])
     assert [each.id for each in found] == ["workspace", "web_fetch", "research"]
     assert grants.grants_for_submitted(CARD, []) == CARD.capabilities
 
 
-def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() -> None:
+def test_task_settings_override_the_roles_except_operator_keys() -> None:
     found = grants.grants_for_submitted(CARD, [use({"id": "web_fetch", "config": {"max_redirects": 1}})])
     assert found[1] == use(
         {"id": "web_fetch", "config": {"allow_hosts": ["wiki.example"], "max_redirects": 1}, "prefix": "w_"}
@@ -52,12 +52,12 @@ def test_of_one_that_both_have_the_tasks_settings_win_but_for_the_operators() ->
         {"id": "sandbox", "config": {"memory_bytes": 10**12}},
     ],
 )
-def test_not_even_a_person_opens_a_door_by_a_task(asked: dict[str, Any]) -> None:
+def test_submitted_task_may_not_set_operator_keys(asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="may not set .* only the role card may set that"):
         grants.grants_for_submitted(CARD, [use(asked)])
 
 
-def test_what_cannot_be_used_is_refused_when_it_is_submitted() -> None:
+def test_unusable_capability_is_rejected_on_submit() -> None:
     with pytest.raises(NotFound, match="unknown capability 'telepathy'"):
         grants.grants_for_submitted(CARD, [use("telepathy")])
     with pytest.raises(ConfigError, match="max_redirects"):
@@ -66,11 +66,11 @@ def test_what_cannot_be_used_is_refused_when_it_is_submitted() -> None:
         grants.grants_for_submitted(CARD, [use("mcp")])
 
 
-def test_a_plan_names_what_the_role_has_or_offers_as_the_operator_set_it() -> None:
+def test_plan_gets_offers_with_the_operators_settings() -> None:
     assert grants.grants_for_planned(CARD, ["web_fetch"]) == CARD.capabilities
     assert grants.grants_for_planned(CARD, ["sandbox", "web_fetch"]) == (*CARD.capabilities, *CARD.offers)
 
 
-def test_a_plan_gives_a_role_no_power_that_nobody_gave_it() -> None:
+def test_plan_may_not_name_capabilities_that_are_not_offered() -> None:
     with pytest.raises(InvalidInput, match="scout does not offer mcp, research; .* sandbox, web_fetch, workspace"):
         grants.grants_for_planned(CARD, ["research", "mcp", "web_fetch"])

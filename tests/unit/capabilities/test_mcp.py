@@ -61,12 +61,12 @@ async def test_tools_have_the_servers_name_and_what_they_may_do_by_its_word() ->
     assert servers_alive() == []
 
 
-async def test_without_trust_every_tool_is_taken_for_one_that_writes() -> None:
+async def test_without_trust_every_tool_counts_as_writing() -> None:
     async with opened(a=STDIO | {"trust_annotations": False}) as tools:
         assert {(tool.idempotent, tool.writes) for tool in tools.values()} == {(False, True)}
 
 
-async def test_a_list_is_kept_and_a_server_that_nobody_calls_is_not_started() -> None:
+async def test_cached_list_avoids_starting_an_unused_server() -> None:
     clock = VirtualClock()
     async with opened(clock, a=STDIO) as first:
         assert len(servers_alive()) == 1
@@ -78,7 +78,7 @@ async def test_a_list_is_kept_and_a_server_that_nobody_calls_is_not_started() ->
         assert len(servers_alive()) == 1
 
 
-async def test_a_changed_list_is_asked_for_again() -> None:
+async def test_changed_list_is_requested_again() -> None:
     async with opened(a=STDIO) as tools:
         assert "mcp_a__learned" not in tools
         await tools["mcp_a__learn"].run({})
@@ -90,21 +90,21 @@ async def test_a_changed_list_is_asked_for_again() -> None:
         assert not connection._lists  # pyright: ignore[reportPrivateUsage] - what is kept between agents
 
 
-async def test_what_a_tool_says_of_its_failure_is_told_and_pictures_are_described() -> None:
+async def test_tool_error_is_reported_and_images_are_described() -> None:
     async with opened(a=STDIO) as tools:
         with pytest.raises(ToolFailed, match="the disk is full"):
             await tools["mcp_a__fail"].run({})
         assert "image/png" in str(await tools["mcp_a__picture"].run({}))
 
 
-async def test_a_call_that_is_not_answered_is_given_up_and_the_server_stays() -> None:
+async def test_call_times_out_without_ending_the_server() -> None:
     async with opened(a=STDIO, call_seconds=2) as tools:
         with pytest.raises(ToolFailed, match="hang did not respond within 2 s"):
             await tools["mcp_a__hang"].run({})
         assert "apple" in str(await tools["mcp_a__look"].run({"name": "apple"}))
 
 
-async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
+async def test_dead_server_is_restarted(tmp_path: Path) -> None:
     async with opened(a=STDIO) as tools:
         before = await tools["mcp_a__look"].run({"name": "x"})
         with pytest.raises(ToolFailed, match="the call may or may not have taken effect"):
@@ -117,7 +117,7 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
     assert servers_alive() == []
 
 
-async def test_a_server_gets_no_secrets_but_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_gets_only_the_named_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "planted")
     monkeypatch.setenv("WIKI_TOKEN", "for the wiki")
     async with opened(a=STDIO | {"env": {"TOKEN": "is ${WIKI_TOKEN}"}}) as tools:
@@ -129,14 +129,14 @@ async def test_a_server_gets_no_secrets_but_those_that_are_named(monkeypatch: py
             raise AssertionError("it is not opened")
 
 
-async def test_a_server_that_cannot_be_started_is_told_with_what_it_wrote() -> None:
+async def test_failed_start_is_reported_with_stderr() -> None:
     with pytest.raises(ToolFailed, match="MCP server a failed to start.*No such file"):
         async with opened(a={"command": "/no/such/server"}):
             raise AssertionError("it is not opened")
     with pytest.raises(ToolFailed, match="its stderr: no licence"):
         async with opened(a={"command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"]}):
             raise AssertionError("it is not opened")
-    with pytest.raises(ToolFailed, match="did not respond within 0.5 s"):
+    with pytest.raises(ToolFailed, match="no response within 0.5 s"):
         async with opened(a=STDIO | {"args": ["-P", SCRIPT, "--silent"]}, start_seconds=0.5):
             raise AssertionError("it is not opened")
     assert servers_alive() == []
@@ -163,7 +163,7 @@ async def test_a_failure_of_the_agent_comes_out_as_it_is() -> None:
         ({"command": "x", "shell": True}, "Extra inputs"),
     ],
 )
-async def test_settings_are_checked(server: dict[str, Any], told: str) -> None:
+async def test_invalid_settings_are_rejected(server: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         async with opened(a=server):
             raise AssertionError("it is not opened")
@@ -189,7 +189,7 @@ async def served() -> AsyncGenerator[str]:
         web.should_exit = True
 
 
-async def test_a_server_over_http_is_reached_where_the_operator_allows_it() -> None:
+async def test_http_server_is_reached_if_allowed() -> None:
     async with served() as url:
         async with opened(web={"url": url, "allow_hosts": ["127.0.0.1"]}) as tools:
             assert "apple is there" in str(await tools["mcp_web__look"].run({"name": "apple"}))
@@ -200,7 +200,7 @@ async def test_a_server_over_http_is_reached_where_the_operator_allows_it() -> N
                 raise AssertionError("it is not opened")
 
 
-async def test_a_server_over_http_that_is_not_there_is_told() -> None:
+async def test_unreachable_http_server_is_reported() -> None:
     with pytest.raises(ToolFailed, match="MCP server web failed to start"):
         async with opened(web={"url": "http://127.0.0.1:9/mcp", "allow_hosts": ["127.0.0.1"]}):
             raise AssertionError("it is not opened")

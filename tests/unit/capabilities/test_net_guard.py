@@ -61,17 +61,17 @@ def hello(request: Request) -> Response:
         ("2606:4700::5efe:7f00:1", "loopback (127.0.0.1)"),
     ],
 )
-def test_addresses_inside_a_network_are_refused(address: str, reason: str) -> None:
+def test_private_addresses_are_blocked(address: str, reason: str) -> None:
     assert why_refused(ip_address(address)) == reason
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
-def test_addresses_of_the_public_internet_are_not(address: str) -> None:
+def test_public_addresses_are_allowed(address: str) -> None:
     assert why_refused(ip_address(address)) == ""
 
 
 @pytest.mark.parametrize("spelling", ["2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.0.0.0x1", "[::1]"])
-def test_every_spelling_of_an_address_is_read(spelling: str) -> None:
+def test_every_notation_of_an_address_is_parsed(spelling: str) -> None:
     number = as_number(spelling)
     assert number is not None and why_refused(number) == "loopback"
     assert as_number("example.com") is None and as_number("") is None
@@ -92,19 +92,19 @@ def test_every_spelling_of_an_address_is_read(spelling: str) -> None:
         "[64:ff9b::7f00:1]",
     ],
 )
-async def test_no_request_reaches_this_machine_under_any_name(host: str) -> None:
+async def test_requests_to_this_machine_are_blocked_under_any_name(host: str) -> None:
     async with HttpServer(hello).serving() as address, client(Guard()) as http:
         port = address.rpartition(":")[2]
         with pytest.raises(HostRefused, match="allow_hosts"):
             await http.get(f"http://{host}:{port}/")
 
 
-async def test_an_octal_spelling_that_the_client_does_not_take_is_refused_all_the_same() -> None:
+async def test_octal_address_is_blocked_even_if_the_client_rejects_it() -> None:
     with pytest.raises(HostRefused, match="is 127.0.0.1, a loopback"):
         await Guard().addresses("0177.0.0.1", 80)
 
 
-async def test_metadata_is_refused_by_name_whatever_it_resolves_to() -> None:
+async def test_metadata_host_is_blocked_by_name() -> None:
     async def public(host: str, port: int) -> Sequence[str]:
         return [PUBLIC]
 
@@ -114,7 +114,7 @@ async def test_metadata_is_refused_by_name_whatever_it_resolves_to() -> None:
                 await http.get(f"http://{host}/computeMetadata/v1/")
 
 
-async def test_one_private_address_among_public_ones_is_enough_to_refuse() -> None:
+async def test_host_with_one_private_address_is_blocked() -> None:
     async def mixed(host: str, port: int) -> Sequence[str]:
         return [PUBLIC, "10.0.0.7"]
 
@@ -123,7 +123,7 @@ async def test_one_private_address_among_public_ones_is_enough_to_refuse() -> No
             await http.get("http://rebound.example/")
 
 
-async def test_the_address_that_was_checked_is_the_one_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_goes_to_the_checked_address(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [[PUBLIC], ["127.0.0.1"], ["127.0.0.1"]]
     asked: list[str] = []
     reached: list[str] = []
@@ -146,7 +146,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to(monkeypatch:
     assert reached == [PUBLIC]
 
 
-async def test_a_redirect_into_the_network_is_refused() -> None:
+async def test_redirect_to_a_private_address_is_blocked() -> None:
     async def local(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
@@ -160,7 +160,7 @@ async def test_a_redirect_into_the_network_is_refused() -> None:
             await http.get(f"http://outside.example:{port}/")
 
 
-async def test_the_operator_allows_a_host_by_its_exact_name_and_port() -> None:
+async def test_allow_hosts_matches_exact_name_and_port() -> None:
     async def local(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"]
 
@@ -175,7 +175,7 @@ async def test_the_operator_allows_a_host_by_its_exact_name_and_port() -> None:
                     await http.get(f"http://wiki.example:{port}/")
 
 
-async def test_what_a_refusal_says_to_allow_is_what_allows_it() -> None:
+async def test_setting_suggested_by_a_refusal_allows_the_host() -> None:
     for host in ("::1", "127.0.0.1"):
         with pytest.raises(HostRefused) as refused:
             await Guard().addresses(host, 8080)
@@ -183,7 +183,7 @@ async def test_what_a_refusal_says_to_allow_is_what_allows_it() -> None:
         assert await Guard.of([named]).addresses(host, 8080) == [host]
 
 
-async def test_an_address_that_does_not_answer_gives_way_to_the_next() -> None:
+async def test_unreachable_address_is_followed_by_the_next_one() -> None:
     async def two(host: str, port: int) -> Sequence[str]:
         return ["::1", "127.0.0.1"]
 
@@ -192,7 +192,7 @@ async def test_an_address_that_does_not_answer_gives_way_to_the_next() -> None:
         assert (await http.get(f"http://two.example:{port}/")).status_code == 200
 
 
-async def test_the_certificate_is_held_to_the_name_not_to_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_certificate_is_verified_against_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str | None] = []
 
     class Stream(httpcore2.AsyncNetworkStream):
@@ -219,7 +219,7 @@ async def test_the_certificate_is_held_to_the_name_not_to_the_address(monkeypatc
     assert names == [PUBLIC, "secure.example"]
 
 
-async def test_a_host_without_an_address_is_told_as_such() -> None:
+async def test_host_without_an_address_raises_an_error() -> None:
     async def nowhere(host: str, port: int) -> Sequence[str]:
         raise OSError("no such host")
 

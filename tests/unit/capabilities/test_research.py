@@ -71,7 +71,7 @@ async def test_a_note_without_text_or_source_and_one_too_many_are_refused(contex
         await call("search_notes", query="?!")
 
 
-async def test_secrets_are_not_noted(context: CapabilityContext) -> None:
+async def test_secrets_are_redacted_in_notes(context: CapabilityContext) -> None:
     secret = "sk-ant-api03-abcdefghijklmnop0123456789"
     call = notes_of(context)
     await call("add_note", text=f"it is {secret}", source=f"https://a.example/?k={secret}", tags=[secret])
@@ -79,7 +79,7 @@ async def test_secrets_are_not_noted(context: CapabilityContext) -> None:
     assert (await call("search_notes", query="abcdefghijklmnop0123456789"))["count"] == 0
 
 
-async def test_notes_are_facts_of_the_session_and_of_no_other(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_notes_are_visible_only_in_their_session(swarm: SwarmRig, tmp_path: Path) -> None:
     call = notes_of(CapabilityContext("s1", tmp_path, swarm.clock, swarm.store, "task-1"))
     await call("add_note", text="Apples ripen in autumn.", source="https://a.example/apples")
     [fact] = await swarm.core.memory.recall("s1", ["apples"])
@@ -88,7 +88,7 @@ async def test_notes_are_facts_of_the_session_and_of_no_other(swarm: SwarmRig, t
     assert (await other("list_notes"))["count"] == 0
 
 
-async def test_notes_side_by_side_in_a_folder_keep_apart(tmp_path: Path) -> None:
+async def test_notes_in_a_folder_are_not_listed_as_session_files(tmp_path: Path) -> None:
     context = CapabilityContext("s1", tmp_path, VirtualClock())
     files = registry().resolve([CapabilityUse(id="session_file_system")], context).tools
     await notes_of(context)("add_note", text="a note", source="x")

@@ -67,7 +67,7 @@ def names(folder: Path) -> list[str]:
 # ── what it does ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_python_and_shell_run_and_their_files_stay_from_call_to_call(box: Box) -> None:
+async def test_files_of_python_and_shell_code_persist_between_calls(box: Box) -> None:
     first = await box.python("import sys\nprint(6 * 7, sys.stdin.read())\nopen('a.txt', 'w').write('x')", stdin="in")
     assert (first["exit_code"], first["stdout"], first["stderr"]) == (0, "42 in\n", "")
     assert first["files"] == [{"path": "a.txt", "bytes": 1}] and first["file_count"] == 1
@@ -77,20 +77,20 @@ async def test_python_and_shell_run_and_their_files_stay_from_call_to_call(box: 
     assert (await box.python("raise ValueError('no')"))["stderr"].endswith("ValueError: no\n")
 
 
-async def test_modules_of_the_standard_library_are_there_and_own_ones_too(box: Box) -> None:
+async def test_standard_library_and_own_modules_can_be_imported(box: Box) -> None:
     await box.shell("echo 'value = 5' > mine.py")
     found = await box.python("import json, sqlite3, ssl, decimal, subprocess, mine\nprint(mine.value)")
     assert found["stdout"] == "5\n", found
 
 
-async def test_the_folder_is_gone_when_the_agent_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_folder_is_removed_when_the_agent_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     async with registry().open([CapabilityUse(id="sandbox")], CapabilityContext("s", tmp_path, VirtualClock())):
         assert len(names(tmp_path)) == 1
     assert names(tmp_path) == []
 
 
-async def test_input_is_bounded(box: Box) -> None:
+async def test_overlong_input_is_rejected(box: Box) -> None:
     with pytest.raises(InvalidInput, match="at most 20"):
         await box.python("1", timeout_seconds=21)
     with pytest.raises(InvalidInput, match="200,000 are allowed"):
@@ -102,7 +102,7 @@ async def test_input_is_bounded(box: Box) -> None:
 # ── getting out ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_there_is_no_network(box: Box) -> None:
+async def test_code_has_no_network(box: Box) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         found = await box.python(f"""
@@ -128,7 +128,7 @@ for what, call in {{
     ], found  # fmt: skip
 
 
-async def test_files_and_variables_of_the_machine_are_not_there(
+async def test_code_sees_no_files_or_variables_of_the_host(
     box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = tmp_path / "secret.txt"
@@ -161,7 +161,7 @@ async def test_a_link_leads_nowhere_and_is_not_followed_from_outside(box: Box, t
     assert secret.read_text() == "planted", again
 
 
-async def test_other_processes_are_not_seen_nor_reached(box: Box) -> None:
+async def test_code_cannot_see_or_signal_other_processes(box: Box) -> None:
     found = await box.python(f"""
 import os
 print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit())[-1] < 10)
@@ -181,7 +181,7 @@ except OSError:
     assert found["stdout"] == "True\n", found
 
 
-async def test_nothing_is_written_outside_the_folder(box: Box) -> None:
+async def test_code_cannot_write_outside_its_folder(box: Box) -> None:
     found = await box.python("""
 for path in ("/x", "/usr/x", "/usr/bin/x", "/usr/bin/ls", "/etc/x", "/dev/x", "/dev/shm/x", "/run/main", "/run/x",
              "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"):
@@ -194,7 +194,7 @@ for path in ("/x", "/usr/x", "/usr/bin/x", "/usr/bin/ls", "/etc/x", "/dev/x", "/
     assert (found["exit_code"], found["stdout"]) == (0, ""), found
 
 
-async def test_rights_are_not_gained(box: Box) -> None:
+async def test_code_cannot_gain_privileges(box: Box) -> None:
     found = await box.python("""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -286,14 +286,14 @@ async def test_output_without_end_is_cut_in_the_middle(box: Box) -> None:
     assert "bytes left out" in found["stdout"] and found["stdout"].endswith("the end\n")
 
 
-async def test_what_computes_on_is_ended(box: Box) -> None:
+async def test_code_that_computes_too_long_is_killed(box: Box) -> None:
     found = await box.python("print('begun', flush=True)\nwhile True: pass", timeout_seconds=2)
     assert found["ended"] == "timeout" and found["stdout"] == "begun\n"
     assert found["seconds"] < 12
 
 
 @pytest.mark.parametrize("last", ["time.sleep(60)", ""])
-async def test_nothing_outlives_the_call(box: Box, last: str) -> None:
+async def test_no_process_outlives_the_call(box: Box, last: str) -> None:
     mark = f"daemon-{uuid.uuid4()}"
     found = await box.python(
         f"""
@@ -323,13 +323,13 @@ while not os.path.exists("alive"):
 # ── where it cannot hold ────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_without_bubblewrap_nothing_is_run(tmp_path: Path) -> None:
+async def test_without_bubblewrap_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SandboxRefused, match="needs no-such-bwrap, which is not installed.*apt-get install bubblewrap"):
         await Bubblewrap("no-such-bwrap").run("shell", "touch ran", tmp_path, SandboxLimits())
     assert names(tmp_path) == []
 
 
-async def test_where_the_kernel_does_not_let_it_nothing_is_run(tmp_path: Path) -> None:
+async def test_code_is_refused_if_the_kernel_forbids_namespaces(tmp_path: Path) -> None:
     forbidden = tmp_path / "bwrap"
     forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     forbidden.chmod(0o755)
@@ -340,7 +340,7 @@ async def test_where_the_kernel_does_not_let_it_nothing_is_run(tmp_path: Path) -
     assert names(folder) == []
 
 
-def test_a_machine_whose_calls_are_not_known_has_no_filter() -> None:
+def test_unsupported_machine_has_no_seccomp_filter() -> None:
     assert call_filter("mips") is None
     for machine in ("x86_64", "aarch64"):
         found = call_filter(machine)

@@ -65,7 +65,7 @@ async def test_a_file_is_written_read_and_replaced(hands: Callable[..., Hands]) 
     assert await use("read_file", path="/docs/a.txt") == read
 
 
-async def test_binary_content_goes_through_as_base64(hands: Callable[..., Hands]) -> None:
+async def test_binary_content_is_stored_as_base64(hands: Callable[..., Hands]) -> None:
     use = hands()
     content = base64.b64encode(bytes(range(256))).decode()
     written = await use("write_file", path="/b.bin", content=f"{content[:76]}\n{content[76:]}", encoding="base64")
@@ -116,12 +116,12 @@ async def test_a_path_is_a_file_or_a_directory(hands: Callable[..., Hands]) -> N
         ("/sk-ant-api03-abcdefghijklmnop0123456789", "looks like a secret"),
     ],
 )
-async def test_a_path_that_cannot_be_is_refused(hands: Callable[..., Hands], path: str, said: str) -> None:
+async def test_invalid_path_is_rejected(hands: Callable[..., Hands], path: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         await hands()("write_file", path=path, content="")
 
 
-async def test_stat_tells_files_directories_and_nothing_apart(hands: Callable[..., Hands]) -> None:
+async def test_stat_distinguishes_files_directories_and_missing_paths(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/a/b.txt", content="12345")
     file = await use("stat_file", path="/a/b.txt")
@@ -133,7 +133,7 @@ async def test_stat_tells_files_directories_and_nothing_apart(hands: Callable[..
         assert (found["exists"], found["is_directory"], found["size_bytes"]) == (exists, exists, 0)
 
 
-async def test_a_directory_with_files_is_deleted_only_when_that_is_said(hands: Callable[..., Hands]) -> None:
+async def test_directory_with_files_is_deleted_only_with_recursive(hands: Callable[..., Hands]) -> None:
     use = hands()
     for path in ("/a/b/c.txt", "/a/d.txt", "/ab.txt"):
         await use("write_file", path=path, content="")
@@ -167,7 +167,7 @@ async def test_lines_are_found_by_a_pattern(hands: Callable[..., Hands]) -> None
         await use("grep_files", pattern="x" * 501)
 
 
-async def test_a_pattern_that_would_take_forever_is_ended(hands: Callable[..., Hands]) -> None:
+async def test_slow_pattern_is_ended(hands: Callable[..., Hands]) -> None:
     use = hands(grep_seconds=0.2)
     await use("write_file", path="/a.txt", content="a" * 60 + "b")
     with pytest.raises(InvalidInput, match=r"longer than 0\.2 s"):
@@ -175,7 +175,7 @@ async def test_a_pattern_that_would_take_forever_is_ended(hands: Callable[..., H
     assert (await use("grep_files", pattern="a+b$"))["match_count"] == 1
 
 
-async def test_results_are_bounded_and_say_so(hands: Callable[..., Hands]) -> None:
+async def test_truncated_results_say_so(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/long.txt", content="x\n" * 150 + "y" * 1_000)
     found = await use("grep_files", pattern="x")
@@ -184,7 +184,7 @@ async def test_results_are_bounded_and_say_so(hands: Callable[..., Hands]) -> No
     assert len((await use("grep_files", pattern="y"))["matches"][0]["text"]) == 300
 
 
-async def test_size_and_number_of_files_are_bounded(hands: Callable[..., Hands]) -> None:
+async def test_size_and_number_of_files_are_limited(hands: Callable[..., Hands]) -> None:
     use = hands(max_file_bytes=4, max_files=2)
     with pytest.raises(InvalidInput, match=r"6 bytes, more than the 4.*max_file_bytes"):
         await use("write_file", path="/a", content="äöü")
@@ -200,7 +200,7 @@ async def test_size_and_number_of_files_are_bounded(hands: Callable[..., Hands])
     assert (await use("write_file", path="/c", content=""))["created"] is True
 
 
-async def test_only_the_version_that_was_read_is_replaced(hands: Callable[..., Hands]) -> None:
+async def test_write_with_if_version_replaces_only_that_version(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/a", content="1", if_version=0)
     await use("write_file", path="/a", content="2", if_version=1)
@@ -210,7 +210,7 @@ async def test_only_the_version_that_was_read_is_replaced(hands: Callable[..., H
     assert (await use("read_file", path="/a"))["content"] == "2"
 
 
-async def test_secrets_are_not_kept(hands: Callable[..., Hands]) -> None:
+async def test_secrets_are_not_stored(hands: Callable[..., Hands]) -> None:
     use = hands()
     secret = "sk-ant-api03-abcdefghijklmnop0123456789"
     written = await use("write_file", path="/a", content=f"key: {secret}\x1b[0m\r\n")
@@ -223,7 +223,7 @@ async def test_secrets_are_not_kept(hands: Callable[..., Hands]) -> None:
         await use("write_file", path="/b", content="\ud800")
 
 
-async def test_a_read_only_task_is_refused_what_writes(hands: Callable[..., Hands]) -> None:
+async def test_read_only_task_may_not_call_writing_tools(hands: Callable[..., Hands]) -> None:
     tools = hands().tools
     assert list(tools) == ["read_file", "write_file", "list_directory", "grep_files", "delete_file", "stat_file"]
     assert [name for name, tool in tools.items() if tool.writes] == ["write_file", "delete_file"]
@@ -264,7 +264,7 @@ def meddled(swarm: SwarmRig, times: int = 1) -> SessionFiles:
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-async def test_of_two_writers_at_once_neither_is_lost_silently(swarm: SwarmRig, earlier: int) -> None:
+async def test_concurrent_writers_both_succeed_and_the_later_one_is_notified(swarm: SwarmRig, earlier: int) -> None:
     for _ in range(earlier):
         await process(swarm)("write_file", path="/a", content="first")
     written = await meddled(swarm).write_file("/a", "ours")
@@ -275,13 +275,13 @@ async def test_of_two_writers_at_once_neither_is_lost_silently(swarm: SwarmRig, 
     assert (await process(swarm)("read_file", path="/a"))["content"] == "theirs"
 
 
-async def test_a_file_that_never_stands_still_is_given_up(swarm: SwarmRig) -> None:
+async def test_write_fails_after_too_many_concurrent_changes(swarm: SwarmRig) -> None:
     with pytest.raises(Conflict, match="too many concurrent writers"):
         await meddled(swarm, WRITE_ATTEMPTS).write_file("/a", "ours")
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
-async def test_a_lost_answer_is_not_taken_for_another_writer(swarm: SwarmRig, earlier: int) -> None:
+async def test_own_write_with_a_lost_response_is_not_mistaken_for_another_writer(swarm: SwarmRig, earlier: int) -> None:
     use = Hands(CapabilityContext("s1", Path(), swarm.clock, swarm.store))
     for _ in range(earlier):
         await use("write_file", path="/a", content="first")
@@ -346,7 +346,7 @@ CONTENTS = st.text(max_size=200) | st.binary(max_size=200)
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=PATHS, content=CONTENTS)
-async def test_whatever_is_written_comes_back(path: str, content: str | bytes) -> None:
+async def test_written_content_is_read_back_unchanged(path: str, content: str | bytes) -> None:
     encoding = "text" if isinstance(content, str) else "base64"
     given_content = content if isinstance(content, str) else base64.b64encode(content).decode()
     async with open_test_swarm() as swarm:
@@ -370,7 +370,7 @@ async def test_an_agent_without_a_store_keeps_files_in_its_folder(swarm: SwarmRi
     assert await other.paths() == []
 
 
-async def test_a_folder_that_leads_elsewhere_is_refused(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_folder_that_is_a_link_to_elsewhere_is_rejected(swarm: SwarmRig, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / ".fireswarm").symlink_to(tmp_path / "outside")

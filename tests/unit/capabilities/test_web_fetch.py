@@ -36,7 +36,7 @@ async def fetch(answer: Callable[[Request], Response], path: str = "/", given: A
         return await web_fetch(**config).run({"url": address + path, **(given or {})})
 
 
-async def test_a_page_comes_as_it_is_as_markdown_and_as_text() -> None:
+async def test_page_is_returned_raw_as_markdown_or_as_text() -> None:
     raw = await fetch(lambda request: Response(200, PAGE, HTML))
     assert (raw["format"], raw["status_code"], raw["size"]) == ("raw", 200, len(PAGE))
     assert raw["content"] == PAGE.decode() and raw["truncated"] is False
@@ -49,12 +49,12 @@ async def test_a_page_comes_as_it_is_as_markdown_and_as_text() -> None:
     assert text["format"] == "text" and "They are red, see more." in text["content"] and "#" not in text["content"]
 
 
-async def test_what_is_no_page_is_not_converted() -> None:
+async def test_json_response_is_not_converted_to_markdown() -> None:
     found = await fetch(lambda request: Response(200, b'{"a": "<b>"}'), given={"as_markdown": True})
     assert (found["format"], found["content"], found["content_type"]) == ("raw", '{"a": "<b>"}', "application/json")
 
 
-async def test_binary_content_is_described_not_fetched() -> None:
+async def test_binary_content_is_described_but_not_returned() -> None:
     headers = {
         "Content-Type": "image/png",
         "Content-Disposition": "attachment; filename=\"plain.png\"; filename*=UTF-8''%E2%82%AC%20rates.png",
@@ -69,12 +69,12 @@ async def test_binary_content_is_described_not_fetched() -> None:
     assert "not supported" in pdf["error"]
 
 
-async def test_text_that_is_said_to_be_anything_is_read() -> None:
+async def test_text_with_an_unspecific_type_is_read() -> None:
     found = await fetch(lambda request: Response(200, b"hello", {"Content-Type": "application/octet-stream"}), "/a.log")
     assert (found["content"], found["filename"]) == ("hello", "a.log")
 
 
-async def test_head_brings_what_is_known_and_no_content() -> None:
+async def test_head_returns_metadata_without_content() -> None:
     methods: list[str] = []
 
     def answer(request: Request) -> Response:
@@ -86,17 +86,17 @@ async def test_head_brings_what_is_known_and_no_content() -> None:
     assert (found["size"], found["filename"], found["content_type"]) == (321, "notes.txt", "text/plain")
 
 
-async def test_a_status_is_told_not_raised() -> None:
+async def test_error_status_is_returned_not_raised() -> None:
     found = await fetch(lambda request: Response(404, b"no", {"Content-Type": "text/plain"}))
     assert (found["status_code"], found["content"]) == (404, "no")
 
 
-async def test_a_server_that_does_not_begin_is_given_up() -> None:
+async def test_slow_first_byte_times_out() -> None:
     with pytest.raises(ToolFailed, match=r"^server did not respond within 0.2 seconds$"):
         await fetch(lambda request: Response(200, b"", hangs="before"), first_byte_seconds=0.2)
 
 
-def test_the_bounds_of_the_specification_are_the_defaults() -> None:
+def test_default_limits_are_those_of_the_specification() -> None:
     from fireswarm.capabilities.web.fetch import TIMED_OUT, WebFetchConfig
 
     config = WebFetchConfig()
@@ -104,7 +104,7 @@ def test_the_bounds_of_the_specification_are_the_defaults() -> None:
     assert TIMED_OUT == "[..more content timed out...]"
 
 
-async def test_a_body_that_does_not_end_is_given_as_far_as_it_came() -> None:
+async def test_slow_body_is_returned_partially() -> None:
     found = await fetch(
         lambda request: Response(200, b"the beginning", {"Content-Type": "text/plain"}, "after"), body_seconds=0.3
     )
@@ -112,7 +112,7 @@ async def test_a_body_that_does_not_end_is_given_as_far_as_it_came() -> None:
     assert found["truncated"] is True and found["size"] == 13
 
 
-async def test_a_body_is_cut_at_its_bound_also_one_that_unpacks_to_more() -> None:
+async def test_body_is_truncated_at_max_bytes_after_decompression() -> None:
     packed = gzip.compress(b"a" * 30_000_000)
     assert len(packed) < 40_000
     headers = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
@@ -121,7 +121,7 @@ async def test_a_body_is_cut_at_its_bound_also_one_that_unpacks_to_more() -> Non
     assert (found["size"], found["truncated"]) == (2_000, True)
 
 
-async def test_packed_content_is_unpacked() -> None:
+async def test_compressed_content_is_decompressed() -> None:
     plain = b"apples " * 1_000
     for packed, encoding in (
         (gzip.compress(plain[:500]) + gzip.compress(plain[500:]), "gzip"),
@@ -137,7 +137,7 @@ async def test_packed_content_is_unpacked() -> None:
         Unpacker("gzip").decompress(b"plain words", 100)
 
 
-async def test_redirects_are_followed_and_bounded() -> None:
+async def test_redirects_are_followed_up_to_the_limit() -> None:
     def answer(request: Request) -> Response:
         number = int(request.path.strip("/") or 0)
         if number < 3:
@@ -154,7 +154,7 @@ async def test_redirects_are_followed_and_bounded() -> None:
     "target",
     ["http://localhost:{port}/", "http://[::ffff:7f00:1]:{port}/", "http://2130706433:{port}/", "file:///etc/"],
 )
-async def test_a_redirect_into_the_network_or_to_a_file_is_refused(target: str) -> None:
+async def test_redirect_to_a_private_host_or_a_file_is_blocked(target: str) -> None:
     def answer(request: Request) -> Response:
         port = request.headers["host"].rpartition(":")[2]
         return Response(301, b"", {"Location": target.format(port=port)})
@@ -164,7 +164,7 @@ async def test_a_redirect_into_the_network_or_to_a_file_is_refused(target: str) 
     assert isinstance(raised.value, (HostRefused, ToolFailed))
 
 
-async def test_without_the_operators_word_nothing_private_is_fetched() -> None:
+async def test_private_host_is_blocked_unless_allowed() -> None:
     async with HttpServer(lambda request: Response(200, b"secret")).serving() as address:
         with pytest.raises(HostRefused, match="127.0.0.1 is a loopback address"):
             await web_fetch(allow_hosts=[]).run({"url": address})
@@ -180,25 +180,25 @@ async def test_without_the_operators_word_nothing_private_is_fetched() -> None:
         ("http://", "has no host"),
     ],
 )
-async def test_what_is_no_address_of_the_web_is_refused(url: str, told: str) -> None:
+async def test_url_that_is_not_http_is_rejected(url: str, told: str) -> None:
     with pytest.raises((InvalidInput, ToolFailed), match=told) as raised:
         await web_fetch().run({"url": url})
     assert "secret" not in str(raised.value)
 
 
-async def test_a_server_that_is_not_there_is_told() -> None:
+async def test_unreachable_server_raises_tool_failed() -> None:
     with pytest.raises(ToolFailed, match="cannot fetch"):
         await web_fetch().run({"url": "http://127.0.0.1:9/"})
 
 
-async def test_a_page_that_is_written_out_longer_than_it_is_keeps_within_the_bound() -> None:
+async def test_conversion_that_expands_a_page_stays_within_the_limit() -> None:
     wide = b"<table><tr>" + b"<td>x" * 2_000 + b"<tr><td>y" * 2_000
     found = await fetch(lambda request: Response(200, wide, HTML), given={"as_markdown": True}, max_bytes=100_000)
     assert len(found["content"]) < 101_000 and found["truncated"] is True
     assert found["content"].endswith("[..more content left out...]")
 
 
-def test_settings_are_checked() -> None:
+def test_invalid_settings_are_rejected() -> None:
     with pytest.raises(ConfigError, match="first_byte_seconds"):
         web_fetch(first_byte_seconds=0)
 
@@ -219,7 +219,7 @@ def test_settings_are_checked() -> None:
         ('attachment; filename="C:\\\\temp\\\\a.txt"', "https://a.example/", "a.txt"),
     ],
 )
-def test_the_name_of_a_file(disposition: str, url: str, name: str | None) -> None:
+def test_file_name_comes_from_the_header_or_the_url(disposition: str, url: str, name: str | None) -> None:
     assert filename(disposition, url) == name
 
 
@@ -235,11 +235,11 @@ def test_the_name_of_a_file(disposition: str, url: str, name: str | None) -> Non
         (b"\xff", "text/plain", "\ufffd"),
     ],
 )
-def test_characters_by_mark_header_page_and_else_utf_8(body: bytes, content_type: str, text: str) -> None:
+def test_charset_comes_from_bom_header_page_or_defaults_to_utf_8(body: bytes, content_type: str, text: str) -> None:
     assert decode_body(body, content_type) == text
 
 
-def test_what_is_text() -> None:
+def test_text_is_detected_by_type_and_first_bytes() -> None:
     assert not is_binary("application/ld+json", b"\0") and not is_binary("text/x-unheard-of", b"\0")
     assert not is_binary("image/svg+xml", b"<svg/>") and is_binary("image/png", b"text")
     assert not is_binary("application/x-unheard-of", "words é".encode()) and is_binary("", b"\xff\xfd\0x")

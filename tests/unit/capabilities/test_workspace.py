@@ -63,7 +63,7 @@ async def test_lines_are_read_from_where_they_are_wanted(root: Path) -> None:
     assert "only the first" in long["cut"]
 
 
-async def test_texts_are_found_whatever_their_case(root: Path) -> None:
+async def test_text_search_ignores_case(root: Path) -> None:
     found = await use(root, "search_text", text="ADA")
     assert [(each["path"], each["line"]) for each in found["matches"]] == [("a.md", 2), ("src/b.py", 1)]
     (root / "many").write_text("ada\n" * 500)
@@ -71,7 +71,7 @@ async def test_texts_are_found_whatever_their_case(root: Path) -> None:
     assert (len(many["matches"]), many["total"]) == (MAX_MATCHES, 500)
 
 
-async def test_a_pipe_holds_nobody_up(root: Path) -> None:
+async def test_pipe_does_not_block_a_search(root: Path) -> None:
     os.mkfifo(root / "pipe")
     assert (await use(root, "search_text", text="ada"))["total"] == 2
     with pytest.raises(InvalidInput):
@@ -82,7 +82,7 @@ async def test_a_pipe_holds_nobody_up(root: Path) -> None:
     "path", ["..", "../outside.txt", "/etc/passwd", "link.txt", "src/../../outside.txt", "file:///etc/passwd"]
 )
 @pytest.mark.parametrize("tool", ["list_files", "read_file", "search_text"])
-async def test_what_leads_out_is_refused(tool: str, path: str, root: Path) -> None:
+async def test_path_outside_the_workspace_is_rejected(tool: str, path: str, root: Path) -> None:
     with pytest.raises(InvalidInput, match="is outside the workspace"):
         await use(root, tool, path=path, text="ada")
 
@@ -96,7 +96,7 @@ async def test_what_leads_out_is_refused(tool: str, path: str, root: Path) -> No
         ("search_text", {}, "needs a text"),
     ],
 )
-async def test_a_wrong_input_says_what_is_wrong(tool: str, given: dict[str, Any], told: str, root: Path) -> None:
+async def test_invalid_input_is_explained(tool: str, given: dict[str, Any], told: str, root: Path) -> None:
     with pytest.raises(InvalidInput, match=told):
         await use(root, tool, **given)
 

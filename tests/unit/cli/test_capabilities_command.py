@@ -32,7 +32,7 @@ def test_the_list_has_every_capability_with_its_status_and_category(agent: bool)
     assert (by_id["research"]["icon"], by_id["research"]["category"]) == ("search", "AI")
 
 
-def test_one_is_shown_with_settings_and_tools() -> None:
+def test_single_capability_is_shown_with_settings_and_tools() -> None:
     shown = json.loads(run("capabilities", "sandbox", "--json"))
     assert [tool["name"] for tool in shown["tools"]] == ["execute_code"]
     assert "memory_bytes" in shown["settings"] and "memory_bytes" in shown["operator_keys"]
@@ -51,7 +51,7 @@ def test_one_is_shown_with_settings_and_tools() -> None:
         ("Not An Id", "pattern"),
     ],
 )
-def test_what_a_task_may_not_bring_is_refused_when_it_is_submitted(tmp_path: Path, given: str, told: str) -> None:
+def test_forbidden_capability_is_rejected_on_submit(tmp_path: Path, given: str, told: str) -> None:
     with pytest.raises(FireswarmError, match=told):
         run("submit", "look", "--role", "scout", "--capability", given, "--root", str(tmp_path), "--store", "memory")
 
@@ -71,7 +71,7 @@ def test_a_task_carries_its_capabilities(tmp_path: Path) -> None:
         ("offers: [{id: mcp}]", "servers"),
     ],
 )
-def test_the_doctor_says_which_role_has_capabilities_that_cannot_be_used(tmp_path: Path, line: str, told: str) -> None:
+def test_doctor_reports_roles_with_unusable_capabilities(tmp_path: Path, line: str, told: str) -> None:
     card = tmp_path / "roles" / "scout" / "ROLE.md"
     card.parent.mkdir(parents=True)
     card.write_text(f"---\nname: scout\ndescription: looks\nskills: [noop]\n{line}\n---\nLook.\n")

@@ -41,7 +41,7 @@ def test_the_key_does_not_depend_on_the_order_of_fields(context: dict[str, objec
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_other_words_are_another_key(one: str, other: str) -> None:
+def test_different_objective_has_another_key(one: str, other: str) -> None:
     same = " ".join(one.split()) == " ".join(other.split())
     assert (idempotency_key(one, {}) == idempotency_key(other, {})) is same
 
@@ -52,7 +52,7 @@ def test_ids_are_scoped_by_session_and_role() -> None:
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(1, 10))
-def test_a_task_comes_back_from_its_document_as_it_was(context: dict[str, object], priority: int) -> None:
+def test_task_survives_a_round_trip_through_its_document(context: dict[str, object], priority: int) -> None:
     task = new_task(spec(context=context, priority=priority), NOW)
     assert parse_task(plain(task), "agent_tasks/x") == task
 
@@ -76,7 +76,7 @@ def test_a_malformed_document_names_every_wrong_field() -> None:
 
 
 @pytest.mark.parametrize("reason", list(StatusReason))
-def test_what_waits_for_time_or_has_a_deadline_is_swept_and_nothing_else(reason: StatusReason) -> None:
+def test_only_tasks_with_a_due_time_or_deadline_are_swept(reason: StatusReason) -> None:
     later, deadline = NOW + timedelta(minutes=1), NOW + timedelta(hours=1)
     final = reason in (StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED)
     assert next_sweep(TaskStatus.BLOCKED, reason, None, later, NO_DEADLINE) == (None if final else later)

@@ -52,7 +52,7 @@ async def filled(db: Database) -> Any:
     return client
 
 
-async def test_what_is_exported_is_imported_exactly(tmp_path: Path) -> None:
+async def test_exported_documents_are_imported_exactly(tmp_path: Path) -> None:
     out = tmp_path / "export.jsonl"
     with Database.open(None) as db:
         client = await filled(db)

@@ -40,7 +40,7 @@ def test_a_decision_is_found_with_and_without_words_around_it(text: str) -> None
     assert decision.planned_actions[0].params == {"command": "ls"}
 
 
-def test_keys_that_are_left_out_have_their_defaults() -> None:
+def test_missing_keys_get_defaults() -> None:
     assert decode("{}").planned_actions == ()
 
 
@@ -67,7 +67,7 @@ def test_keys_that_are_left_out_have_their_defaults() -> None:
         ('{"a": ' + "9" * 5_000 + "}", "not valid JSON"),
     ],
 )
-def test_what_is_no_decision_says_why(text: str, because: str) -> None:
+def test_invalid_decision_is_explained(text: str, because: str) -> None:
     with pytest.raises(Undecodable) as raised:
         decode(text)
     assert because in str(raised.value)
@@ -84,7 +84,7 @@ def test_an_action_without_its_parameter_is_named(kind: str, missing: str, given
         decode(json.dumps(plan))
 
 
-def test_half_a_character_becomes_a_question_mark() -> None:
+def test_lone_surrogate_becomes_a_question_mark() -> None:
     decision = decode('{"reasoning_summary": "a\\ud83d b", "planned_actions": []}')
     assert decision.reasoning_summary == "a? b"
     assert json_params('{"\\udfff": ["\\ud800"]}') == {"?": ["?"]}
@@ -100,7 +100,7 @@ def test_parameters_that_carry_json_are_read(value: Any, found: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("value", ["[]", "5", "nonsense", "{", ["a"], 5, "[" * 100_000, '{"a": Infinity}'])
-def test_parameters_that_are_no_object_are_undecodable(value: Any) -> None:
+def test_parameters_that_are_not_an_object_are_undecodable(value: Any) -> None:
     with pytest.raises(Undecodable):
         json_params(value)
 
@@ -142,7 +142,7 @@ def test_no_plan_breaks_the_decoder(fields: dict[str, Any], kind: ActionType, pa
     safely(decode, json.dumps(plan))
 
 
-def test_a_repair_tells_the_fault_and_the_schema() -> None:
+def test_repair_request_contains_fault_and_schema() -> None:
     told = repair_request("it was empty", decision_schema())
     assert "it was empty" in told
     assert json.dumps(decision_schema(), separators=(",", ":")) in told

@@ -38,7 +38,7 @@ def test_a_bucket_gives_a_minutes_rate_at_once_and_then_the_rate(rate: int, call
     assert taken <= rate + (now - START).total_seconds() * rate / 60 + largest + 1
 
 
-async def test_without_limits_nobody_waits() -> None:
+async def test_without_limits_calls_do_not_wait() -> None:
     assert await Limiter(LeapingClock()).admit(10**9) == 0
 
 
@@ -129,7 +129,7 @@ async def test_forty_processes_never_exceed_a_minutes_allowance(
     assert min(share) > 0.6, share
 
 
-async def test_what_is_left_of_a_share_ends_with_its_minute() -> None:
+async def test_unused_share_expires_with_its_minute() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         limits = [FirestoreLimits(swarm.store, clock, "gemini", 600) for _ in range(2)]
@@ -142,7 +142,7 @@ async def test_what_is_left_of_a_share_ends_with_its_minute() -> None:
         assert await first.admit(1) == pytest.approx(60)
 
 
-async def test_requests_that_run_short_take_no_tokens_with_them() -> None:
+async def test_block_limited_by_requests_reserves_no_extra_tokens() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         limits = FirestoreLimits(swarm.store, clock, "gemini", 10, 60_000)
@@ -163,7 +163,7 @@ async def test_the_rest_of_a_minute_is_given_when_a_whole_block_is_not_left() ->
         assert await limiter.admit(1) == pytest.approx(60)
 
 
-async def test_a_process_whose_clock_is_behind_does_not_open_the_minute_again() -> None:
+async def test_process_with_a_slow_clock_does_not_reset_the_minute() -> None:
     ahead, behind = LeapingClock(), LeapingClock()
     await ahead.sleep(61)
     await behind.sleep(59)
@@ -182,7 +182,7 @@ async def test_a_429_pauses_every_process_on_the_store() -> None:
         assert await first.admit(1) == 0
 
 
-async def test_the_shared_pause_is_read_once_in_a_while_only() -> None:
+async def test_shared_pause_is_read_at_most_once_per_interval() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         limiter = Limiter(clock, shared=FirestoreLimits(swarm.store, clock, "x"))
@@ -192,7 +192,7 @@ async def test_the_shared_pause_is_read_once_in_a_while_only() -> None:
         assert swarm.store.usage.reads - before == 1
 
 
-async def test_a_429_in_a_run_is_told_to_every_process_on_the_store(tmp_path: Path) -> None:
+async def test_429_in_a_run_pauses_every_process_on_the_store(tmp_path: Path) -> None:
     answer = decided(finish())
     async with open_test_swarm() as swarm:
         bench = Bench(tmp_path)

@@ -58,7 +58,7 @@ def test_only_a_dated_name_has_the_price_of_the_plain_one(model: str, like: str 
     assert meter(model).price == (PRICES[like] if like else None)
 
 
-def test_prices_of_the_configuration_win() -> None:
+def test_configured_prices_override_the_table() -> None:
     assert meter("claude-sonnet-4-6", prices={"claude-sonnet-4-6": {"input": 1.0}}).price == {"input": 1.0}
 
 
@@ -73,7 +73,7 @@ def test_prices_of_the_configuration_win() -> None:
         ({"task_usd": 0.01}, Spend(1, 0, 0.01), 0, True),
     ],
 )
-async def test_a_task_budget_is_held_before_the_call(
+async def test_task_budget_is_checked_before_the_call(
     budget: dict[str, float], spent: Spend, prompt: int, breaks: bool
 ) -> None:
     held = meter("claude-sonnet-5", **budget)
@@ -84,14 +84,14 @@ async def test_a_task_budget_is_held_before_the_call(
     return None
 
 
-async def test_a_budget_in_usd_cannot_be_kept_without_a_price_and_says_so() -> None:
+async def test_usd_budget_without_a_price_is_rejected_with_the_reason() -> None:
     with pytest.raises(BudgetExceeded, match=r"set budget.prices.my-own"):
         await meter("my-own", task_usd=5.0).check(1, Spend(), None)
 
 
 @pytest.mark.parametrize("scope", ["session", "day"])
 @pytest.mark.parametrize("unit", ["tokens", "usd"])
-async def test_session_and_day_budgets_hold_over_runs(scope: str, unit: str, tmp_path: Path) -> None:
+async def test_session_and_day_budgets_apply_across_runs(scope: str, unit: str, tmp_path: Path) -> None:
     clock = LeapingClock()
 
     def ledger(session: str = "s") -> FileLedger:
@@ -122,7 +122,7 @@ async def test_a_line_cut_off_by_a_crash_is_not_counted(tmp_path: Path) -> None:
     assert (await FileLedger(path, clock, "s", "r").session()).tokens == 15
 
 
-async def test_the_swarms_ledger_adds_up_all_processes() -> None:
+async def test_store_ledger_sums_all_processes() -> None:
     async with open_test_swarm() as swarm:
         one, other = (StoreLedger(swarm.store, swarm.clock, "s1", name) for name in ("a", "b"))
         await one.add(Spend.of_call(100, 0.1))
@@ -141,7 +141,7 @@ async def test_the_swarms_ledger_adds_up_all_processes() -> None:
         assert (await other.session()).tokens == 250
 
 
-async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
+async def test_spend_is_added_to_commits_until_one_succeeds() -> None:
     async with open_test_swarm() as swarm:
         ledger = StoreLedger(swarm.store, swarm.clock, "s1", "a")
         await ledger.add(Spend.of_call(100, 0.1))
@@ -157,7 +157,7 @@ async def test_spend_is_given_to_commits_until_one_of_them_succeeded() -> None:
         assert (await StoreLedger(swarm.store, swarm.clock, "s1", "b").session()).tokens == 150
 
 
-async def test_a_breach_ends_the_run_before_the_call_and_is_no_crash(tmp_path: Path) -> None:
+async def test_exceeded_budget_ends_the_run_before_the_call(tmp_path: Path) -> None:
     bench = Bench(tmp_path).set(budget__task_tokens=1_200)
     ran = await bench.run(SCRIPT)
     assert (ran.conclusion.ending, ran.conclusion.reason) == (ConclusionStatus.FAILED, "budget_exceeded")

@@ -32,7 +32,7 @@ def talk(results: int = 4, size: int = 2_000) -> Transcript:
     return made
 
 
-def test_tokens_are_shared_out_in_the_fixed_order() -> None:
+def test_token_budget_lists_components_in_fixed_order() -> None:
     budget = talk().budget(10_000, 1_000)
     assert list(budget.components) == ORDER
     assert budget.components["user_task"] == estimate_tokens("the task " * 20)
@@ -40,14 +40,14 @@ def test_tokens_are_shared_out_in_the_fixed_order() -> None:
     assert budget.allocated_prompt_tokens == with_safety(sum(budget.components.values()))
 
 
-def test_a_prompt_that_fits_is_left_alone() -> None:
+def test_prompt_within_the_limit_is_not_trimmed() -> None:
     made = talk()
     before = [message.text for message in made.messages]
     assert made.fit(made.tokens) == ()
     assert [message.text for message in made.messages] == before
 
 
-def test_references_go_first_the_oldest_first_then_old_results_and_answers() -> None:
+def test_trimming_removes_oldest_references_then_old_results_and_answers() -> None:
     made = talk()
     whole = made.tokens
     assert copy.deepcopy(made).fit(whole - 1)[0] == "references of a"
@@ -66,14 +66,14 @@ def test_references_go_first_the_oldest_first_then_old_results_and_answers() -> 
     assert made.tokens <= int(whole * 0.5)
 
 
-def test_a_cut_goes_well_below_the_limit_so_that_it_is_rare() -> None:
+def test_trimming_goes_well_below_the_limit() -> None:
     made = talk(8)
     limit = int(made.tokens * 0.9)
     made.fit(limit)
     assert made.tokens <= limit * TRIM_TO
 
 
-def test_what_is_cut_says_so_and_the_last_results_are_kept() -> None:
+def test_trimmed_parts_are_marked_and_last_results_are_kept() -> None:
     made = talk()
     made.fit(1_200)
     first, last = made.messages[0].text, made.messages[-1].text
@@ -83,14 +83,14 @@ def test_what_is_cut_says_so_and_the_last_results_are_kept() -> None:
     assert any(message.text.startswith(f"{TRIMMED}] result 0") for message in made.messages)
 
 
-def test_trimming_is_deterministic_and_cuts_nothing_twice() -> None:
+def test_trimming_is_deterministic_and_trims_nothing_twice() -> None:
     one, other = talk(), talk()
     assert one.fit(1_500) == other.fit(1_500)
     assert [message.text for message in one.messages] == [message.text for message in other.messages]
     assert one.fit(1_500) == ()
 
 
-def test_a_task_that_does_not_fit_is_a_breached_budget_and_not_a_cut_task() -> None:
+def test_task_that_does_not_fit_exceeds_the_budget_and_is_not_trimmed() -> None:
     made = Transcript("system")
     made.say(Part(Component.TASK, "x" * 40_000))
     with pytest.raises(BudgetExceeded, match=r"raise model.max_context_tokens"):
@@ -100,7 +100,7 @@ def test_a_task_that_does_not_fit_is_a_breached_budget_and_not_a_cut_task() -> N
 
 @settings(deadline=None)
 @given(st.integers(0, 6), st.integers(0, 3_000), st.integers(100, 6_000))
-def test_system_text_and_task_are_never_touched(results: int, size: int, limit: int) -> None:
+def test_system_text_and_task_are_never_trimmed(results: int, size: int, limit: int) -> None:
     made = talk(results, size)
     try:
         made.fit(limit)
@@ -117,7 +117,7 @@ def test_system_text_and_task_are_never_touched(results: int, size: int, limit: 
     ) + estimate_tokens(made.system)
 
 
-def test_what_the_provider_counted_replaces_the_estimate() -> None:
+def test_provider_count_replaces_the_estimate() -> None:
     made = talk(1)
     made.add_answer("an answer")
     made.set_counts(500, 40)
@@ -128,13 +128,13 @@ def test_what_the_provider_counted_replaces_the_estimate() -> None:
     assert made.counted_by == "estimate"
 
 
-def test_an_empty_answer_leaves_no_empty_message() -> None:
+def test_empty_answer_is_replaced_by_a_placeholder() -> None:
     made = talk(0)
     made.add_answer("  \n")
     assert made.messages[-1].text == NO_ANSWER
 
 
-def test_a_message_that_was_not_cut_keeps_its_wire_form() -> None:
+def test_untrimmed_message_keeps_its_wire_form() -> None:
     made = talk()
     for message in made.messages:
         message.wire = object()

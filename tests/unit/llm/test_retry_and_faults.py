@@ -16,21 +16,21 @@ from fireswarm.llm.retry import RetryPolicy
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
-def test_a_transient_status_is_tried_again(status: int) -> None:
+def test_transient_status_is_retryable(status: int) -> None:
     error = from_status("x", status, "busy", {"retry-after": "3"})
     assert isinstance(error, ModelUnavailable)
     assert (error.status, error.retry_after, error.retryable) == (status, 3.0, True)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 413, 422, 451])
-def test_any_other_status_is_final_and_says_what_to_do(status: int) -> None:
+def test_other_status_is_final_with_advice(status: int) -> None:
     error = from_status("x", status, "")
     assert isinstance(error, ModelRejected)
     assert not error.retryable
     assert f"x answered {status}: no message (" in str(error)
 
 
-def test_a_long_message_of_a_provider_is_cut() -> None:
+def test_long_provider_message_is_truncated() -> None:
     assert len(str(from_status("x", 500, "m" * 100_000))) < 600
 
 
@@ -53,11 +53,11 @@ def test_a_long_message_of_a_provider_is_cut() -> None:
         ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
     ],
 )
-def test_the_pause_a_provider_asks_for_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
-def test_a_date_is_a_pause_until_then() -> None:
+def test_retry_after_date_is_a_pause_until_then() -> None:
     when = datetime.now(UTC) + timedelta(seconds=90)
     assert retry_after({"retry-after": format_datetime(when, usegmt=True)}) == pytest.approx(90, abs=3)
 

@@ -20,7 +20,7 @@ def after(answers: int) -> ChatRequest:
     return ChatRequest("system", (*talk, ChatMessage("user", "q")), 100)
 
 
-async def test_the_answer_depends_on_the_conversation_alone() -> None:
+async def test_answer_depends_only_on_the_conversation() -> None:
     model = ScriptedModel(["one", {"selected_skill": "two"}, ChatResponse(text="three")])
     for _ in range(2):
         assert [(await model.complete(after(turn))).text for turn in range(3)] == [
@@ -33,7 +33,7 @@ async def test_the_answer_depends_on_the_conversation_alone() -> None:
         await model.complete(after(3))
 
 
-async def test_a_function_may_be_the_model_async_too() -> None:
+async def test_sync_or_async_function_can_be_the_model() -> None:
     async def think(request: ChatRequest) -> str:
         return f"{len(request.messages)} messages"
 
@@ -74,7 +74,7 @@ async def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         ("raise SystemExit", "a.py:answer", "cannot be loaded"),
     ],
 )  # fmt: skip
-def test_a_script_that_cannot_be_used_says_why(content: str | None, spec: str, told: str, tmp_path: Path) -> None:
+def test_invalid_script_is_reported_with_the_reason(content: str | None, spec: str, told: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / spec.partition(":")[0]).write_text(content)
     with pytest.raises(ConfigError, match=told):

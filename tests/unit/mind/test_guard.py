@@ -76,13 +76,13 @@ def skill(tmp_path: Path) -> Skill:
 
 @pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("profile", ["read_only", "demo_safe"])
-def test_a_command_that_only_looks_may_run(command: str, profile: str, tmp_path: Path) -> None:
+def test_read_only_command_may_run(command: str, profile: str, tmp_path: Path) -> None:
     assert refuse_command(command, profile, None, tmp_path) == ""
 
 
 @pytest.mark.parametrize("command", WRITING)
 @pytest.mark.parametrize("profile", ["read_only", "demo_safe"])
-def test_a_command_that_may_write_is_refused_with_the_reason(command: str, profile: str, tmp_path: Path) -> None:
+def test_writing_command_is_refused_with_the_reason(command: str, profile: str, tmp_path: Path) -> None:
     assert refuse_command(command, profile, None, tmp_path).startswith(f"the task is {profile}")
     assert refuse_command(command, "permissive", None, tmp_path) == ""
 
@@ -182,11 +182,11 @@ def test_no_reader_is_a_program_that_writes_by_nature() -> None:
         ({"read_only": True, "demo_safe": True}, "demo_safe", "read_only"), ({}, "demo_safe", "demo_safe"),
     ],
 )  # fmt: skip
-def test_the_stricter_of_task_and_runtime_holds(constraints: dict[str, bool], profile: str, found: str) -> None:
+def test_stricter_profile_of_task_and_runtime_applies(constraints: dict[str, bool], profile: str, found: str) -> None:
     assert profile_of(Constraints.model_validate(constraints), profile) == found
 
 
-def test_demo_safe_lets_a_skills_own_scripts_run_and_nobody_elses(skill: Skill, tmp_path: Path) -> None:
+def test_demo_safe_allows_only_the_selected_skills_scripts(skill: Skill, tmp_path: Path) -> None:
     scripts = skill.folder / "scripts"
 
     def refused(command: str, cwd: Path = tmp_path, profile: str = "demo_safe") -> bool:
@@ -217,7 +217,7 @@ def test_demo_safe_lets_a_skills_own_scripts_run_and_nobody_elses(skill: Skill, 
     assert refused(f"python {scripts / 'out.py'}")
 
 
-def test_a_skills_allowed_tools_hold_in_every_profile(tmp_path: Path) -> None:
+def test_allowed_tools_apply_in_every_profile(tmp_path: Path) -> None:
     limited = Skill("x", "x", tmp_path, allowed_tools=("Bash(git:*)", "Read"))
     assert refuse_command("git commit", "permissive", limited, tmp_path) == ""
     assert "not one of the skill's allowed tools" in refuse_command("rm a", "permissive", limited, tmp_path)
@@ -228,7 +228,7 @@ def test_a_skills_allowed_tools_hold_in_every_profile(tmp_path: Path) -> None:
 async def nothing(_given: object) -> None: ...
 
 
-def test_a_tool_that_writes_is_refused_to_a_task_that_only_reads(tmp_path: Path) -> None:
+def test_writing_tool_is_refused_to_a_read_only_task(tmp_path: Path) -> None:
     writes = Tool("put", "", {}, nothing, writes=True)
     reads = Tool("read_file", "", {}, nothing, spec_name="Read")
     assert refuse_tool(writes, {}, "permissive", None) == ""
@@ -238,4 +238,4 @@ def test_a_tool_that_writes_is_refused_to_a_task_that_only_reads(tmp_path: Path)
     limited = Skill("x", "x", tmp_path, allowed_tools=("Read(docs/**)",))
     assert refuse_tool(reads, {"path": "docs/a.md"}, "permissive", limited) == ""
     assert "is not allowed with" in refuse_tool(reads, {"path": "src/a.md"}, "permissive", limited)
-    assert "not among" in refuse_tool(writes, {}, "permissive", limited)
+    assert "not one of" in refuse_tool(writes, {}, "permissive", limited)

@@ -38,7 +38,7 @@ async def test_a_run_of_one_turn(bench: Bench) -> None:
     assert (ran.conclusion.skill, ran.conclusion.turns) == ("greeter", 1)
 
 
-async def test_what_a_step_gave_is_told_with_the_next_turn(bench: Bench) -> None:
+async def test_step_results_are_in_the_next_message(bench: Bench) -> None:
     script = Heard(decided(command("echo one; echo two >&2; exit 0")), GOOD)
     ran = await bench.run(script)
     assert ran.conclusion.ending is ConclusionStatus.FINISHED
@@ -69,7 +69,7 @@ def counting(request: ChatRequest) -> str:
     return decided(command(f"echo {len(request.messages)}"))
 
 
-async def test_max_turns_ends_a_run_that_finds_no_end(bench: Bench) -> None:
+async def test_run_is_ended_after_max_turns(bench: Bench) -> None:
     bench.set(runtime__max_turns=3)
     ran = await bench.run(counting)
     assert ran.conclusion.reason == "max_turns_exceeded"
@@ -77,7 +77,7 @@ async def test_max_turns_ends_a_run_that_finds_no_end(bench: Bench) -> None:
     assert ran.kinds[-1] == "run_failed"
 
 
-async def test_a_repair_is_no_turn_of_its_own(bench: Bench) -> None:
+async def test_repair_does_not_count_as_a_turn(bench: Bench) -> None:
     bench.set(runtime__max_turns=1)
     script = Heard("nonsense", GOOD)
     ran = await bench.run(script)
@@ -158,7 +158,7 @@ async def test_a_handoff_after_steps_is_carried_out_as_well(bench: Bench) -> Non
     assert "hi" in script.told
 
 
-async def test_a_skill_that_hands_over_to_itself_is_told_once_and_then_ended(bench: Bench) -> None:
+async def test_second_handover_of_a_skill_to_itself_ends_the_run(bench: Bench) -> None:
     script = Heard(decided(call("greeter"), skill="greeter"))
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
@@ -167,7 +167,7 @@ async def test_a_skill_that_hands_over_to_itself_is_told_once_and_then_ended(ben
     assert "You are already using greeter" in script.told
 
 
-async def test_two_skills_that_hand_to_each_other_are_ended(bench: Bench) -> None:
+async def test_handovers_back_and_forth_end_the_run(bench: Bench) -> None:
     script = Heard(*[decided(call("farewell" if n % 2 else "greeter"), why="you do it") for n in range(8)])
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
@@ -175,7 +175,7 @@ async def test_two_skills_that_hand_to_each_other_are_ended(bench: Bench) -> Non
     assert len(script.requests) < 6
 
 
-async def test_a_handoff_to_a_skill_that_was_not_shown_is_told_and_not_followed(bench: Bench) -> None:
+async def test_handoff_to_a_skill_not_shown_is_rejected(bench: Bench) -> None:
     bench.set(skills__prefilter_top_k=1)
     script = Heard(decided(call("farewell"), skill="greeter"), GOOD)
     ran = await bench.run(script)
@@ -191,13 +191,13 @@ async def test_the_same_action_with_the_same_result_twice_ends_the_run_with_the_
     assert len(script.requests) == 2
 
 
-async def test_the_same_action_with_another_result_goes_on(bench: Bench) -> None:
+async def test_repeated_action_with_another_result_continues(bench: Bench) -> None:
     line = command("echo x >> log; wc -l < log")
     ran = await bench.run(Heard(decided(line), decided(line), decided(line), GOOD))
     assert ran.conclusion.ending is ConclusionStatus.FINISHED
 
 
-async def test_a_model_that_plans_nothing_is_told_once_and_then_ended(bench: Bench) -> None:
+async def test_second_decision_without_a_plan_ends_the_run(bench: Bench) -> None:
     script = Heard(decided(skill="greeter"), decided(skill="greeter"))
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
@@ -206,7 +206,7 @@ async def test_a_model_that_plans_nothing_is_told_once_and_then_ended(bench: Ben
     assert ran.conclusion.ending is ConclusionStatus.FINISHED
 
 
-async def test_what_was_shown_already_is_not_asked_for_again_and_again(bench: Bench) -> None:
+async def test_repeated_request_for_shown_material_ends_the_run(bench: Bench) -> None:
     script = Heard(decided(skill="greeter", paths=["references/manners.md"]))
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
@@ -223,7 +223,7 @@ async def test_a_reference_is_disclosed_when_it_is_asked_for_and_one_outside_is_
     assert stages == [0, 1, 2]
 
 
-async def test_a_reference_that_was_trimmed_can_be_asked_for_again(bench: Bench) -> None:
+async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
     bench.skill(
         "greeter", (bench.skills / "greeter" / "SKILL.md").read_text(), {"references/long.md": "manners\n" * 300}
     )
@@ -270,7 +270,7 @@ def wants_a_number(result: Mapping[str, Any]) -> str:
     return "" if isinstance(result.get("n"), int) else "n must be a number"
 
 
-async def test_a_result_that_does_not_hold_is_sent_back_and_mended(bench: Bench) -> None:
+async def test_invalid_result_is_sent_back_and_corrected(bench: Bench) -> None:
     script = Heard(
         decided(finish(result="{broken")), decided(finish(result='{"n": "x"}')), decided(finish(result='{"n": 5}'))
     )
@@ -281,7 +281,7 @@ async def test_a_result_that_does_not_hold_is_sent_back_and_mended(bench: Bench)
     assert "The result was rejected: n must be a number" in told[1]
 
 
-async def test_a_result_that_never_holds_ends_the_run(bench: Bench) -> None:
+async def test_repeatedly_invalid_result_ends_the_run(bench: Bench) -> None:
     script = Heard(decided(finish(result="{}")))
     ran = await bench.run(script, check_result=wants_a_number)
     assert ran.conclusion.reason == "result_invalid"

@@ -49,7 +49,7 @@ def bench(tmp_path: Path) -> Bench:
         ("abort", 1, ["greeter"], "step_failed"),
     ],
 )
-async def test_a_failed_step_is_followed_by_what_the_policy_says(
+async def test_failed_step_is_handled_by_the_policy(
     policy: str, tries: int, led: list[str], reason: str, bench: Bench
 ) -> None:
     bench.set(runtime__on_step_failure=policy, skills__prefilter_min_score=1)
@@ -67,7 +67,7 @@ async def test_a_failed_step_is_followed_by_what_the_policy_says(
         assert '"exit_code": 7' in script.told
 
 
-async def test_a_retry_that_succeeds_is_no_failure(bench: Bench) -> None:
+async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
     line = command("if [ -e again ]; then echo fine; else touch again; exit 1; fi")
     ran = await bench.run(Heard(decided(line), GOOD))
     assert ran.conclusion.ending is ConclusionStatus.FINISHED
@@ -100,7 +100,7 @@ async def test_a_command_that_runs_too_long_is_a_timeout(bench: Bench) -> None:
     assert "killed after 0.2 s" in step["stderr_summary"]
 
 
-async def test_a_refused_command_is_a_result_and_a_finish_beside_it_does_not_count(bench: Bench) -> None:
+async def test_finish_in_the_same_plan_as_a_refused_command_is_ignored(bench: Bench) -> None:
     script = Heard(decided(command("touch x"), finish("I touched it"), skill="greeter"), GOOD)
     ran = await bench.run(script, constraints=Constraints(read_only=True))
     assert not (bench.cwd / "x").exists()
@@ -188,7 +188,7 @@ class Odd(Exception):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Odd("odd"), RecursionError("deep"), AttributeError("none")])
-async def test_whatever_a_tool_raises_is_a_result(error: Exception, bench: Bench) -> None:
+async def test_tool_exception_becomes_a_result(error: Exception, bench: Bench) -> None:
     async def broken(_given: Mapping[str, Any]) -> Any:
         raise error
 
@@ -198,7 +198,7 @@ async def test_whatever_a_tool_raises_is_a_result(error: Exception, bench: Bench
     assert f"{type(error).__name__}: {error}" in script.told
 
 
-async def test_a_lost_lease_passes_through_a_tool(bench: Bench) -> None:
+async def test_lease_lost_in_a_tool_propagates(bench: Bench) -> None:
     async def lost(_given: Mapping[str, Any]) -> Any:
         raise LeaseLost("another one has it")
 

@@ -71,7 +71,7 @@ def test_an_allowlist_allows_what_its_patterns_say(path: str, allowed: bool) -> 
 
 
 @given(st.text(max_size=40) | st.text(alphabet="./a\\:", max_size=8))
-def test_a_safe_path_never_leads_out_of_its_folder(name: str) -> None:
+def test_safe_path_is_always_inside_its_folder(name: str) -> None:
     try:
         path = safe_path(name)
     except InvalidInput:
@@ -111,7 +111,7 @@ def test_a_patch_out_of_bounds_is_refused(patch: str, fault: str) -> None:
         apply_patch(patch, {"nodes/x/a.py": "one\ntwo\n"}, SCOPE, 20)
 
 
-def test_a_patch_changes_no_more_files_than_it_may() -> None:
+def test_patch_with_too_many_files_is_rejected() -> None:
     after = {f"nodes/x/{number}.py": "one\n" for number in range(3)}
     with pytest.raises(InvalidInput, match="3 files are changed; 2 are allowed"):
         apply_patch(unified_diff({}, after), {}, SCOPE, 2)
@@ -149,7 +149,7 @@ def test_every_fault_of_a_trace_map_is_named(entries: dict[str, TraceEntry], fau
 
 
 @pytest.mark.parametrize(("guesses", "holds"), [(3, True), (4, False)])
-def test_at_most_three_tenths_may_be_assumed(guesses: int, holds: bool) -> None:
+def test_more_than_30_percent_assumptions_are_rejected(guesses: int, holds: bool) -> None:
     names = [f"f{number}" for number in range(10)]
     trace = TraceMap(fields={name: GUESS if number < guesses else SEEN for number, name in enumerate(names)})
     assert (trace_faults(trace, names, SOURCES) == []) is holds
@@ -170,7 +170,7 @@ def gate(step: str, mode: ExecutionMode, asked: SkillRequest, **result: Any) -> 
     return ""
 
 
-def test_a_deterministic_step_that_reaches_for_a_model_fails_its_gate(tmp_path: Path) -> None:
+def test_deterministic_step_that_asks_for_advice_fails_its_gate(tmp_path: Path) -> None:
     asked = request(tmp_path)
     wants = {"state": SkillState.ADVICE_REQUIRED, "asks": ASKS}
     assert "a deterministic step must not ask" in gate("some-step", ExecutionMode.DETERMINISTIC, asked, **wants)
@@ -204,9 +204,7 @@ ALLOWED = file("allowlist.json", '{"patterns": ["nodes/x/**", "tests/test_x*.py"
         ("other", {f"project/nodes/x/{number}.py": "" for number in range(21)}, "21 files are changed; 20"),
     ],
 )
-def test_a_step_that_leaves_what_it_may_not_fails_its_gate(
-    tmp_path: Path, step: str, made: dict[str, str], fault: str
-) -> None:
+def test_step_with_forbidden_output_fails_its_gate(tmp_path: Path, step: str, made: dict[str, str], fault: str) -> None:
     given = [file("request_snapshot.json", '{"a": 1}'), ALLOWED]
     asked = request(tmp_path, artifacts=given)
     left = {artifact.name: artifact for artifact in given} | {name: file(name, text) for name, text in made.items()}
@@ -244,7 +242,7 @@ GOOD_PATCH = "--- a/nodes/x/a.py\n+++ b/nodes/x/a.py\n@@ -1,2 +1,2 @@\n-one\n+th
         (AdviceKind.SCHEMA, {"inferred": {"name": "x"}, "trace": {"fields": {}}}, "source_type"),
     ],
 )
-def test_advice_is_checked_before_anything_is_done_with_it(kind: AdviceKind, content: Any, fault: str) -> None:
+def test_invalid_advice_is_rejected(kind: AdviceKind, content: Any, fault: str) -> None:
     material = () if kind is AdviceKind.CODE else (PROJECT,)
     asks = AdviceRequest(kind=kind, question="?", material=material, scope=("nodes/x/a.py",))
     found = check_advice(asks, content)
@@ -264,7 +262,7 @@ def test_a_question_is_bounded_and_code_needs_a_scope() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_steps", 51), ("fix_loop_max", 4), ("max_changed_files", 21)])
-def test_the_hard_limits_cannot_be_widened(name: str, value: int) -> None:
+def test_hard_limits_cannot_be_raised(name: str, value: int) -> None:
     with pytest.raises(ValidationError, match=name):
         BackboneSettings.model_validate({name: value})
 
@@ -276,7 +274,7 @@ def test_any_name_becomes_a_name_that_a_schema_takes(text: str) -> None:
     NodeSchema.model_validate({"name": name, "source_type": "TYPE1", "operations": [{"key": f"{name}.{name}"}]})
 
 
-def test_files_go_from_step_to_step_and_the_last_of_a_name_counts(tmp_path: Path) -> None:
+def test_last_file_of_a_name_is_passed_on(tmp_path: Path) -> None:
     asked = request(tmp_path, artifacts=[file("a.txt", "old"), file("b.txt", "kept"), Artifact(type="other", name="c")])
     carried = Carried.of(asked)
     carried.write("a.txt", "new")

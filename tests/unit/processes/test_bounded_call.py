@@ -18,12 +18,12 @@ def fill(megabytes: int) -> int:
     return len(bytes(megabytes * 1_000_000))
 
 
-async def test_what_computes_too_long_is_ended() -> None:
+async def test_function_that_computes_too_long_is_ended() -> None:
     with pytest.raises(TimeoutError):
         await in_own_process(forever, seconds=0.2)
 
 
-async def test_what_takes_too_much_memory_is_refused_and_the_bound_goes_with_it() -> None:
+async def test_function_over_the_memory_limit_fails_without_affecting_the_next_call() -> None:
     with pytest.raises(MemoryError):
         await in_own_process(fill, 900, seconds=5, memory_bytes=800_000_000)
     assert await in_own_process(fill, 900, seconds=5) == 900_000_000

@@ -74,7 +74,7 @@ async def test_a_timeout_ends_also_what_ignores_the_polite_signal_and_what_began
         assert gone(int((tmp_path / name).read_text())), name
 
 
-async def test_what_a_finished_command_left_in_the_background_ends_with_it(tmp_path: Path) -> None:
+async def test_background_processes_end_with_their_command(tmp_path: Path) -> None:
     began = time.monotonic()
     line = (
         f"sleep {LONG_SECONDS} & echo $! > one; "
@@ -128,16 +128,16 @@ async def test_output_is_bounded_and_the_middle_left_out(tmp_path: Path) -> None
     assert ran.stdout.endswith("200000\nlast\n")
 
 
-async def test_output_that_is_no_text_is_read_all_the_same(tmp_path: Path) -> None:
+async def test_binary_output_is_decoded_with_replacements(tmp_path: Path) -> None:
     ran = await SHELL.run(r"printf 'a\xff\xfeb\x00c'", tmp_path, 10)
     assert ran.stdout == "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b\0c"
 
 
-async def test_a_signal_that_ends_a_command_is_told(tmp_path: Path) -> None:
+async def test_signal_that_ends_a_command_is_reported(tmp_path: Path) -> None:
     assert (await SHELL.run("kill -KILL $$", tmp_path, 10)).exit_code == -signal.SIGKILL
 
 
-async def test_a_missing_shell_folder_or_a_broken_command_is_a_result_and_no_crash(tmp_path: Path) -> None:
+async def test_missing_shell_or_folder_or_invalid_command_is_a_result(tmp_path: Path) -> None:
     missing = await Shell(("/no/such/shell", "-c")).run("ls", tmp_path, 10)
     assert missing.exit_code == CANNOT_START
     assert "cannot start /no/such/shell" in missing.stderr

@@ -113,7 +113,7 @@ def test_every_fault_names_file_line_and_key(text: str, told: str, tmp_path: Pat
     assert told in fault(tmp_path, text)
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     told = fault(tmp_path, "modle: 1\nruntime:\n  max_turns: 0\n  profil: x\n")
     assert [line.partition(": ")[0] for line in told.splitlines()] == [
         "/agent.yaml:3",
@@ -128,12 +128,12 @@ def test_a_key_that_was_pasted_into_the_file_is_not_shown(tmp_path: Path) -> Non
         assert secret not in fault(tmp_path, f"{key}: {secret}\n")
 
 
-def test_aliases_do_not_take_for_ever(tmp_path: Path) -> None:
+def test_nested_aliases_are_parsed_quickly(tmp_path: Path) -> None:
     lines = ["a0: &a0 {x: 1}"] + [f"a{n}: &a{n} {{p: *a{n - 1}, q: *a{n - 1}}}" for n in range(1, 40)]
     assert "a0" in fault(tmp_path, "\n".join(lines))
 
 
-def test_a_folder_or_a_huge_file_is_no_settings_file(tmp_path: Path) -> None:
+def test_folder_or_huge_file_is_rejected_as_settings(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_agent_settings(tmp_path)
     (tmp_path / "agent.yaml").write_text("#" * 1_000_001)
@@ -155,7 +155,7 @@ def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, tex
         assert "any.yaml" in str(error)
 
 
-def test_the_nearest_file_is_taken(tmp_path: Path) -> None:
+def test_nearest_settings_file_is_used(tmp_path: Path) -> None:
     root, home = tmp_path / "root", tmp_path / "home"
     named, near, far = tmp_path / "x.yaml", root / "agent.yaml", home / ".config" / "agent" / "agent.yaml"
     for path in (named, near, far):
@@ -172,7 +172,7 @@ def test_the_nearest_file_is_taken(tmp_path: Path) -> None:
         find_agent_file(named, root, home)
 
 
-def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+def test_command_line_overrides_the_file(tmp_path: Path) -> None:
     path = tmp_path / "agent.yaml"
     path.write_text("runtime:\n  max_turns: 3\n  profile: read_only\n")
     settings = load_agent_settings(path, {"runtime.max_turns": 5, "runtime.profile": None, "model.name": "m"})
@@ -182,7 +182,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
         load_agent_settings(path, {"runtime.max_turns": 5, "model.name": "m"})
 
 
-def test_the_environment_wins_over_swarm_yaml(tmp_path: Path) -> None:
+def test_environment_overrides_swarm_yaml(tmp_path: Path) -> None:
     (tmp_path / "swarm.yaml").write_text("model:\n  provider: gemini\nsession: mine\n")
     settings = load_settings(tmp_path, {"FIRESWARM_MODEL": "m", "FIRESWARM_SESSION": "other"}, {"session": None})
     assert (settings.model.provider, settings.model.name, settings.session) == ("gemini", "m", "other")

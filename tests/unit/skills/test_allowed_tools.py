@@ -53,7 +53,7 @@ def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
         ("/usr/bin/git log", "'/usr/bin/git log'"), ("\u00a0git log", "control"),
     ],
 )  # fmt: skip
-def test_everything_else_is_refused_with_the_reason(command: str, because: str) -> None:
+def test_command_that_is_not_listed_is_refused_with_the_reason(command: str, because: str) -> None:
     refusal = denial_reason(GIT, "bash", command)
     assert refusal is not None
     assert because in refusal

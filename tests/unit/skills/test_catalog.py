@@ -47,7 +47,7 @@ def test_a_link_is_followed_once(tmp_path: Path) -> None:
     assert not catalog.left_out
 
 
-def test_what_the_limits_cut_off_is_said(tmp_path: Path) -> None:
+def test_folders_beyond_the_limits_are_noted(tmp_path: Path) -> None:
     make(tmp_path, "one/two/three/deep")
     for number in range(5):
         make(tmp_path, f"s{number}")
@@ -101,7 +101,7 @@ def test_an_unchanged_start_gives_the_same_catalog_from_the_cache(cached: tuple[
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_what_changed_is_read_anew(cached: tuple[Path, Path]) -> None:
+def test_changed_skill_is_read_again(cached: tuple[Path, Path]) -> None:
     folder, file = cached
     load_catalog([folder], cache=file)
     make(folder, "a", "changed text")
@@ -130,7 +130,7 @@ def test_a_damaged_or_foreign_cache_is_ignored(cached: tuple[Path, Path], damage
 
 
 @pytest.mark.parametrize("entry", [None, [], [0], ["x", [], []], [None, [["x"]], ["y"]]])
-def test_a_damaged_record_is_read_anew(cached: tuple[Path, Path], entry: object) -> None:
+def test_skill_with_a_damaged_record_is_read_again(cached: tuple[Path, Path], entry: object) -> None:
     folder, file = cached
     load_catalog([folder], cache=file)
     content = json.loads(file.read_bytes())
@@ -151,13 +151,13 @@ def test_a_cache_that_others_may_write_to_is_ignored(cached: tuple[Path, Path]) 
     assert load_catalog([folder], cache=file).get("a").description == "what it does"
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(cached: tuple[Path, Path], tmp_path: Path) -> None:
+def test_unwritable_cache_is_ignored(cached: tuple[Path, Path], tmp_path: Path) -> None:
     folder, _ = cached
     (tmp_path / "file").write_text("x")
     assert set(load_catalog([folder], cache=tmp_path / "file" / "below").skills) == {"a", "b"}
 
 
-def test_few_skills_are_not_worth_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_skills_are_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "skills", "a")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = caching.default_cache([tmp_path / "skills"])

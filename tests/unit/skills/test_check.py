@@ -81,7 +81,7 @@ def test_paths_may_be_files_skills_or_folders_of_skills(tmp_path: Path) -> None:
 ROUTING = REPOSITORY / "benchmarks" / "routing"
 
 
-def test_our_own_packs_and_those_of_the_benchmark_are_right() -> None:
+def test_shipped_and_benchmark_packs_pass() -> None:
     report = check_paths([SKILLS, ROUTING / "skills", ROUTING / "unseen" / "skills"])
     assert report.skills > 120
     assert report.faults == ()

@@ -53,14 +53,14 @@ RIGHT = [
 
 
 @pytest.mark.parametrize(("code", "line", "rule"), WRONG)
-def test_what_may_not_be_is_named_by_line_and_rule(tmp_path: Path, code: str, line: int, rule: str) -> None:
+def test_violations_are_reported_by_line_and_rule(tmp_path: Path, code: str, line: int, rule: str) -> None:
     file = tmp_path / "skill.py"
     file.write_text(code)
     assert (line, rule) in [(found[0], found[1]) for found in check_source(file)]
 
 
 @pytest.mark.parametrize("code", RIGHT)
-def test_what_ends_with_the_call_is_left_alone(tmp_path: Path, code: str) -> None:
+def test_code_that_ends_with_the_call_passes(tmp_path: Path, code: str) -> None:
     file = tmp_path / "skill.py"
     file.write_text(code)
     assert check_source(file) == []
@@ -100,7 +100,7 @@ def test_the_contract_is_read_in_each_of_its_forms(tmp_path: Path, form: str) ->
         ("interaction_outcomes: {allowed_intermediate_states: [paused]}\nstate_persistence: none\n", 6, "conversation"),
     ],
 )
-def test_a_contract_that_does_not_hold_is_named(tmp_path: Path, more: str, line: int, rule: str) -> None:
+def test_invalid_contract_is_reported(tmp_path: Path, more: str, line: int, rule: str) -> None:
     path = card(tmp_path, more)
     assert (line, rule) in [(fault.line, fault.rule) for fault in check_file(path) if fault.path == path]
     if rule != "input-jsonschema":

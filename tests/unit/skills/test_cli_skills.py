@@ -39,7 +39,7 @@ def printed(*arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_list_shows_skills_and_what_was_forgiven_or_left_out(here: Path) -> None:
+def test_list_shows_skills_warnings_and_skipped_packs(here: Path) -> None:
     result = run("list")
     assert "Waters plants" in result.output
     assert "bad/SKILL.md: it has no description" in result.output
@@ -81,9 +81,7 @@ def test_check_names_file_line_and_rule_and_fails(here: Path) -> None:
     assert {"path", "line", "rule", "message"} == set(json.loads(told.stdout)["faults"][0])
 
 
-def test_without_skills_of_ones_own_check_judges_the_packaged_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_user_skills_check_covers_the_packaged_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("check").exit_code == 0
 

@@ -62,7 +62,7 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("\\*", Word("*")),
     ],
 )
-def test_what_the_shell_would_put_in_a_words_place_is_said(line: str, word: Word) -> None:
+def test_expansions_in_a_word_are_reported(line: str, word: Word) -> None:
     assert read_command_line(line).commands == [[word]]
 
 
@@ -82,7 +82,7 @@ def test_what_the_shell_would_put_in_a_words_place_is_said(line: str, word: Word
         ("a \x07", "a control character"),
     ],
 )
-def test_whatever_is_more_than_simple_commands_is_refused(line: str, because: str) -> None:
+def test_unsupported_shell_syntax_is_rejected(line: str, because: str) -> None:
     with pytest.raises(Unreadable, match=because):
         read_command_line(line)
 

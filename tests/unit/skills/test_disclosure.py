@@ -66,7 +66,7 @@ def test_stage_1_takes_the_first_section_where_none_sums_up_and_cuts_what_is_lon
     assert long.text.endswith("line of text")
 
 
-def test_stage_2_shows_what_is_asked_for_and_no_more(tmp_path: Path) -> None:
+def test_stage_2_shows_only_what_is_requested(tmp_path: Path) -> None:
     skill = make(tmp_path)
     (skill.folder / "references" / "a.md").write_text("# A\n\nText of A.\n")
     (skill.folder / "references" / "b.md").write_text("Text of B.")
@@ -83,7 +83,7 @@ def test_stage_2_shows_what_is_asked_for_and_no_more(tmp_path: Path) -> None:
     "asked",
     ["../secret.md", "references/../../secret.md", "/etc/hostname", "~/x", "C:\\x", "references/link.md", "a\0b"],
 )
-def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, asked: str) -> None:
+def test_path_outside_the_skill_is_rejected(tmp_path: Path, asked: str) -> None:
     skill = make(tmp_path)
     (tmp_path / "secret.md").write_text("secret")
     (skill.folder / "references" / "link.md").symlink_to(tmp_path / "secret.md")
@@ -92,7 +92,7 @@ def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, asked: str) -> 
     assert shown.refused == ((asked, "it is outside the skill's folder"),)
 
 
-def test_what_cannot_be_shown_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_unreadable_reference_is_rejected_with_the_reason(tmp_path: Path) -> None:
     skill = make(tmp_path)
     (skill.folder / "references" / "blob.bin").write_bytes(b"\0\1")
     asked = ["references/none.md", "references", "SKILL.md#Nowhere", "references/blob.bin"]
@@ -103,7 +103,7 @@ def test_what_cannot_be_shown_is_refused_with_the_reason(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_caps_hold_over_several_steps_and_cuts_are_said(tmp_path: Path) -> None:
+def test_limits_apply_across_steps_and_truncation_is_noted(tmp_path: Path) -> None:
     skill = make(tmp_path)
     for name in "abc":
         (skill.folder / "references" / f"{name}.md").write_text(f"line of {name}\n" * 20)
@@ -121,9 +121,7 @@ def test_caps_hold_over_several_steps_and_cuts_are_said(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=300), st.integers(0, 300), st.integers(0, 80))
-def test_neither_cap_is_ever_passed(
-    tmp_path_factory: pytest.TempPathFactory, text: str, most: int, tokens: int
-) -> None:
+def test_limits_are_never_exceeded(tmp_path_factory: pytest.TempPathFactory, text: str, most: int, tokens: int) -> None:
     skill = make(tmp_path_factory.mktemp("x"))
     (skill.folder / "references" / "r.md").write_text(text, encoding="utf-8", errors="replace", newline="")
     shown = disclosure.references(skill, ["references/r.md"], DisclosureLimits(most, tokens))
@@ -169,7 +167,7 @@ def test_stage_3_describes_scripts_without_running_them(tmp_path: Path) -> None:
         ("`<folder>/../../x.sh`", 1),
     ],
 )
-def test_scripts_elsewhere_block_a_skill_unless_the_caller_only_wants_to_be_warned(
+def test_scripts_outside_block_a_skill_unless_only_warnings_are_requested(
     tmp_path: Path, body: str, faults: int
 ) -> None:
     skill = make(tmp_path, body)

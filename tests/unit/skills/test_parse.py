@@ -126,7 +126,7 @@ def test_metadata_is_flattened_and_old_places_of_tags_and_version_are_read(tmp_p
     assert load(tmp_path, "---\ndescription: d\nmetadata: words\n---\n").metadata == {"metadata": "words"}
 
 
-def test_the_folders_name_stands_in_for_a_missing_or_illegal_one(tmp_path: Path) -> None:
+def test_folder_name_replaces_a_missing_or_invalid_name(tmp_path: Path) -> None:
     assert load(tmp_path, "---\ndescription: d\n---\n", "from-folder").name == "from-folder"
     named = load(tmp_path, "---\nname: My Skill!\ndescription: d\n---\n", "from-folder")
     assert named.name == "from-folder"

@@ -62,7 +62,7 @@ def test_the_right_skill_comes_first(query: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "   ", "hello, how are you?", "thank you!", "42", "???", "the of and", "🙂"])
-def test_where_nothing_is_asked_nothing_is_proposed(query: str) -> None:
+def test_empty_request_has_no_candidates(query: str) -> None:
     assert Router(CATALOG).route(query) == []
 
 
@@ -71,7 +71,7 @@ def test_no_skills_no_candidates() -> None:
     assert Router(Catalog()).route("x", min_score=0) == []
 
 
-def test_a_skill_that_says_it_is_not_for_something_is_proposed_less_for_it() -> None:
+def test_excluded_words_lower_the_score() -> None:
     scores = {c.skill_name: c for c in Router(CATALOG).route("split spreadsheets", min_score=0)}
     assert scores["sheet-maker"].score > scores["pdf-tools"].score
     assert "its description excludes spreadsheets" in scores["pdf-tools"].reason
@@ -180,7 +180,7 @@ def test_the_router_meets_its_bar_on_a_collection_it_has_never_seen() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "[1]", '[{"skill": "a"}]', '[{"skill": 1, "query": "x"}]'])
-def test_a_labelled_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+def test_invalid_labelled_file_is_rejected(tmp_path: Path, content: str) -> None:
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(InvalidInput, match=r"x\.json"):
         read_labelled(tmp_path / "x.json")
@@ -208,7 +208,7 @@ class Failing:
 
 
 @pytest.mark.anyio
-async def test_a_reranker_judges_a_wider_pool_and_its_failure_is_said() -> None:
+async def test_reranker_gets_a_wider_pool_and_its_failure_is_noted() -> None:
     router = Router(CATALOG)
     query = "merge pdf files of the web"
     assert await route_with(router, query, None) == router.route(query)
@@ -221,7 +221,7 @@ async def test_a_reranker_judges_a_wider_pool_and_its_failure_is_said() -> None:
     assert all(c.score >= MIN_SCORE for c in kept)
 
 
-def test_whoever_asks_for_all_gets_the_nearest_in_spelling_where_no_word_speaks() -> None:
+def test_without_matching_words_the_nearest_spelling_is_returned() -> None:
     skills = [skill(name, f"Does {name} work.") for name in ("gardening", "plumbing", "painting")]
     found = Router(skills).route("something about gardens", min_score=0)
     assert found[0].skill_name == "gardening"

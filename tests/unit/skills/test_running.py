@@ -107,7 +107,7 @@ async def test_a_skill_runs_in_another_process_and_its_modules_import_each_other
         ("import no_such_module", "No module named 'no_such_module'"),
     ],
 )
-async def test_what_a_skill_does_wrong_becomes_a_typed_failure(tmp_path: Path, body: str, words: str) -> None:
+async def test_misbehaving_skill_raises_skill_failed(tmp_path: Path, body: str, words: str) -> None:
     with pytest.raises(SkillFailed, match=words):
         await run_skill(make(tmp_path, "bad", body), request(tmp_path))
 
@@ -149,9 +149,7 @@ async def test_a_skills_process_does_not_know_the_models_keys(tmp_path: Path, mo
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", ["import anthropic", "__import__('anthropic')", "from fireswarm.llm import client"])
-async def test_a_deterministic_skill_cannot_reach_for_a_model_while_others_in_its_process_can(
-    tmp_path: Path, how: str
-) -> None:
+async def test_deterministic_skill_cannot_import_a_model_sdk_but_others_can(tmp_path: Path, how: str) -> None:
     body = f"{how}\n    return SkillResult(summary=WORD)"
     header = "name: {0}\ndescription: does it\nmetadata: {{{{entry: scripts/skill.py, execution_mode: {0}}}}}"
     skills = {mode: make(tmp_path, mode, body, header.format(mode).format()) for mode in ("hybrid", "deterministic")}
@@ -165,7 +163,7 @@ TALLY = "(request.workdir / 'tally').open('a').write('x'); return SkillResult(su
 
 
 @pytest.mark.anyio
-async def test_a_skill_that_comes_too_late_does_not_begin(tmp_path: Path) -> None:
+async def test_skill_does_not_start_after_its_time(tmp_path: Path) -> None:
     """Its process was asked in time and is ready too late: the lease is over, or is good for another while."""
     skill = make(tmp_path, "late", TALLY)
 

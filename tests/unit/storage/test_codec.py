@@ -50,7 +50,7 @@ def test_values_are_encoded_as_the_client_does(value: Any) -> None:
 
 
 @given(json_like(nested=True))
-def test_whatever_is_stored_comes_back(value: Any) -> None:
+def test_stored_values_are_read_back_unchanged(value: Any) -> None:
     assert codec.take(encoded(value)) == value
 
 
@@ -58,7 +58,7 @@ def test_words_of_an_enum_are_stored_as_words() -> None:
     assert encoded(TaskStatus.DONE).string_value == "done"
 
 
-def test_what_firestore_cannot_hold_is_refused_by_name() -> None:
+def test_unsupported_type_is_rejected_by_name() -> None:
     with pytest.raises(InvalidInput, match="set cannot be stored"):
         encoded({1, 2})
 

@@ -1,4 +1,4 @@
-"""A scripted advisor: answers the questions of the node pipeline for the source beside it, without a network.
+"""A scripted advisor: answers the questions of the node pipeline for the source in this folder, without a network.
 
 Its first translation gets one method wrong, so that the demo also shows a failing test, a bounded fix and the second
 look. ``model.provider: scripted`` and ``model.script: advisor.py:answer`` use it.
@@ -53,13 +53,13 @@ def shelf_create(parameters: dict[str, Any], send: Send) -> Any:
 
 
 def answer(request: Any) -> dict[str, Any]:
-    """What the advisor says to the last question of *request*."""
+    """Return the advisor's answer to the last question of *request*."""
     text = request.messages[0].text
     if '"REMOVE"' in text:
         return {"patch": _patch(text), "explanation": "the source deletes: the method is DELETE"}
     found = re.search(r"Scope: (\S+operations\.py)", text)
     if found is None:
-        raise ValueError("this advisor knows the source beside it, and no other")
+        raise ValueError("this advisor knows only the source in its folder")
     return {"files": [{"path": found[1], "content": OPERATIONS}], "notes": "translated branch by branch"}
 
 

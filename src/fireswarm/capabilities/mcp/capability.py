@@ -41,7 +41,7 @@ async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator
 
 
 async def _tools_of(connections: Sequence[Connection]) -> list[Tool]:
-    """The tools of all servers, asked for at the same time, in the order of the settings."""
+    """Return the tools of all servers, listed concurrently, in the order of the settings."""
     found: dict[str, Sequence[Tool]] = {}
     failures: dict[str, FireswarmError] = {}
 

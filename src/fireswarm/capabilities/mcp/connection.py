@@ -1,4 +1,4 @@
-"""A connection to one MCP server: made when it is needed, made again when the server died, ended with the agent."""
+"""A connection to one MCP server: opened on demand, reopened if the server died, closed with the agent."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ MAX_PAGES = 50
 MAX_TOOLS = 1_000
 MAX_DESCRIPTION_CHARS = 1_500
 MAX_LOG_BYTES = 2_000
-"""Of what a server wrote before it failed: shown with the failure."""
+"""Number of last bytes of a server's stderr shown with its failure."""
 
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 _lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
-"""Lists of tools of this process by server: an agent that calls none of them does not even start the server."""
+"""Cached lists of tools by server: an agent that calls none of them does not even start the server."""
 
 
 @dataclass(slots=True)
 class Connection:
-    """One server. ``keep`` runs beside whoever uses it; ``tools`` and the tools' calls connect when it has to be."""
+    """One server. ``keep`` runs concurrently with its user; ``tools`` and tool calls connect on demand."""
 
     name: str
     server: McpServer
@@ -58,7 +58,7 @@ class Connection:
     _put_away: anyio.Event = field(default_factory=anyio.Event)
 
     async def keep(self) -> None:
-        """Hold the connection open, once for each time that it is wanted."""
+        """Hold the connection open whenever it is wanted."""
         while True:
             await self._wanted.wait()
             self._ended, self._put_away = anyio.Event(), anyio.Event()
@@ -91,7 +91,7 @@ class Connection:
             tasks.cancel_scope.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Newer servers tell of changes only those who ask."""
+        """Subscribe to changes: newer servers notify only subscribers."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed:
             return
@@ -101,7 +101,7 @@ class Connection:
                     _lists.pop(identity(self.server), None)
 
     async def _hear(self, message: Any) -> None:
-        """Older servers tell everybody."""
+        """Handle a notification: older servers notify every client."""
         if isinstance(message, types.ToolListChangedNotification):
             _lists.pop(identity(self.server), None)
 
@@ -120,7 +120,7 @@ class Connection:
         return _over_http(server.url, headers, Guard.of(server.allow_hosts), self.config.call_seconds)
 
     def _explain_failure(self, error: Exception, log: IO[bytes]) -> FireswarmError:
-        """Why there is no connection, in one line, with the last that the server wrote."""
+        """Return the reason of a failed connection in one line, with the last lines of the server's stderr."""
         cause = _innermost(error)
         if isinstance(cause, FireswarmError):
             return cause
@@ -130,7 +130,7 @@ class Connection:
         return ToolFailed(environment_redactor().clean(f"{told}; its stderr: {written}" if written else told))
 
     async def client(self) -> Client:
-        """The connected client; raises what it failed by."""
+        """Return the connected client, or raise the error of the connection."""
         if self._client is not None and not self._ended.is_set():
             return self._client
         if self._client is not None:
@@ -144,7 +144,7 @@ class Connection:
         return self._client
 
     async def tools(self) -> Sequence[Tool]:
-        """The server's tools, from the list that is kept where there is one."""
+        """Return the server's tools, from the cache if possible."""
         kept = _lists.get(identity(self.server))
         if kept is None or self.clock.now() - kept[0] >= timedelta(seconds=self.config.keep_list_seconds):
             kept = (self.clock.now(), await self._list())
@@ -186,7 +186,7 @@ class Connection:
         )
 
     async def call(self, tool: str, idempotent: bool, given: Mapping[str, Any]) -> Any:
-        """Call a tool. One that died meanwhile is started again; the call is only repeated where that does no harm."""
+        """Call a tool. A server that died is restarted; the call is repeated only if that is safe."""
         for attempt in (1, 2):
             client = await self.client()
             try:
@@ -215,7 +215,7 @@ class Connection:
 async def _watch_transport(
     transport: AbstractAsyncContextManager[Any], ended: anyio.Event
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """A transport that says when the server's end of it is closed."""
+    """Yield a transport that reports when the server closes it."""
     async with transport as (read, write), anyio.create_task_group() as tasks:
         send, receive = anyio.create_memory_object_stream[Any](0)
 
@@ -246,7 +246,7 @@ async def _over_http(
 
 
 class _Telling(GuardedTransport):
-    """Refuses as a failed connection does: the client knows what to do with one."""
+    """Reports a refused host as a failed connection, which the client can handle."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
@@ -257,7 +257,7 @@ class _Telling(GuardedTransport):
 
 
 def _value(result: types.CallToolResult, tool: str) -> Any:
-    """What a model is given: the structured content, else the text; what is neither is described."""
+    """Convert a result for the model: the structured content, or the text; other content is described."""
     parts: list[str] = []
     for block in result.content:
         match block:
@@ -281,12 +281,12 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _is_forgotten(error: Exception) -> bool:
-    """The server knows the session no more, and so has not looked at the request."""
+    """Return True if the server no longer knows the session, so that it did not process the request."""
     return isinstance(error, MCPError) and error.code == types.INVALID_REQUEST and "Session terminated" in str(error)
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The one failure in a group of groups, or the refusal that a failed connection stands for."""
+    """Return the one error in nested groups, or the refusal that a failed connection represents."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     cause: BaseException | None = error

@@ -1,4 +1,4 @@
-"""Which MCP servers there are, and what each is given to know."""
+"""Settings of MCP servers, including the environment variables passed to them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ServerName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9](_?[a-z0-9-]){0
 class McpServer(BaseModel):
     """One server: ``command`` with ``args``, or ``url``.
 
-    ``${NAME}`` in ``env`` and ``headers`` stands for a variable of the agent's environment: nothing else of it that
-    could be a secret reaches a server.
+    ``${NAME}`` in ``env`` and ``headers`` is replaced by a variable of the agent's environment. No other variable that
+    could be a secret is passed to a server.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +45,7 @@ class McpServer(BaseModel):
 
 
 class McpConfig(BaseModel):
-    """Servers by name, and how long each step with one may take."""
+    """Servers by name, and time limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,7 +59,7 @@ class McpConfig(BaseModel):
 
 
 def expand_variables(values: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:
-    """*values* with variables put in; ConfigError names one that is not set."""
+    """Return *values* with variables replaced. Raises ConfigError for a variable that is not set."""
 
     def value_of(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -71,5 +71,5 @@ def expand_variables(values: Mapping[str, str], environment: Mapping[str, str], 
 
 
 def identity(server: McpServer) -> str:
-    """What a list of tools is kept by: the same server under the same settings has the same tools."""
+    """Return the cache key of a list of tools: a server with the same settings has the same tools."""
     return hashlib.sha256(server.model_dump_json().encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""The capability `session_file_system`: files that agents of a session share."""
+"""The capability `session_file_system`: files shared by the agents of a session."""

@@ -1,6 +1,6 @@
-"""The session file system: files that the agents of a session share, and nobody else sees.
+"""The session file system: files shared by the agents of a session and invisible to others.
 
-Folders are not kept: they follow from the paths of the files in them.
+Directories are not stored: they follow from the paths of the files.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ MAX_ENTRIES = 500
 MAX_MATCHES = 100
 MAX_SEARCHED_BYTES = 50_000_000
 PAGE = 250
-"""Files read at a time: content comes with them, so this bounds the memory that a listing takes."""
+"""Files read per page: their content is read too, so this limits the memory of a listing."""
 
 WRITE_ATTEMPTS = 8
 COUNT_AGAIN_AFTER = 50
-"""New files between two counts: writers side by side may pass ``max_files`` by as many each."""
+"""New files between two counts: concurrent writers may each exceed ``max_files`` by this number."""
 
 
 class SessionFilesConfig(BaseModel):
-    """Bounds of a session's files."""
+    """Limits of a session's files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class SessionFilesConfig(BaseModel):
 
 
 def normal(path: str) -> str:
-    """The one spelling of *path*: from the root, without empty parts. InvalidInput where it cannot be one."""
+    """Return the canonical form of *path*: absolute, without empty parts. Raises InvalidInput for an invalid path."""
     given = unicodedata.normalize("NFC", path)
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in given):
         raise InvalidInput(f"the path {path!r} contains control characters")
@@ -68,13 +68,13 @@ def normal(path: str) -> str:
 
 
 def _below(folder: str) -> tuple[str, str]:
-    """The range that holds the paths of everything below a folder: 0 is the character after the slash."""
+    """Return the range of paths below a folder: "0" is the character after the slash."""
     prefix = folder.rstrip("/") + "/"
     return prefix, prefix[:-1] + "0"
 
 
 def _after(path: str) -> str:
-    """The place after a path; no path holds control characters."""
+    """Return the position after a path; paths contain no control characters."""
     return path + "\x01"
 
 
@@ -88,7 +88,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 def _range_of(pattern: str) -> tuple[str, str]:
-    """The part of the files that a path pattern can fit: one from the root names a folder to look in."""
+    """Return the range of paths that a pattern can match: a pattern from the root names a folder."""
     plain = pattern[: min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))]
     return _below(plain.rpartition("/")[0]) if plain.startswith("/") else _below("/")
 
@@ -97,7 +97,7 @@ def _range_of(pattern: str) -> tuple[str, str]:
 
 
 def _content(given: str, encoding: str, most: int) -> str | bytes:
-    """What is kept: text without secrets, or the bytes that base64 stands for."""
+    """Return the content to store: text without secrets, or the decoded bytes of base64."""
     content: str | bytes = given
     if encoding == "base64":
         try:
@@ -129,9 +129,9 @@ def _as_text(content: str | bytes) -> str:
 class SessionFiles:
     """The tools on one session's files.
 
-    ``folders`` are paths seen to be folders, ``room`` how many new files may come before they are counted again:
-    both only save reads. Of two processes one may make a file and the other a folder of one path; both can be read,
-    listed and deleted.
+    ``folders`` are paths known to be folders, ``room`` the number of new files until the next count:
+    both only save reads. Two processes may concurrently create a file and a folder with the same path; both can be
+    read, listed and deleted.
     """
 
     shelf: Shelf
@@ -276,7 +276,7 @@ class SessionFiles:
         return bool(await self.shelf.between(*_below(path), 1))
 
     async def _pages(self, lower: str, upper: str) -> AsyncIterator[list[StoredFile]]:
-        """All files of a range, page by page; one that may be empty at least."""
+        """Yield all files of a range, page by page; at least one page, which may be empty."""
         while True:
             page = await self.shelf.between(lower, upper, PAGE)
             yield page
@@ -285,7 +285,7 @@ class SessionFiles:
             lower = _after(page[-1].path)
 
     async def _admit(self, path: str) -> None:
-        """Raise InvalidInput where no new file can be."""
+        """Raise InvalidInput if a new file cannot be created."""
         if await self._is_folder(path):
             raise InvalidInput(f"{path} is a directory: give a file path")
         unknown = [parent for parent in _parents(path) if parent not in self.folders]

@@ -1,7 +1,6 @@
-"""Searches texts by a model's pattern in a process that can be killed.
+"""Search texts by a model's pattern in a process that can be killed.
 
-Python's ``re`` can take longer than the universe is old for a pattern of ten characters, and holds the interpreter
-while it does.
+Python's ``re`` can take practically forever for a pattern of ten characters, and holds the interpreter meanwhile.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from fireswarm.processes.bounded_call import in_own_process
 MAX_PATTERN_CHARS = 500
 MAX_LINE_CHARS = 300
 Found = tuple[list[dict[str, Any]], int]
-"""The first matches, and how many lines match in all."""
+"""The first matches, and the total number of matching lines."""
 
 
 async def search(pattern: str, texts: Sequence[tuple[str, str]], limit: int, seconds: float) -> Found:
-    """Lines that match, of texts by their names. InvalidInput for a pattern that is none, or takes too long."""
+    """Return matching lines of named texts. Raises InvalidInput for a pattern that is invalid or takes too long."""
     if len(pattern) > MAX_PATTERN_CHARS:
         raise InvalidInput(f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS} are allowed")
     try:

@@ -1,4 +1,4 @@
-"""Where a session's files are kept: in the store, or in a folder for an agent that has none."""
+"""Storage of a session's files: in the store, or in a folder for an agent without a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DELETES_PER_COMMIT = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file. ``content`` is text, or bytes where it was written as base64; ``seen`` is its version to the store."""
+    """One file. ``content`` is text, or bytes if written as base64; ``seen`` is its version in the store."""
 
     path: str
     content: str | bytes
@@ -37,28 +37,28 @@ class StoredFile:
 
     @property
     def encoding(self) -> str:
-        """``text`` or ``base64``, as it was written."""
+        """``text`` or ``base64``, as written."""
         return "text" if isinstance(self.content, str) else "base64"
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the content itself."""
+        """Size of the content in bytes."""
         return size_of(self.content)
 
 
 class Shelf(Protocol):
-    """The files of one session. ``put`` raises Conflict when the file is not as *before* any more."""
+    """The files of one session. ``put`` raises Conflict if the file has changed since *before*."""
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
-        """Read files; None for those that are not there."""
+        """Read files; None for those that do not exist."""
         ...
 
     async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
-        """Files whose path is *lower* or after it and before *upper*, in order."""
+        """Return files with *lower* <= path < *upper*, in order."""
         ...
 
     async def count(self) -> int:
-        """How many files there are."""
+        """Return the number of files."""
         ...
 
     async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
@@ -66,39 +66,39 @@ class Shelf(Protocol):
         ...
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """Delete files; those that are gone already are fine."""
+        """Delete files; missing ones are ignored."""
         ...
 
 
 def size_of(content: str | bytes) -> int:
-    """Bytes of a content; text counts as UTF-8."""
+    """Return the size of a content in bytes; text counts as UTF-8."""
     return len(content.encode() if isinstance(content, str) else content)
 
 
 def file_id(session_hash: str, path: str) -> str:
-    """A file has one document for each session and path."""
+    """Return the document id of a file: one document per session and path."""
     return hashlib.sha256(f"{session_hash}\n{path}".encode()).hexdigest()[:40]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreShelf:
-    """Files as documents: every process that works for the session sees them."""
+    """Files as documents, visible to all processes of the session."""
 
     store: Store
     session_hash: str
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
-        """Read files in one call; billed a read each."""
+        """Read files in one call; billed one read each."""
         found = await self.store.get_many([self._document(path) for path in paths])
         return [_parse_file(item) if item.data is not None else None for item in found]
 
     async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
-        """Files whose path is *lower* or after it and before *upper*, in order."""
+        """Return files with *lower* <= path < *upper*, in order."""
         found = await self.store.query(queries.session_files(self.session_hash, lower, upper, limit))
         return [_parse_file(item) for item in found]
 
     async def count(self) -> int:
-        """How many files there are; billed a read for each thousand."""
+        """Return the number of files; billed one read per thousand."""
         return await self.store.count(queries.session_files(self.session_hash, "/", "0"))
 
     async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
@@ -117,7 +117,7 @@ class StoreShelf:
         return version
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """Delete files; those that are gone already are fine."""
+        """Delete files; missing ones are ignored."""
         for start in range(0, len(paths), DELETES_PER_COMMIT):
             some = paths[start : start + DELETES_PER_COMMIT]
             await self.store.commit([Delete(self._document(path)) for path in some])
@@ -137,10 +137,10 @@ _writing = threading.Lock()
 
 
 class FolderShelf:
-    """Files as JSON documents in a folder: for an agent without a store, which is one process."""
+    """Files as JSON documents in a folder, for an agent without a store, which is one process."""
 
     def __init__(self, workdir: Path, session_hash: str) -> None:
-        """ConfigError when the folder leads out of *workdir*."""
+        """Raises ConfigError if the folder is outside *workdir*."""
         place = Path(".fireswarm") / "files" / hashlib.sha256(session_hash.encode()).hexdigest()[:16]
         self.folder = (workdir / place).resolve()
         if not self.folder.is_relative_to(workdir.resolve()):
@@ -151,12 +151,12 @@ class FolderShelf:
         return [await anyio.to_thread.run_sync(self._read, self._place(path)) for path in paths]
 
     async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
-        """Files whose path is *lower* or after it and before *upper*, in order."""
+        """Return files with *lower* <= path < *upper*, in order."""
         every = await anyio.to_thread.run_sync(self._all)
         return sorted((item for item in every if lower <= item.path < upper), key=lambda item: item.path)[:limit]
 
     async def count(self) -> int:
-        """How many files there are."""
+        """Return the number of files."""
         return sum(1 for _ in self.folder.glob("*.json"))
 
     async def put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:

@@ -1,7 +1,7 @@
-"""Which addresses an agent's requests may reach. Pure: nothing is resolved and nothing is opened here.
+"""Address rules for an agent's requests. Pure: no name is resolved and no connection is opened.
 
-A page that a model reads can tell it to fetch an address inside the operator's own network, or the one at which a
-cloud hands out credentials. So only addresses of the public internet are let through.
+A page can instruct a model to fetch an address inside the operator's network, or a cloud's metadata service, which
+hands out credentials. Therefore only addresses of the public internet are allowed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 Address = IPv4Address | IPv6Address
 
 METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
-"""Names under which clouds hand out credentials, refused whatever they resolve to."""
+"""Names of cloud metadata services, blocked whatever they resolve to."""
 
 METADATA_ADDRESSES = frozenset({ip_address("168.63.129.16")})
-"""Public by its number, and yet Azure's own host in every virtual machine; the others are link-local or private."""
+"""Public by its number, but Azure's host in every virtual machine; the others are link-local or private."""
 
 _SPECIAL = tuple(
     ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20")
 )
-"""Of the special-purpose registries, what the standard library takes for public."""
+"""Special-purpose networks that the standard library classifies as public."""
 
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
@@ -28,12 +28,12 @@ _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 
 
 def host_name(host: str) -> str:
-    """The one spelling of a host: lower case, no brackets, no zone, no dot at the end."""
+    """Return the canonical form of a host: lower case, no brackets, no zone, no final dot."""
     return host.strip().strip("[]").partition("%")[0].rstrip(".").lower()
 
 
 def as_number(host: str) -> Address | None:
-    """The address that *host* spells, also as one number, octal or hexadecimal as C libraries read it; else None."""
+    """Return the address in *host*, also if written as a number, octal or hexadecimal as in C libraries, or None."""
     name = host_name(host)
     try:
         return ip_address(name)
@@ -46,7 +46,7 @@ def as_number(host: str) -> Address | None:
 
 
 def embedded_ipv4(address: Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address carries: mapped, compatible, 6to4, Teredo, NAT64, ISATAP."""
+    """Return IPv4 addresses embedded in an IPv6 address: mapped, compatible, 6to4, Teredo, NAT64, ISATAP."""
     if isinstance(address, IPv4Address):
         return []
     number = int(address)
@@ -57,7 +57,7 @@ def embedded_ipv4(address: Address) -> list[IPv4Address]:
 
 
 def why_refused(address: Address) -> str:
-    """Why no request goes to *address*, in a word; empty when it is of the public internet."""
+    """Return the reason in a word why *address* is blocked, or "" for the public internet."""
     if reason := _reason(address):
         return reason
     return next((f"{reason} ({each})" for each in embedded_ipv4(address) if (reason := _reason(each))), "")
@@ -82,7 +82,7 @@ def _reason(address: Address) -> str:
 
 
 def _is_carrier(address: Address) -> bool:
-    """IPv6 addresses that stand for an IPv4 address."""
+    """Return True for IPv6 addresses that represent an IPv4 address."""
     return isinstance(address, IPv6Address) and (
         address.ipv4_mapped is not None or address in _NAT64 or address in _COMPATIBLE
     )

@@ -1,4 +1,4 @@
-"""What an HTTP response holds: is it text, in which characters, under which file name, and how a page reads. Pure."""
+"""Interpretation of an HTTP response: text or binary, charset, file name, conversion of HTML. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.processes.bounded_call import in_own_process
 
 CONVERT_SECONDS = 10.0
 CONVERT_MEMORY_BYTES = 1_500_000_000
-"""Of address space for the whole process: a table of a few kilobytes can be written out as gigabytes."""
+"""Address space for the whole process: a table of a few kilobytes can expand to gigabytes."""
 
 SNIFFED_BYTES = 2_048
 MAX_NAME_CHARS = 200
@@ -26,10 +26,10 @@ TEXT_TYPES = frozenset({
 })  # fmt: skip
 BINARY_KINDS = frozenset({"image", "audio", "video", "font", "model"})
 UNSURE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
-"""Said of anything: what the body holds decides."""
+"""Types without information: the body decides."""
 
 _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7"})
-"""Codecs of Python that no page is written in; some take quadratic time."""
+"""Python codecs that no page uses; some take quadratic time."""
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
@@ -38,12 +38,12 @@ _DATA_URI = re.compile(r"\(data:[^)\s]{40,}\)")
 
 
 def type_of(content_type: str) -> str:
-    """The media type alone: ``text/html``."""
+    """Return the media type alone: ``text/html``."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def parameters_of(header: str) -> dict[str, str]:
-    """The parameters of a header such as Content-Type, names in lower case, quotes taken off."""
+    """Return the parameters of a header such as Content-Type, with names in lower case and without quotes."""
     found: dict[str, str] = {}
     for name, value in _PARAMETER.findall(";" + header.partition(";")[2]):
         quoted = value.startswith('"')
@@ -52,7 +52,7 @@ def parameters_of(header: str) -> dict[str, str]:
 
 
 def is_binary(media_type: str, start: bytes) -> bool:
-    """True for what is no text, by its type, or by its first bytes where the type does not say."""
+    """Return True if the content is binary, by its type, or by its first bytes if the type is unspecific."""
     if media_type in TEXT_TYPES or media_type.startswith("text/") or media_type.endswith(("+json", "+xml", "+yaml")):
         return False
     if media_type.partition("/")[0] in BINARY_KINDS:
@@ -69,12 +69,12 @@ def is_binary(media_type: str, start: bytes) -> bool:
 
 
 def known_binary(media_type: str) -> bool:
-    """True where the type alone says that the body need not be read."""
+    """Return True if the type alone shows that the body need not be read."""
     return media_type.partition("/")[0] in BINARY_KINDS and media_type not in TEXT_TYPES
 
 
 def decode_body(body: bytes, content_type: str) -> str:
-    """The text: by the mark at its start, else the header's charset, else the page's own, else UTF-8."""
+    """Decode the text by its byte order mark, or the header's charset, or the page's declaration, or as UTF-8."""
     for mark, charset in _MARKS:
         if body.startswith(mark):
             return body.decode(charset, "replace")
@@ -91,7 +91,7 @@ def decode_body(body: bytes, content_type: str) -> str:
 
 
 def filename(disposition: str, url: str) -> str | None:
-    """The file's name by Content-Disposition (RFC 6266, ``filename*`` before ``filename``), else by the URL's path."""
+    """Return the file's name from Content-Disposition (RFC 6266, ``filename*`` first), or from the URL's path."""
     given = parameters_of(disposition)
     found = ""
     extended = given.get("filename*", "")
@@ -108,14 +108,14 @@ def filename(disposition: str, url: str) -> str | None:
 
 
 def is_html(media_type: str, text: str) -> bool:
-    """True for a page, also one whose type was not said."""
+    """Return True for an HTML page, even without a type."""
     if media_type in HTML_TYPES:
         return True
     return media_type in UNSURE_TYPES and text[:200].lstrip().lower().startswith(("<!doctype html", "<html"))
 
 
 async def convert_page(page: str, *, markdown: bool, most: int) -> str:
-    """A page as Markdown or as plain text, at most *most* characters; ToolFailed where that takes too much."""
+    """Convert a page to Markdown or plain text, at most *most* characters. Raises ToolFailed at a resource limit."""
     try:
         return await in_own_process(
             _convert, page, markdown, most, seconds=CONVERT_SECONDS, memory_bytes=CONVERT_MEMORY_BYTES
@@ -141,14 +141,14 @@ def _convert(page: str, markdown: bool, most: int) -> str:
 
 @dataclass(slots=True)
 class Unpacker:
-    """Undoes Content-Encoding, never more than it is asked for: a kilobyte can hold a megabyte of nothing."""
+    """Decodes Content-Encoding up to a requested size: a kilobyte can expand to a megabyte."""
 
     encoding: str
     _stream: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage] - zlib names the type only there
     _started: bool = field(default=False)
 
     def __post_init__(self) -> None:
-        """ToolFailed for an encoding that was not asked for."""
+        """Raise ToolFailed for an encoding that was not requested."""
         self.encoding = self.encoding.strip().lower()
         if self.encoding in ("", "identity"):
             return
@@ -157,7 +157,7 @@ class Unpacker:
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def decompress(self, data: bytes, most: int) -> bytes:
-        """What *data* stands for, at most *most* bytes of it."""
+        """Decode *data*, up to *most* bytes."""
         if self._stream is None:
             return data[:most]
         try:

@@ -1,4 +1,4 @@
-"""web_fetch: one page or file of the web, as it is, as Markdown, or as plain text."""
+"""web_fetch: fetch a page or file of the web as is, as Markdown, or as plain text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USER_AGENT = f"fireswarm/{__version__}"
 
 
 class WebFetchConfig(BaseModel):
-    """Bounds of a fetch, and hosts inside the operator's network that may be fetched from."""
+    """Limits of a fetch, and private hosts that may be reached."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,7 +94,7 @@ class WebFetch:
             raise ToolFailed(f"cannot fetch {url}: {error or type(error).__name__}") from error
 
     async def _answer(self, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        """The first answer that is no redirect; its body is not read yet."""
+        """Return the first response that is not a redirect, with its body unread."""
         seconds = self.config.first_byte_seconds
         for _ in range(self.config.max_redirects + 1):
             try:
@@ -140,7 +140,7 @@ class WebFetch:
         return told | {"content": f"{text}\n\n{suffix}" if suffix else text}
 
     async def _read(self, response: httpx2.Response) -> _PageBody:
-        """The body, as far as it comes within its time and its size."""
+        """Read the body up to the limits of time and size."""
         unpacker = Unpacker(response.headers.get("content-encoding", ""))
         content = bytearray()
         most = self.config.max_bytes
@@ -154,7 +154,7 @@ class WebFetch:
 
 
 def _check_url(url: str) -> str:
-    """InvalidInput for what is no address of the web."""
+    """Raise InvalidInput if *url* is not a web address."""
     given = url.strip()
     if not given.lower().startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r} must start with http:// or https://")

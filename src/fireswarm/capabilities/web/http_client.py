@@ -1,9 +1,9 @@
-"""HTTP that reaches the public internet only, and hosts that the operator allows by name.
+"""HTTP client for the public internet and for hosts that the operator allows by name.
 
-The address is checked where the connection is made, and that very address is connected to: a name that resolves to
-something else a moment later (DNS rebinding) gains nothing. Every redirect to another host is another connection, so
-it is checked too. TLS still asks for, and holds the certificate to, the host's name. Proxies of the environment are
-not used: behind one nobody could tell which address is reached.
+The address is checked when the connection is made, and the connection goes to the checked address, so DNS rebinding
+has no effect. A redirect to another host is a new connection, so it is checked too. TLS still verifies the
+certificate for the host's name. Proxies of the environment are not used, since the address behind a proxy cannot be
+checked.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from fireswarm.capabilities.web.addresses import METADATA_NAMES, as_number, host
 from fireswarm.errors import HostRefused
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, best first; raises OSError where there is none."""
+"""Returns the addresses of a host, best first; raises OSError if there is none."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system's resolver."""
+    """Resolve a host with the system's resolver."""
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What may be reached: the public internet, and ``allow_hosts``, each ``name`` or ``name:port``."""
+    """Allowed destinations: the public internet, and ``allow_hosts``, each ``name`` or ``name:port``."""
 
     allow_hosts: frozenset[str] = frozenset()
     resolve: Resolve = resolve
 
     @classmethod
     def of(cls, allow_hosts: Iterable[str], resolver: Resolve | None = None) -> Guard:
-        """Read the operator's list."""
+        """Parse the operator's list."""
         return cls(frozenset(host.strip().lower() for host in allow_hosts), resolver or resolve)
 
     def allows(self, host: str, port: int) -> bool:
-        """True for a host that the operator named."""
+        """Return True for a host that the operator allowed."""
         name = host_name(host)
         return not self.allow_hosts.isdisjoint({name, _host_in_url(name), f"{_host_in_url(name)}:{port}"})
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """The addresses to connect to. HostRefused when one of them may not be reached; OSError when there is none."""
+        """Return the addresses to connect to. Raises HostRefused if one of them is blocked; OSError without any."""
         name = host_name(host)
         allowed = self.allows(host, port)
         if name in METADATA_NAMES and not allowed:
@@ -69,7 +69,7 @@ class Guard:
 
 
 def _host_in_url(name: str) -> str:
-    """As in a URL: an IPv6 address in brackets."""
+    """Return a host as in a URL: an IPv6 address in brackets."""
     return f"[{name}]" if ":" in name else name
 
 
@@ -82,7 +82,7 @@ def _refusal(name: str, port: int, address: str, reason: str) -> str:
 
 
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to the address that was checked, and to no other."""
+    """Connects only to checked addresses."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -116,16 +116,16 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the base class has it so
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Never: a socket of this machine is no host of the internet."""
+        """Raise HostRefused: local sockets are not internet hosts."""
         raise HostRefused(f"{path}: connections to local sockets are blocked")
 
     async def sleep(self, seconds: float) -> None:
-        """Between attempts."""
+        """Sleep between attempts."""
         await anyio.sleep(seconds)
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """What an ``httpx2.AsyncClient`` sends its requests through, redirects included. Raises HostRefused."""
+    """Transport of an ``httpx2.AsyncClient``, redirects included. Raises HostRefused."""
 
     def __init__(self, guard: Guard, ssl_context: SSLContext | None = None) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
@@ -174,10 +174,10 @@ class _Body(httpx2.AsyncByteStream):
 
 @contextlib.contextmanager
 def _as_httpx() -> Generator[None]:
-    """Errors of the connection under the names that users of httpx know: both libraries call them the same."""
+    """Raise httpcore's connection errors as httpx's: both libraries use the same names."""
     try:
         yield
-    except Exception as error:  # httpcore2 has no base of its errors: what is not one of its own goes on as it is
+    except Exception as error:  # httpcore2's errors have no common base; others are re-raised
         named = getattr(httpx2, type(error).__name__, None)
         if type(error).__module__.split(".")[0] != httpcore2.__name__ or named is None:
             raise
@@ -186,5 +186,5 @@ def _as_httpx() -> Generator[None]:
 
 @cache
 def _certificates() -> SSLContext:
-    """The system's certificates; reading them takes longer than most requests."""
+    """Load the system's certificates; cached, since it takes longer than most requests."""
     return httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""The ``agent`` command: one skill-native agent, without a store."""
+"""The command ``agent``: one agent that works with skills, without a store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ app.add_typer(skills.app, name="skills")
 app.command()(capabilities.capabilities)
 
 SWITCHES = ("--dry-run", "--debug-llm", "--stream")
-"""Options that take ``true`` or ``false``, and stand for ``true`` when nothing follows."""
+"""Options that take ``true`` or ``false``; without a value they mean ``true``."""
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Settings file; default: ./agent.yaml, then ~/.config/agent/agent.yaml.")
@@ -88,7 +88,7 @@ def run(
     max_turns: Turns = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")] = False,
 ) -> None:
-    """Carry out one task."""
+    """Run one task."""
     if not task.strip():
         raise InvalidInput("the task is empty: describe it in words")
     with without_collector():
@@ -123,7 +123,7 @@ def chat(
     script: Script = None,
     max_turns: Turns = None,
 ) -> None:
-    """Give one task after another; the agent remembers what came before."""
+    """Run tasks in a chat; the agent remembers earlier ones."""
     from fireswarm.cli.agent import run
 
     settings = _settings(config_file, profile, provider, model, script, None, max_turns)
@@ -137,7 +137,7 @@ def replay(
     event_stream: Annotated[bool, typer.Option("--event-stream", help="Show every event as in the live run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
 ) -> None:
-    """Show a run of the past."""
+    """Print a past run."""
     from fireswarm.cli.agent import run
     from fireswarm.settings import find_agent_file, load_agent_settings
 
@@ -150,7 +150,7 @@ def init(
     file: Annotated[Path, typer.Option("--file", help="Path of the new file.")] = Path("agent.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write agent.yaml with every key, its default and what it means."""
+    """Write agent.yaml with every key, its default and its description."""
     from fireswarm.settings import AgentSettings
     from fireswarm.settings.sample import sample
 
@@ -168,7 +168,7 @@ def validate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the effective settings.")] = False,
 ) -> None:
-    """Check a settings file; every fault with its line."""
+    """Check a settings file and report all errors with their lines."""
     from fireswarm.settings import find_agent_file, load_agent_settings
 
     found = find_agent_file(file, Path.cwd(), Path.home())
@@ -221,6 +221,6 @@ def with_values(arguments: Sequence[str]) -> list[str]:
 
 
 def main() -> None:
-    """Entry point: a known error is told on standard error, with exit code 1."""
+    """Entry point: known errors are printed on standard error, with exit code 1."""
     with report_errors():
         app(with_values(sys.argv[1:]))

@@ -1,6 +1,6 @@
-"""What ``agent run``, ``chat`` and ``replay`` do, apart from reading their options.
+"""Implementation of ``agent run``, ``chat`` and ``replay``.
 
-What draws on the terminal is imported when something is drawn.
+Modules that draw on the terminal are imported on first use.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 WAITING = 3
-"""Exit code of a run that needs an answer which nobody was there to give."""
+"""Exit code of a run that needs an answer without a person to give it."""
 
 
 def task_of(task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool) -> AgentTask:
-    """The task that the options describe."""
+    """Build the task from the options."""
     if not context:
         return AgentTask(task, skill, dry_run=dry_run)
     from fireswarm.cli.shared.options import pairs
@@ -64,7 +64,7 @@ def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path
 
 
 def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
-    """Print the first request as it would go out. No key is needed, and nothing is sent."""
+    """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
     catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
     name = settings.model.chosen.api_key_env
@@ -80,7 +80,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
 
 
 def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> int:
-    """Read one task after another; returns the exit code of the last."""
+    """Read and run tasks in turn; returns the exit code of the last one."""
     from rich.console import Console
 
     cwd = Path.cwd()
@@ -106,7 +106,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
 
 
 def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
-    """Show a run from its log."""
+    """Print a run from its log."""
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     events = list(read_events(folder))
     if as_json:

@@ -1,6 +1,6 @@
-"""``swarm capabilities`` and ``agent capabilities``: what there is, and what one of them takes.
+"""``swarm capabilities`` and ``agent capabilities``: list capabilities, or show one.
 
-What reads them is imported when the command is called, so that ``--help`` is quick.
+Their modules are imported when the command is called, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def capabilities(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the capabilities that a role or agent can be given, or show one."""
+    """List all capabilities, or show one."""
     from fireswarm.cli.shared import capabilities_run
 
     if name is None:

@@ -1,4 +1,4 @@
-"""What ``capabilities`` prints."""
+"""Output of ``capabilities``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fireswarm.contracts.skills.tool import Tool
 
 
 def list_all(*, as_json: bool) -> None:
-    """All of them, as the specification lists them."""
+    """Print all capabilities."""
     known = [registry().known[name] for name in sorted(registry().known)]
     if as_json:
         items = [capability.info.model_dump(mode="json", exclude_none=True) for capability in known]
@@ -27,7 +27,7 @@ def list_all(*, as_json: bool) -> None:
 
 
 def show(name: str, *, as_json: bool) -> None:
-    """One: its settings with their defaults, who may set them, and its tools; NotFound lists what there is."""
+    """Print one: its settings with defaults, who may set them, and its tools. Raises NotFound."""
     capability = registry().get(name)
     tools = anyio.run(tools_of, capability, ServerClock())
     settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})

@@ -1,4 +1,4 @@
-"""How an error reaches a person: one line on standard error, exit code 1. Imports nothing that costs time."""
+"""Report an error in one line on standard error, with exit code 1. Imports only fast modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name a task by the beginning of its id."""
+"""Find a task by a prefix of its id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fireswarm.swarm.swarm import Swarm
 
 
 async def find_task(swarm: Swarm, prefix: str) -> Task:
-    """Return the one task whose id begins with *prefix*; NotFound or InvalidInput otherwise."""
+    """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
     if not prefix:
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
     found = await swarm.store.query(queries.id_prefix(prefix))

@@ -1,4 +1,4 @@
-"""What every command shares: options, settings, running async code, tables and JSON."""
+"""Shared parts of the commands: options, settings, running async code, tables and JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STYLES = {
 def settings_for(
     root: Path, store: str | None, project: str | None = None, session: str | None = None, **overrides: Any
 ) -> Settings:
-    """Settings from the file, the environment and a command's options."""
+    """Load settings from the file, the environment and a command's options."""
     given: dict[str, Any] = {"store.uri": store, "store.project": project, "session": session, **overrides}
     if project and not store:
         given["store.uri"] = "firestore"
@@ -81,7 +81,7 @@ def _jsonable(value: Any) -> Any:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, none: str) -> None:
-    """Print a table, or *none* when there is no row."""
+    """Print a table, or *none* if there are no rows."""
     if not rows:
         console.print(none)
         return
@@ -95,13 +95,13 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
 
 
 def style_status(word: str) -> str:
-    """A status word in its colour."""
+    """Return a status with its color."""
     style = STYLES.get(word)
     return f"[{style}]{word}[/]" if style else word
 
 
 def ago(moment: datetime | None) -> str:
-    """How long ago, in the largest unit that fits."""
+    """Return the time since *moment*, in the largest unit that fits."""
     if moment is None:
         return "-"
     seconds = (datetime.now(UTC) - moment).total_seconds()
@@ -112,30 +112,30 @@ def ago(moment: datetime | None) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """The first line of *text*, cut at a word with an ellipsis when it is longer than *length*."""
+    """Return the first line of *text*, truncated at a word with an ellipsis if longer than *length*."""
     line = " ".join(text.split("\n", 1)[0].split())
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
 
 
 def count_noun(number: int, noun: str) -> str:
-    """A number with its noun: ``1 task``, ``2 tasks``."""
+    """Return a number with its noun: ``1 task``, ``2 tasks``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
-    """Raise InvalidInput unless *value* is one of the allowed words (or not given)."""
+    """Raise InvalidInput unless *value* is None or one of the allowed words."""
     words = list(allowed)
     if value is not None and value not in words:
         raise InvalidInput(f"{option} {value!r}: use one of {', '.join(words)}")
 
 
 def short(task_id: str) -> str:
-    """The first characters of an id: enough to name a task on the command line."""
+    """Return the first characters of an id, enough to name a task on the command line."""
     return task_id[:8]
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
-    """Read ``key=value`` options; values that are JSON are taken as JSON."""
+    """Parse ``key=value`` options; values that are valid JSON are parsed."""
     found: dict[str, Any] = {}
     for item in values or ():
         key, mark, text = item.partition("=")
@@ -149,5 +149,5 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:
 
 
 def usage_line(usage: Mapping[str, int]) -> str:
-    """Billed operations in words."""
+    """Format billed operations."""
     return ", ".join(count_noun(usage.get(f"{kind}s", 0), kind) for kind in ("read", "write", "delete"))

@@ -1,6 +1,6 @@
-"""``swarm skills`` and ``agent skills``: what there is, what it says, whether it is right, and whether it is found.
+"""``swarm skills`` and ``agent skills``: list, inspect, check and benchmark skills.
 
-Only options are declared here: what reads skills is imported when a command is called, so that ``--help`` is quick.
+Only options are declared here; the implementation is imported when a command is called, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 TOP_K = 8
-"""Skills proposed to a prompt, as in ``skills.prefilter_top_k``."""
+"""Number of candidates per prompt, as in ``skills.prefilter_top_k``."""
 
 app = typer.Typer(
     help="List, inspect and check skills, and measure their routing.",
@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 @app.command("list")
 def list_skills(skills_dir: SkillsDir = None, as_json: AsJson = False) -> None:
-    """List the skills that are found, nearest first, and what had to be left out."""
+    """List the skills in search order, and those that were skipped."""
     from fireswarm.cli.shared import skills_run
 
     skills_run.list_skills(skills_dir, as_json=as_json)
@@ -42,7 +42,7 @@ def inspect(
     skills_dir: SkillsDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
+    """Show one skill: its metadata, the material of each stage, and its faults."""
     from fireswarm.cli.shared import skills_run
 
     skills_run.inspect(
@@ -58,7 +58,7 @@ def check(
     skills_dir: SkillsDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge skills strictly by the specification; exit code 1 when there is a fault."""
+    """Check skills strictly against the specification; exit code 1 if there is an error."""
     from fireswarm.cli.shared import skills_run
 
     if skills_run.check(paths, skills_dir, as_json=as_json):
@@ -71,7 +71,7 @@ def bench(
     skills_dir: SkillsDir = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Candidates per prompt.")] = TOP_K,
 ) -> None:
-    """Measure routing on labelled prompts, among the skills of --skills-dir alone; prints JSON."""
+    """Measure routing on labelled prompts, with the skills of --skills-dir only; prints JSON."""
     from fireswarm.cli.shared import skills_run
 
     skills_run.bench(file, skills_dir, top_k)

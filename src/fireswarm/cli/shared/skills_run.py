@@ -1,4 +1,4 @@
-"""What ``swarm skills`` and ``agent skills`` do, apart from reading their options."""
+"""Implementation of ``swarm skills`` and ``agent skills``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
 
 
 def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
-    """List the skills that are found, nearest first, and what had to be left out."""
+    """List the skills in search order, and those that were skipped."""
     catalog = _catalog(skills_dir)
     if as_json:
         print_json(
@@ -59,7 +59,7 @@ def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
 def inspect(
     name: str, skills_dir: Sequence[Path] | None, *, show_frontmatter: bool, show_sections: bool, as_json: bool
 ) -> None:
-    """Show one skill: its metadata, what it offers stage by stage, and what is wrong with it."""
+    """Show one skill: its metadata, the material of each stage, and its faults."""
     skill = _catalog(skills_dir).get(name)
     scripts = disclosure.scripts(skill, block_outside=False)
     shown: dict[str, Any] = _skill_row(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
@@ -86,7 +86,7 @@ def inspect(
 
 
 def _sections(parsed: Parsed) -> list[dict[str, Any]]:
-    """Title, level, line in the file and estimated tokens of each section."""
+    """Return title, level, line in the file and estimated tokens of each section."""
     return [
         {
             "title": section.title,
@@ -99,7 +99,7 @@ def _sections(parsed: Parsed) -> list[dict[str, Any]]:
 
 
 def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as_json: bool) -> int:
-    """Judge skills strictly by the specification; returns the exit code: 1 when there is a fault."""
+    """Check skills strictly against the specification; returns the exit code: 1 if there is an error."""
     given = [*(paths or ()), *(skills_dir or ())]
     usual = [path for path in (Path("skills"), Path(".agents/skills")) if path.is_dir()]
     report = check_paths(given or usual or [_packaged_skills()])
@@ -118,7 +118,7 @@ def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as
 
 
 def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
-    """Measure routing on labelled prompts, among the skills of --skills-dir alone; prints JSON."""
+    """Measure routing on labelled prompts, with the skills of --skills-dir only; prints JSON."""
     prompts = benching.read_labelled(file)
     started = time.perf_counter()
     catalog = load_catalog(skills_dir) if skills_dir else _catalog(None)
@@ -152,7 +152,7 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
 
 
 def _catalog_name(prompt: benching.Labelled, catalog: Catalog) -> benching.Labelled:
-    """A label as the catalog calls the skill: one whose name was not legal goes by another here."""
+    """Replace the label by the catalog's name of the skill, which differs if the name in the file is invalid."""
     if prompt.skill in catalog.skills or slug(prompt.skill) not in catalog.skills:
         return prompt
     return prompt._replace(skill=slug(prompt.skill))

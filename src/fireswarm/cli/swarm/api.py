@@ -1,4 +1,4 @@
-"""``swarm api``: serve the HTTP API. What serves it is imported when the command is called."""
+"""``swarm api``: serve the HTTP API. Its modules are imported when the command is called."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def api(
     project: Project = None,
     session: Session = None,
 ) -> None:
-    """Serve one session over HTTP, until interrupted. Without a token of your own one is made and printed once."""
+    """Serve one session over HTTP, until interrupted. Without a configured token, one is generated and printed once."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise ConfigError("the HTTP API needs FastAPI and uvicorn: pip install 'fireswarm[api]'")
     settings = settings_for(root, store, project, session)
@@ -86,7 +86,7 @@ async def _serve(settings: Settings, access: Access, listening: socket, made: st
 
 
 def _access(host: str, file: Path | None, audience: str | None, accounts: Sequence[str]) -> tuple[Access, str | None]:
-    """Who may call, and the token that was made because nobody chose one."""
+    """Return the allowed callers, and the token if one was generated."""
     from fireswarm.api.auth import ANYONE, Access, GoogleTokens, new_token, read_token
     from fireswarm.api.middleware import is_loopback
 

@@ -1,4 +1,4 @@
-"""``swarm state``: the tables of conversations in PostgreSQL, and the removal of those that ended."""
+"""``swarm state``: create the tables of conversations in PostgreSQL, and remove expired conversations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ app = typer.Typer(help="Maintain the stored conversations of skills: migrate, pr
 
 @app.command()
 def migrate(root: Root = Path()) -> None:
-    """Make or extend the tables in the database of DATABASE_URL; it can be run again at any time."""
+    """Create or extend the tables in the database of DATABASE_URL. Safe to repeat."""
     from fireswarm.clocks import ServerClock
     from fireswarm.storage.conversations.postgres import PostgresContexts
     from fireswarm.wiring.conversations import open_contexts
@@ -47,7 +47,7 @@ def prune(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Remove conversations that ended and whose time is over."""
+    """Remove ended conversations whose retention time is over."""
 
     async def main() -> int:
         async with roots.open_swarm(settings_for(root, store, project)) as swarm:

@@ -1,4 +1,4 @@
-"""``swarm doctor``: look at everything that can be wrong, and say how to mend it."""
+"""``swarm doctor``: check the installation and report how to fix each problem."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. ``ok`` None: worth knowing, no fault."""
+    """Result of one check. ``ok`` None: a note, not a failure."""
 
     what: str
     ok: bool | None
@@ -44,7 +44,7 @@ class Finding:
 
 
 def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False) -> None:
-    """Check configuration, store, indexes, roles and skills; exit code 1 when something is wrong."""
+    """Check configuration, store, indexes, roles and skills; exit code 1 if a check fails."""
     findings: list[Finding] = [_python()]
     settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
     if settings is not None:
@@ -108,7 +108,7 @@ def _data(settings: Settings) -> list[Finding]:
 
 
 def _capabilities(card: RoleCard) -> list[Finding]:
-    """Whether the role's capabilities can be used here, together with what it offers to plans."""
+    """Check that the role's capabilities work here, together with those it offers to plans."""
     from fireswarm.capabilities import registry_for
 
     own = {use.id for use in card.capabilities}

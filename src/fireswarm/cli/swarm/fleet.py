@@ -36,13 +36,13 @@ DEMO_OBJECTIVE = (
     "Report on this folder: what is in it, what changed, which files are most likely to cause trouble next, and why"
 )
 DEMO_LEASE_SECONDS = 20.0
-"""Short, so that a process killed during the demo is made up for while one watches."""
+"""Short, so recovery from a killed process is visible during the demo."""
 
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
 
 
 def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
-    """The role processes of one machine, with what *settings* say where a process would read another default."""
+    """Return the supervisor of one machine's role processes, which passes them the settings of this process."""
     return Supervisor.plan(
         replicas,
         arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
@@ -65,7 +65,7 @@ def demo(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Start the store and all five roles as processes, submit one objective, and watch it become a report."""
+    """Run a demo: start the store and all five roles, submit one objective, and show its report."""
     folder = path.resolve()
     if not folder.is_dir():
         raise InvalidInput(f"{path} is not a folder: name an existing one")
@@ -92,7 +92,7 @@ async def demonstrate(
     told: bool = False,
     then: Callable[[Swarm, str], Awaitable[None]] | None = None,
 ) -> TaskStatus:
-    """Store and five roles as processes work on one objective, and stop; *told* prints the events of their runs.
+    """Run the store and five roles on one objective, then stop; *told* prints the events of its runs.
 
     *then* is called with the swarm and the task's id at the end.
     """
@@ -112,7 +112,7 @@ async def demonstrate(
 
 @contextlib.asynccontextmanager
 async def stop_signal() -> AsyncGenerator[anyio.Event]:
-    """An event that is set when somebody asks this process to stop; heard from the first line of the block on."""
+    """Yield an event that is set by SIGINT or SIGTERM; signals are handled from the first line of the block on."""
     stop = anyio.Event()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
@@ -127,7 +127,7 @@ async def stop_signal() -> AsyncGenerator[anyio.Event]:
 
 
 async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
-    """Await *call*, but return when somebody asks this process to stop."""
+    """Await *call*, but return on SIGINT or SIGTERM."""
     async with stop_signal() as stop, anyio.create_task_group() as group:
 
         async def end() -> None:
@@ -143,7 +143,7 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder of the new swarm.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Lay out roles/, mailbox/, skills/ and the Firebase files in a folder of your own."""
+    """Write roles/, mailbox/, skills/ and the Firebase files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SCAFFOLD:
         source, target = wiring.packaged_path(name), folder / name
@@ -181,7 +181,7 @@ def up(
     project: Project = None,
     session: Session = None,
 ) -> None:
-    """Run the fleet on this machine, with the embedded store unless told otherwise, until interrupted."""
+    """Run the fleet on this machine until interrupted; uses the embedded store by default."""
     settings = settings_for(root, store, project, session)
     cards, _, _ = wiring.load_swarm(settings)
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
@@ -222,7 +222,7 @@ def role(
     project: Project = None,
     session: Session = None,
 ) -> None:
-    """Run one role process: what Cloud Run starts. SIGTERM drains within seven seconds."""
+    """Run one role process, as on Cloud Run. SIGTERM drains within seven seconds."""
     settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency})
     agent = agent_id or wiring.new_agent_id(name)
 
@@ -245,7 +245,7 @@ def _how(swarm: Swarm) -> str:
 
 
 def _stop_with_parent(stop: anyio.Event, parent: int) -> None:
-    """Drain when the parent is gone. A daemon thread waits for it: one that is none would outlive the worker."""
+    """Drain when the parent process ends. The waiting thread is a daemon, so that it does not outlive the worker."""
     loop = current_token()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Commands that show what the swarm did: runs, agents, mail, memory, cost."""
+"""Commands that show records of the swarm: runs, agents, mail, memory, cost."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def memory(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what the swarm remembers."""
+    """List facts, summaries and heartbeats."""
     one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
@@ -200,7 +200,7 @@ def cost(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what models cost by objective, role and model, and the Firestore operations of the last day's agents."""
+    """Show the cost of models by objective, role and model, and Firestore operations of the last day's agents."""
 
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:

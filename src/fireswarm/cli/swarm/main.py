@@ -1,4 +1,4 @@
-"""The ``swarm`` command: its parts, and how errors reach a person."""
+"""The command ``swarm``: its subcommands, and the reporting of errors."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """Takes secrets out of a whole entry, its traceback included."""
+    """Redacts secrets in a whole log entry, including its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         return environment_redactor().text(super().format(record))
 
 
 def main() -> None:
-    """Entry point: a known error is one line on standard error and exit code 1."""
+    """Entry point: known errors are one line on standard error, with exit code 1."""
     with report_errors(FireliteError):
         app()

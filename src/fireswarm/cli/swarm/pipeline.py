@@ -1,4 +1,4 @@
-"""``swarm pipeline``: the node pipeline on its own example, and trace maps judged."""
+"""``swarm pipeline``: run the node pipeline on its example, and check trace maps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def demo(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Run the pipeline on the shipped source with a scripted advisor: store and five roles as processes, no key."""
+    """Run the pipeline on the included source with a scripted advisor: store and five roles as processes, no key."""
     shipped = wiring.packaged_path("skills") / "node-pipeline" / "references" / "demo"
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
@@ -65,7 +65,7 @@ def demo(
 
 
 def _show_trail(folder: Path, written: list[Path]) -> None:
-    """The files that prove the run, and where they lie."""
+    """Print the files of the run and their folder."""
     console.print(f"artifacts in {folder}", soft_wrap=True, markup=False)
     grid = Table(header_style="bold")
     grid.add_column("artifact", no_wrap=True)
@@ -82,7 +82,7 @@ def _show_trail(folder: Path, written: list[Path]) -> None:
 def check(
     path: Annotated[Path, typer.Argument(help="A trace_map.json, or the folder of a run's artifacts.")],
 ) -> None:
-    """Judge a trace map: each field rests on evidence, at most 30 % on assumptions. Exit code 1 when it does not."""
+    """Check a trace map: each field cites evidence, at most 30 % are assumptions. Exit code 1 if it fails."""
     folder, file = (path, path / TRACE) if path.is_dir() else (path.parent, path)
     try:
         trace = TraceMap.model_validate(_read(file))

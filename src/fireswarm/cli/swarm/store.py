@@ -1,4 +1,4 @@
-"""``swarm store``: serve, look into, carry over and reset the embedded store."""
+"""``swarm store``: serve, inspect, export, import and reset the embedded store."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def serve(
 
 @app.command()
 def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> None:
-    """Documents and bytes by collection."""
+    """Show documents and bytes by collection."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.wire import admin
 
@@ -83,7 +83,7 @@ def export(
     data: Data = None,
     root: Root = Path(),
 ) -> None:
-    """Write every document, with exact types, to a file."""
+    """Export every document, with exact types, to a file."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.wire import admin
 
@@ -98,7 +98,7 @@ def import_(
     data: Data = None,
     root: Root = Path(),
 ) -> None:
-    """Read documents from an exported file."""
+    """Import documents from an exported file."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.wire import admin
 

@@ -69,7 +69,7 @@ Wait = Annotated[
 ]
 
 LOOKED_AT_AGENTS = 50
-"""Latest heartbeats that a submit reads, to say when nobody is there to take the task."""
+"""Number of latest heartbeats read by a submit, to warn if no agent of the role is running."""
 
 
 def submit(
@@ -142,7 +142,7 @@ def _spec(**fields: Any) -> TaskSpec:
 
 
 def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
-    """Read ``--capability``: an id, or a map of id, config and prefix."""
+    """Parse ``--capability``: an id, or a map of id, config and prefix."""
     try:
         return tuple(CapabilityUse.model_validate(json.loads(text) if "{" in text else text) for text in given or ())
     except ValidationError as error:
@@ -152,14 +152,14 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
 
 
 def _check(swarm: Swarm, spec: TaskSpec) -> None:
-    """Refuse now what the role's turn would refuse later."""
+    """Reject now what the role's turn would reject later."""
     from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
 
     check_task(swarm.roles, swarm.catalog, swarm.inline, spec)
 
 
 def _places(**named: Path | None) -> dict[str, str]:
-    """Paths that were given, as the context holds them; InvalidInput for one that does not exist."""
+    """Return the given paths as context. Raises InvalidInput for a path that does not exist."""
     for option, path in named.items():
         if path is not None and not path.exists():
             raise InvalidInput(f"--{option} {path} does not exist")
@@ -167,7 +167,7 @@ def _places(**named: Path | None) -> dict[str, str]:
 
 
 def _skill(named: str | None, pipeline: str | None) -> str | None:
-    """The skill that was named; a pipeline is the skill that plans its steps."""
+    """Return the named skill; for a pipeline, the skill that plans its steps."""
     if pipeline is None:
         return named
     if named is not None:
@@ -192,7 +192,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
 
 
 async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
-    """A hint on standard error, where it is certain: among the agents that beat last there is no living one."""
+    """Print a hint on standard error if none of the latest heartbeats is of a living agent of the role."""
     beats = await swarm.heartbeats.latest(LOOKED_AT_AGENTS)
     living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
     if role not in living and len(beats) < LOOKED_AT_AGENTS:
@@ -211,7 +211,7 @@ def tasks(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks that changed last."""
+    """List tasks, most recently changed first."""
     one_of(status, "--status", TaskStatus)
 
     async def main() -> None:
@@ -248,7 +248,7 @@ def show(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one task: graph, lease, attempts, events, and why it is stuck."""
+    """Show one task: graph, lease, attempts, events, and the reason why it is stuck."""
     one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def watch(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Follow an objective and the events of its runs until it ends or nothing moves; exit code 1 unless all is done."""
+    """Follow an objective and its events until it ends or cannot move; exit code 1 unless all tasks are done."""
     one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
@@ -325,7 +325,7 @@ def cancel(
 def retry(
     task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
 ) -> None:
-    """Queue a failed or paused task again."""
+    """Requeue a failed or paused task."""
 
     async def act(swarm: wiring.Swarm, full_id: str) -> Any:
         return await swarm.board.retry(full_id)
@@ -341,7 +341,7 @@ def answer(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Supply what a blocked task asked for; it runs on at once."""
+    """Answer the questions of a blocked task. The task is queued again immediately."""
     given = pairs(values, "VALUES")
 
     async def act(swarm: wiring.Swarm, full_id: str) -> Any:

@@ -1,1 +1,1 @@
-"""What goes to a model and comes back: requests, responses, decisions."""
+"""Requests to a model, its responses and its decisions."""

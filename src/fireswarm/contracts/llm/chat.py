@@ -1,4 +1,4 @@
-"""What is asked of a model and what it answers, whichever provider serves it."""
+"""Provider-independent requests to a model and its answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fireswarm.contracts.base import Contract
 
 
 class Provider(StrEnum):
-    """Who serves the model. ``scripted`` replays fixtures or runs a plain function: no network."""
+    """Provider of the model. ``scripted`` replays fixtures or runs a Python function, without network."""
 
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
@@ -20,7 +20,7 @@ class Provider(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a model stopped, in the providers' common words."""
+    """Reason why a model stopped, mapped from the providers' terms."""
 
     END = "end"
     MAX_TOKENS = "max_tokens"
@@ -55,7 +55,7 @@ class TokenUsage(Contract):
 
 @dataclass(slots=True)
 class ChatMessage:
-    """One message. ``wire`` keeps what a provider's adapter made of it, so that it is converted once."""
+    """One message. ``wire`` caches the form that a provider's adapter converted it to."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -64,7 +64,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One call. ``schema`` asks for JSON that fits it; ``native`` says by the provider's own means."""
+    """One call. ``schema`` requests JSON that matches it; with ``native`` the provider enforces the schema."""
 
     system: str
     messages: tuple[ChatMessage, ...]
@@ -74,7 +74,7 @@ class ChatRequest:
 
 
 class ChatResponse(Contract):
-    """One answer: its text, why it stopped, and what it cost."""
+    """One answer: its text, stop reason and usage."""
 
     text: str
     stop: StopReason = StopReason.END
@@ -84,7 +84,7 @@ class ChatResponse(Contract):
 
 
 class LlmRequestMeta(Contract):
-    """What an event says of a call: never its body."""
+    """Metadata of a call for an event, never its body."""
 
     provider: str
     model: str

@@ -1,4 +1,4 @@
-"""What a model decides in one turn, what came of it, and how the prompt's tokens were shared out."""
+"""A model's decision in one turn, the results of its actions, and the allocation of the prompt's tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fireswarm.contracts.base import Contract, JsonObject
 
 
 class ActionType(StrEnum):
-    """What a model can ask for. The first four are the seed's; ``call_tool`` calls a tool of the engine."""
+    """Type of an action. The first four are from the original contract; ``call_tool`` calls a tool of the engine."""
 
     CALL_SKILL = "call_skill"
     RUN_COMMAND = "run_command"
@@ -21,7 +21,7 @@ class ActionType(StrEnum):
 
 
 class ActionStep(Contract):
-    """One action; which keys of ``params`` count depends on ``type``.
+    """One action. ``type`` determines which keys of ``params`` are used.
 
     ``call_skill``: ``skill``, ``input`` (JSON text). ``run_command``: ``command``. ``call_tool``: ``tool``,
     ``input`` (JSON text). ``ask_user``: ``name``, ``question``. ``finish``: ``answer``, ``result`` (JSON text).
@@ -33,7 +33,7 @@ class ActionStep(Contract):
 
 
 class ModelDecision(Contract):
-    """One turn's decision: the skill that leads, why, what else has to be disclosed, and the actions in order."""
+    """One turn's decision: the selected skill, the reason, the material to disclose, and the actions in order."""
 
     selected_skill: str = ""
     reasoning_summary: str = ""
@@ -42,7 +42,7 @@ class ModelDecision(Contract):
 
 
 class StepStatus(StrEnum):
-    """How a step ended. ``refused`` was never started: a constraint or allowed-tools forbids it."""
+    """Result of a step. A ``refused`` step was never started: a constraint or allowed-tools forbids it."""
 
     OK = "ok"
     FAILED = "failed"
@@ -51,7 +51,7 @@ class StepStatus(StrEnum):
 
 
 class StepExecutionResult(Contract):
-    """What the model and the journal are told of a step: bounded, sanitised, without secrets."""
+    """The result of a step as shown to the model and the journal: bounded, sanitized, without secrets."""
 
     step_id: str
     exit_code: int = 0
@@ -62,7 +62,7 @@ class StepExecutionResult(Contract):
 
 
 class TokenBudget(Contract):
-    """How one prompt's tokens were shared out; ``components`` in their fixed order, ``trimmed`` what was cut."""
+    """Allocation of one prompt's tokens. ``components`` are in a fixed order; ``trimmed`` lists what was cut."""
 
     max_context_tokens: int
     response_headroom_tokens: int
@@ -87,7 +87,7 @@ _PARAMS: dict[str, str] = {
 
 
 def decision_schema() -> dict[str, Any]:
-    """The JSON Schema of a decision in the subset that both providers take: closed objects, no references."""
+    """Return the JSON Schema of a decision, in the subset of both providers: closed objects, no references."""
     params = {
         "type": "object",
         "additionalProperties": False,

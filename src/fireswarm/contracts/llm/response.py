@@ -1,7 +1,7 @@
-"""A turn's answer as a caller sees it, and what the states mean in the words of the board.
+"""The answer of a turn for a caller, and the mapping of conversation states to task states.
 
-``AgentResponse`` and ``SkillResult`` say the same to two readers: a caller that talks to a skill, and the task that
-a skill works for. A skill may return either.
+``AgentResponse`` and ``SkillResult`` are equivalent for two readers: a caller of a skill, and the task that a skill
+works on. A skill may return either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OUTPUTS = "outputs"
 
 
 class AgentResponse(Contract):
-    """How a turn ended. ``resume_token`` has to be given back by whoever resumes; it is good for one turn."""
+    """The end of a turn. A caller that resumes must pass back ``resume_token``, which is valid for one turn."""
 
     state: TaskState
     message: str = Field(default="", max_length=2_000)
@@ -61,11 +61,11 @@ _RESULT_STATES: dict[TaskState, SkillState] = {
     TaskState.PAUSED: SkillState.PAUSED,
     TaskState.FAILED: SkillState.FAILED,
 }
-"""What a skill may say of itself; the other states are given by whoever runs it."""
+"""States that a skill may return; the engine sets the others."""
 
 
 def as_result(response: AgentResponse) -> SkillResult:
-    """A skill's AgentResponse as a SkillResult; ValueError for a state that a skill cannot give itself."""
+    """Convert a skill's AgentResponse to a SkillResult. Raises ValueError for a state that a skill may not return."""
     if response.state not in _RESULT_STATES:
         known = ", ".join(state.value for state in _RESULT_STATES)
         raise ValueError(f"a skill cannot end in {response.state.value}: use {known}")
@@ -94,7 +94,7 @@ def _default_summary(response: AgentResponse) -> str:
 def as_response(
     result: SkillResult, state: TaskState, metadata: ResponseMetadata, *, reason: str = "", token: str | None = None
 ) -> AgentResponse:
-    """What a caller is told of *result*; *state* and *reason* are what was made of it."""
+    """Build the response for a caller from *result*, with the final *state* and *reason*."""
     stopped = state.value != result.state.value
     failed = stopped or state is TaskState.FAILED
     outputs = next((item.value for item in result.artifacts if item.type == OUTPUTS), None)
@@ -150,19 +150,19 @@ _OF_REASON: dict[StatusReason, TaskState] = {
 
 
 def status_of(state: TaskState) -> tuple[TaskStatus, StatusReason | None]:
-    """A state as status and reason of a task; ``state_of`` leads back."""
+    """Map a state to status and reason of a task; ``state_of`` is the inverse."""
     return _STATUS_OF[state]
 
 
 def state_of(status: TaskStatus, reason: StatusReason | None) -> TaskState:
-    """The state that a task's status and reason stand for."""
+    """Map a task's status and reason to a state."""
     if status is TaskStatus.BLOCKED:
         return TaskState.BLOCKED if reason is None else _OF_REASON[reason]
     return _OF_STATUS[status]
 
 
 def outcome_state(outcome: Outcome) -> TaskState:
-    """The state in which a turn of the board leaves its conversation."""
+    """Return the conversation state after a turn on the board."""
     match outcome:
         case Done():
             return TaskState.COMPLETED
@@ -177,7 +177,7 @@ def outcome_state(outcome: Outcome) -> TaskState:
 
 
 def outcome_of(state: TaskState, summary: str, questions: tuple[Question, ...] = ()) -> Outcome:
-    """The outcome that puts a task into *state*; delegating and completed need more, and are built where that is."""
+    """Build the outcome that puts a task into *state*, except delegating and completed, which need more data."""
     reason: Any = status_of(state)[1]
     match state:
         case TaskState.COMPLETED:

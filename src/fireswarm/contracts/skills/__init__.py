@@ -1,1 +1,1 @@
-"""What skills, tools and capabilities take and return."""
+"""Inputs and results of skills, tools and capabilities."""

@@ -1,4 +1,4 @@
-"""The deterministic backbone: how far a skill may lean on a model, what it may ask one, and what proves its answer."""
+"""Advice for pipeline steps: execution modes, questions to a model, and evidence for its answers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pydantic import Field, model_validator
 from fireswarm.contracts.base import Contract, JsonObject
 
 MAX_MATERIAL_CHARS = 120_000
-"""Of what goes to an advisor with its question, all pieces together."""
+"""Maximum total size of the material sent to an advisor with a question."""
 
 MAX_ADVICE_FILES = 20
-"""Files that one piece of advice may hold: the most that a run may change."""
+"""Maximum number of files in one piece of advice: the number that a run may change."""
 
 MAX_FILE_CHARS = 200_000
 
 
 class ExecutionMode(StrEnum):
-    """``metadata.execution_mode`` of a skill.
+    """Value of ``metadata.execution_mode`` of a skill.
 
     ``deterministic``: no model, the same output for the same input. ``hybrid``: code first, a model where the input
     is ambiguous. ``advisor_only``: it takes a model's advice, which is checked before anything is done with it.
@@ -31,7 +31,7 @@ class ExecutionMode(StrEnum):
 
 
 class AdviceKind(StrEnum):
-    """What is asked for. Each kind has its own schema and its own checks."""
+    """Kind of advice. Each kind has a separate schema and separate checks."""
 
     SCHEMA = "schema"
     CODE = "code"
@@ -39,14 +39,14 @@ class AdviceKind(StrEnum):
 
 
 class Material(Contract):
-    """One piece of what the advisor may go by."""
+    """One piece of material for the advisor."""
 
     name: str = Field(min_length=1, max_length=400)
     text: str
 
 
 class AdviceRequest(Contract):
-    """A question to the advisor. ``scope`` are the patterns of paths that code or a patch may touch."""
+    """A question to the advisor. ``scope`` lists the path patterns that code or a patch may change."""
 
     kind: AdviceKind
     question: str = Field(min_length=1, max_length=8_000)
@@ -64,7 +64,7 @@ class AdviceRequest(Contract):
 
 
 class FileDraft(Contract):
-    """A whole file, as the advisor would have it."""
+    """A whole file proposed by the advisor."""
 
     path: str = Field(min_length=1, max_length=400)
     content: str = Field(max_length=MAX_FILE_CHARS)
@@ -85,7 +85,7 @@ class PatchAdvice(Contract):
 
 
 class Evidence(Contract):
-    """Where something was read: lines of a file of the source bundle, counted from 1, and what stands there."""
+    """Source of a statement: a file of the source bundle, its lines counted from 1, and a quote."""
 
     file: str = Field(min_length=1)
     line_start: int = Field(ge=1)
@@ -94,7 +94,7 @@ class Evidence(Contract):
 
 
 class TraceEntry(Contract):
-    """What a field rests on: evidence, or an assumption with its reason."""
+    """Basis of a schema field: evidence, or an assumption with its rationale."""
 
     kind: Literal["EVIDENCE", "ASSUMPTION"] = "EVIDENCE"
     evidence: tuple[Evidence, ...] = Field(default=(), max_length=20)
@@ -102,7 +102,7 @@ class TraceEntry(Contract):
 
 
 class TraceMap(Contract):
-    """``trace_map.json``: for each field of a schema, what it rests on."""
+    """``trace_map.json``: the basis of each field of a schema."""
 
     fields: dict[str, TraceEntry]
 
@@ -115,7 +115,7 @@ class SchemaAdvice(Contract):
 
 
 class Advice(Contract):
-    """An answer that has passed its checks. ``by`` is the model's name, or ``operator``."""
+    """A checked answer. ``by`` is the model's name, or ``operator``."""
 
     kind: AdviceKind
     content: JsonObject
@@ -127,7 +127,7 @@ ADVICE: dict[AdviceKind, type[Contract]] = {
     AdviceKind.CODE: CodeAdvice,
     AdviceKind.PATCH: PatchAdvice,
 }
-"""What the content of each kind has to be."""
+"""Model class of the content of each kind."""
 
 
 _TEXT = {"type": "string"}
@@ -146,7 +146,7 @@ _FILES = {"type": "array", "items": _exactly(path=_TEXT, content=_TEXT)}
 
 
 def advice_schema(kind: AdviceKind) -> dict[str, Any]:
-    """JSON Schema of the content of *kind*, in the words that every provider can be held to, where there are such."""
+    """Return the JSON Schema of the content of *kind*, in the subset that all providers can enforce where possible."""
     match kind:
         case AdviceKind.CODE:
             return _exactly(files=_FILES, notes=_TEXT)

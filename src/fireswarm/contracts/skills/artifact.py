@@ -13,7 +13,7 @@ WORKDIR_URI = "workdir:"
 
 
 class Artifact(Contract):
-    """A piece of work a task leaves behind.
+    """An artifact that a task produced.
 
     ``value`` holds small JSON content; larger content lives in the blob store under ``uri``.
     ``type`` is a short registered word such as ``inventory``, ``report`` or ``url_list``.
@@ -31,7 +31,7 @@ class Artifact(Contract):
 
 
 class Signal(Contract):
-    """Something noticed: a name, a strength between 0 and 1, and what it was noticed about."""
+    """An observation: a name, a strength from 0 to 1, and a subject."""
 
     name: str = Field(min_length=1, max_length=128)
     strength: float = Field(ge=0.0, le=1.0)
@@ -40,7 +40,7 @@ class Signal(Contract):
 
 
 class Attachment(Contract):
-    """An input that came with the objective, by reference."""
+    """An input of the task, given by URI."""
 
     name: str = Field(min_length=1)
     mime: str = "application/octet-stream"

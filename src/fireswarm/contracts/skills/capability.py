@@ -1,4 +1,4 @@
-"""What a capability is from outside: who it is, whether it can be used, and how an agent asks for it."""
+"""Public data of a capability: its id, its availability, and its use by an agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CapabilityId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,49}$
 
 
 class CapabilityStatus(StrEnum):
-    """Whether a capability can be used."""
+    """Availability of a capability."""
 
     AVAILABLE = "available"
     COMING_SOON = "coming_soon"
@@ -22,7 +22,7 @@ class CapabilityStatus(StrEnum):
 
 
 class CapabilityInfo(Contract):
-    """A capability as lists show it."""
+    """A capability in a list."""
 
     id: CapabilityId
     name: str
@@ -33,10 +33,10 @@ class CapabilityInfo(Contract):
 
 
 class CapabilityUse(Contract):
-    """One capability of an agent, role or task; a bare id stands for one without configuration.
+    """One capability of an agent, role or task; an id alone means default settings.
 
-    ``config`` is validated by the capability's own schema. ``prefix`` goes before the names of its tools, where two
-    capabilities bring tools of one name.
+    ``config`` is validated by the capability's schema. ``prefix`` is prepended to the names of its tools, for the case
+    that two capabilities have tools of the same name.
     """
 
     id: CapabilityId
@@ -50,4 +50,4 @@ class CapabilityUse(Contract):
 
 
 DEFAULT_CAPABILITIES = (CapabilityUse(id="workspace"),)
-"""What an agent or role has that names no capabilities: it may look at the folder its task is about."""
+"""Capabilities of an agent or role that names none: it may read the folder its task is about."""

@@ -1,4 +1,4 @@
-"""What the prefilter and the model see of a skill: its metadata, and why it was proposed."""
+"""Metadata of a skill for the prefilter and the model, and the reason why it was proposed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fireswarm.contracts.base import Contract
 
 
 class SkillMetadata(Contract):
-    """Stage 0 of a skill, as its frontmatter says it; ``references_index`` lists files relative to its folder."""
+    """Stage 0 of a skill, from its frontmatter; ``references_index`` lists files relative to its folder."""
 
     name: str
     description: str
@@ -22,7 +22,7 @@ class SkillMetadata(Contract):
 
 
 class SkillCandidate(Contract):
-    """A skill proposed for a task: ``score`` from 0 to 100, ``reason`` says what made it."""
+    """A skill proposed for a task: ``score`` from 0 to 100, and the ``reason`` for it."""
 
     skill_name: str
     score: float = Field(ge=0.0, le=100.0)

@@ -1,4 +1,4 @@
-"""A conversation as it is stored, and a change of it. Whatever store it is in, these are its parts."""
+"""The stored form of a conversation and of a change to it, the same for all stores."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fireswarm.contracts.skills.conversation import ConversationEvent, LoggedEve
 from fireswarm.errors import InvalidInput
 
 RETENTION_DAYS = 30.0
-"""How long an ended conversation is kept for whoever wants to read it."""
+"""Retention time of an ended conversation, for readers."""
 
 _CONTEXT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
-"""What can be a document's id, a folder's name and a key at once."""
+"""Valid as a document id, a folder name and a key."""
 
 
 class ConversationState(Stored):
     """The main record of a conversation.
 
-    ``version`` grows with every change and is what compare-and-set looks at. ``resume_key`` makes resume tokens.
-    ``holder`` is the run that has a turn in hand, in a context that tasks share. ``summary_task`` is the task that
-    writes a better summary; its result is taken over by the next turn. ``event_count`` is the sequence of the last
-    event. ``expires_at`` is set when the conversation ends.
+    ``version`` is incremented by every change and compared by compare-and-set. ``resume_key`` signs resume tokens.
+    ``holder`` is the run whose turn is in progress, in a context shared by tasks. ``summary_task`` is the task that
+    writes a better summary; the next turn uses its result. ``event_count`` is the sequence number of the last event.
+    ``expires_at`` is set when the conversation ends.
     """
 
     context_id: str
@@ -48,7 +48,7 @@ class ConversationState(Stored):
 
 
 class KeptFact(Stored):
-    """A pocket fact as it is stored."""
+    """A pocket fact in its stored form."""
 
     bucket: str
     key: str
@@ -59,16 +59,15 @@ class KeptFact(Stored):
 
     @property
     def name(self) -> tuple[str, str]:
-        """What it is known by."""
+        """Identify the fact by bucket and key."""
         return self.bucket, self.key
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as a store gives it: facts that have not expired, events and message ids, oldest first.
+    """A loaded conversation. Expired facts are excluded; events and message ids are in order, oldest first.
 
-    ``gone`` names facts whose time is over and that are still stored; ``stamp`` is the store's own mark of this
-    version, where it has one.
+    ``gone`` lists expired facts that are still stored; ``stamp`` is the store's version marker, if it has one.
     """
 
     state: ConversationState
@@ -81,10 +80,10 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationChange:
-    """What is to become of a conversation; what is None stays as it is.
+    """A change of a conversation; fields that are None stay unchanged.
 
-    ``expected_version`` is the version it must have: 0 when there must be none yet. With ``message_id`` the change is
-    applied once, however often it is sent, and ``response`` is what a repetition is told. ``agent_id`` is who speaks.
+    ``expected_version`` is the required current version: 0 if the conversation must not exist yet. With ``message_id``
+    the change is applied once, however often it is sent; a repetition gets ``response``. ``agent_id`` is the author.
     """
 
     context_id: str
@@ -108,7 +107,7 @@ class ConversationChange:
 
 
 def check_context_id(context_id: str) -> str:
-    """Return *context_id*; InvalidInput when it cannot name a conversation in every store."""
+    """Return *context_id*. Raises InvalidInput if it is not a valid conversation id in every store."""
     if _CONTEXT_ID.fullmatch(context_id) is None or ".." in context_id:
         raise InvalidInput(
             f"{context_id[:80]!r} cannot name a conversation: use letters, digits and . _ : @ - (200 at most)"

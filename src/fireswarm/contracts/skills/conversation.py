@@ -1,6 +1,6 @@
-"""A skill that stops and resumes: the states of its conversation, what it asks, what is kept between its turns.
+"""Conversations of skills that stop and resume: states, questions, and the data kept between turns.
 
-Each turn is one call of the skill. What it may do beyond ending is said in its SKILL.md (``Terms``).
+Each turn is one call of the skill. Its SKILL.md declares the states in which a turn may end (``Terms``).
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from fireswarm.contracts.base import Contract, JsonObject, Stored, Timestamp
 
 DEFAULT_MAX_TURNS = 8
 MAX_TURNS = 20
-"""Turns a skill may ask for at most: what is not settled by then needs a person."""
+"""Maximum of ``max_turns``: a conversation that is not finished by then needs review."""
 
 MAX_EVENTS = 100
-"""Events kept of a context; what is older lives on in its summary."""
+"""Maximum number of events of a context; older ones are condensed into its summary."""
 
 MAX_FACTS_PER_BUCKET = 50
 MAX_BUCKETS = 20
 MAX_SUMMARY_CHARS = 10_000
 MAX_MESSAGES = 50
-"""Messages of a context whose answers are kept for whoever sends one again."""
+"""Number of messages of a context whose answers are kept for repetitions."""
 
 MAX_EVENT_BYTES = 4_096
-"""Of an event's payload as JSON: a hundred of them and the inputs fit into a document of 1 MiB."""
+"""Maximum size of an event's payload as JSON, so that a hundred events and the inputs fit into 1 MiB."""
 
 MAX_FACT_BYTES = 16_384
 MAX_INPUT_BYTES = 200_000
 MAX_RESPONSE_BYTES = 200_000
-"""Of an answer kept for a repeated message; a larger one is not kept, and the repetition is told so."""
+"""Maximum size of an answer kept for a repeated message. A larger one is not kept, and the error says so."""
 
 
 class TaskState(StrEnum):
-    """Where a conversation stands. ``STATES`` says what each means."""
+    """State of a conversation. ``STATES`` describes each one."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -50,12 +50,12 @@ class TaskState(StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Nothing follows."""
+        """True if no turn can follow."""
         return STATES[self].terminal
 
     @property
     def resumable(self) -> bool:
-        """Another turn may follow, with what was missing."""
+        """True if another turn can follow, with the missing inputs."""
         return STATES[self].resumable
 
 
@@ -82,7 +82,7 @@ STATES: dict[TaskState, StateRow] = {
 
 
 class MessageType(StrEnum):
-    """What an event of the log is about; a skill may log other words."""
+    """Type of a logged event; a skill may use other values."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -95,7 +95,7 @@ class MessageType(StrEnum):
 
 
 class StatePersistence(StrEnum):
-    """What outlives a turn: nothing, state and facts, or these and the log of events with its summary."""
+    """Data that outlives a turn: nothing, state and facts, or also the event log with its summary."""
 
     NONE = "none"
     FACTS_ONLY = "facts_only"
@@ -105,7 +105,7 @@ class StatePersistence(StrEnum):
 class InputField(Contract):
     """One missing input.
 
-    ``type`` is a JSON type; ``allowed`` is a JSON Schema that the value has to satisfy beside it, such as
+    ``type`` is a JSON type; ``allowed`` is an additional JSON Schema that the value must satisfy, such as
     ``{"enum": ["north", "south"]}``.
     """
 
@@ -117,14 +117,14 @@ class InputField(Contract):
 
 
 class InputRequest(Contract):
-    """What a skill needs before it can go on."""
+    """The inputs that a skill needs before it can continue."""
 
     missing_fields: tuple[InputField, ...] = Field(min_length=1, max_length=40)
     message: str = Field(default="", max_length=2_000)
 
 
 class InteractionOutcomes(Contract):
-    """Frontmatter ``interaction_outcomes``: what a turn of the skill may end in beside completed and failed."""
+    """Frontmatter ``interaction_outcomes``: states of a turn in addition to completed and failed, and limits."""
 
     allowed_intermediate_states: tuple[TaskState, ...] = ()
     max_turns: int = Field(default=DEFAULT_MAX_TURNS, ge=1, le=MAX_TURNS)
@@ -145,7 +145,7 @@ class InteractionOutcomes(Contract):
 
 
 class Terms(Contract):
-    """A skill's contract about its conversation, as its frontmatter says it."""
+    """A skill's conversation contract, from its frontmatter."""
 
     interaction_outcomes: InteractionOutcomes = InteractionOutcomes()
     state_persistence: StatePersistence = StatePersistence.FACTS_ONLY
@@ -159,24 +159,24 @@ class Terms(Contract):
         return self
 
     def allows(self, state: TaskState) -> bool:
-        """Whether a turn may end in *state*."""
+        """Return True if a turn may end in *state*."""
         return not state.resumable or state in self.interaction_outcomes.allowed_intermediate_states
 
     @property
     def keeps_state(self) -> bool:
-        """Whether anything outlives a turn."""
+        """True if any data outlives a turn."""
         return self.state_persistence is not StatePersistence.NONE
 
     @property
     def keeps_events(self) -> bool:
-        """Whether the log of events is kept."""
+        """True if the event log is kept."""
         return self.state_persistence is StatePersistence.FULL_EVENTS
 
 
 class PocketFact(Contract):
-    """A small value a skill keeps between its turns, by bucket and key; writing it again replaces it.
+    """A small value that a skill keeps between its turns, by bucket and key; a new value replaces the old one.
 
-    ``ttl_seconds`` is how long it is there; without, as long as the conversation.
+    ``ttl_seconds`` is its lifetime; without it, the fact lasts as long as the conversation.
     """
 
     bucket: str = Field(default="state", pattern=r"^[^/\x00-\x1f]{1,100}$")
@@ -186,14 +186,14 @@ class PocketFact(Contract):
 
 
 class ConversationEvent(Contract):
-    """Something that happened in a turn, for the log."""
+    """An event of a turn, for the log."""
 
     type: str = Field(default=MessageType.NOTE.value, min_length=1, max_length=100)
     payload: JsonObject = Field(default_factory=dict)
 
 
 class LoggedEvent(Stored):
-    """An event as it was logged; ``sequence`` counts from 1 and never repeats."""
+    """A logged event; ``sequence`` counts from 1 and never repeats."""
 
     sequence: int
     type: str
@@ -204,11 +204,11 @@ class LoggedEvent(Stored):
 
 
 class ConversationView(Contract):
-    """What a turn is given of those before it.
+    """The state of earlier turns as shown to a turn.
 
-    ``turn`` counts from 1. ``inputs`` are all inputs and answers so far, ``facts`` what the skill kept and has not
-    expired, ``events`` the log's last (oldest first), ``summary`` what the log held before them. ``resumed_from`` is
-    what the last turn ended in; None on the first.
+    ``turn`` counts from 1. ``inputs`` are all inputs and answers so far, ``facts`` the skill's facts that have not
+    expired, ``events`` the latest events (oldest first), ``summary`` the condensed earlier events. ``resumed_from`` is
+    the final state of the previous turn; None on the first turn.
     """
 
     context_id: str
@@ -221,13 +221,13 @@ class ConversationView(Contract):
     resumed_from: TaskState | None = None
 
     def fact(self, key: str, default: Any = None, *, bucket: str = "state") -> Any:
-        """The value of a fact, else *default*."""
+        """Return the value of a fact, or *default*."""
         found = (fact.value for fact in self.facts if (fact.bucket, fact.key) == (bucket, key))
         return next(found, default)
 
 
 class ResponseMetadata(Contract):
-    """Where a conversation stands after a turn, whatever coarser status its carrier has."""
+    """State of the conversation after a turn, independent of the coarser status of its task."""
 
     context_id: str = ""
     skill: str = ""

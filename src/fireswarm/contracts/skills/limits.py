@@ -1,4 +1,4 @@
-"""The bounds of the deterministic backbone. They can be made tighter in swarm.yaml, and never wider."""
+"""Limits of the pipelines. swarm.yaml can lower them, not raise them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_CHANGED_FILES = 20
 
 
 class BackboneSettings(SettingsSection):
-    """Bounds of one pipeline run."""
+    """Limits of one pipeline run."""
 
     auto_merge_enabled: bool = Field(default=False, description="allow pr-prepare to merge its pull request")
     require_human_review: bool = Field(default=True, description="state in the pull request that it needs human review")

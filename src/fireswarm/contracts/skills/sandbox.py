@@ -1,4 +1,4 @@
-"""What code in a sandbox may use, and what came of it."""
+"""Limits of a sandbox run, and its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fireswarm.contracts.base import Contract
 
 
 class SandboxLimits(Contract):
-    """For one run. Memory and the folder are looked at ten times a second, the rest is held by the kernel."""
+    """Limits of one run. Total memory and the folder are checked ten times a second; the kernel enforces the rest."""
 
     timeout_seconds: float = Field(default=30.0, gt=0, le=3_600, description="wall-clock time limit")
     cpu_seconds: int = Field(default=30, ge=1, le=3_600, description="CPU time limit per process")
@@ -29,7 +29,7 @@ class SandboxLimits(Contract):
 
 
 class SandboxEnd(StrEnum):
-    """Why a run was ended, where it did not end by itself."""
+    """Limit that ended a run; None if it ended by itself."""
 
     TIMEOUT = "timeout"
     MEMORY = "memory"
@@ -37,7 +37,7 @@ class SandboxEnd(StrEnum):
 
 
 class SandboxRun(Contract):
-    """What a run left. ``exit_code`` is 128 and the signal's number for a process that was killed."""
+    """Result of a run. ``exit_code`` is 128 plus the signal number if the process was killed."""
 
     exit_code: int
     stdout: str = ""

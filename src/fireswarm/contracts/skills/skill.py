@@ -1,11 +1,11 @@
-"""What goes into a skill and what comes out of it.
+"""The request and the result of a skill.
 
-A skill with code is a plain synchronous function in its own folder::
+A skill with code is a plain synchronous function in its folder::
 
     # skills/<name>/scripts/skill.py
     def run(request: SkillRequest) -> SkillResult: ...
 
-It runs in a process of its own, off the event loop. It reads only what the request carries (and the
+It runs in a separate process, off the event loop. It reads only the contents of the request (and the
 files its objective is about), writes files only below ``request.workdir``, and returns one result.
 """
 
@@ -26,7 +26,7 @@ from fireswarm.contracts.skills.limits import BackboneSettings
 
 
 class Fact(Contract):
-    """Something learned that outlives the task: one value by ``bucket`` and ``key`` in a session.
+    """A fact that outlives its task: one value by ``bucket`` and ``key`` in a session.
 
     ``keywords`` is what recall searches by; ``source`` names the task or file the fact came from.
     """
@@ -41,11 +41,11 @@ class Fact(Contract):
 
 
 class Question(InputField):
-    """One missing input: a blocked task carries its questions until somebody answers them."""
+    """One missing input. A blocked task carries its questions until they are answered."""
 
 
 class Reply(Contract):
-    """Answers to another task of the session, by the names of its questions."""
+    """Answers to another task of the session, by question name."""
 
     task_id: DocumentId
     answers: JsonObject = Field(min_length=1)
@@ -54,7 +54,7 @@ class Reply(Contract):
 class PlannedTask(Contract):
     """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
 
-    ``capabilities`` are ids only: of what the role has, or offers to plans.
+    ``capabilities`` are ids only, of capabilities that the role has or offers to plans.
     """
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
@@ -73,7 +73,7 @@ class PlannedTask(Contract):
 
 
 class ChildResult(Contract):
-    """How a task that this one waited for ended: what a resumed skill sees of its children."""
+    """Result of a task that this one waited for, as shown to the resumed skill."""
 
     task_id: str
     key: str = ""
@@ -88,14 +88,14 @@ class ChildResult(Contract):
 
 
 class SkillRequest(Contract):
-    """Everything a skill may look at.
+    """All inputs of a skill.
 
     ``artifacts`` and ``signals`` come from finished dependencies and from envelopes, with values loaded;
     ``children`` are the results of tasks that an earlier turn of this task created (empty on the first
-    turn); ``facts`` are what memory recalled; ``answers`` what an operator supplied to earlier questions.
-    ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is what is left of
-    earlier turns, for a skill that says in its SKILL.md that it has some. ``limits`` and ``advice`` are for a skill
-    with an execution mode: its bounds, and what the advisor answered so far, in the order of the questions.
+    turn); ``facts`` were recalled from memory; ``answers`` are an operator's answers to earlier questions.
+    ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is the state of earlier
+    turns, if the skill's SKILL.md declares a conversation. ``limits`` and ``advice`` are for a skill with an
+    execution mode: its limits, and the advisor's answers so far, in the order of the questions.
     """
 
     task_id: str
@@ -120,7 +120,7 @@ class SkillRequest(Contract):
 
 
 class SkillState(StrEnum):
-    """How a skill's turn ended."""
+    """Final state of a skill's turn."""
 
     COMPLETED = "completed"
     INPUT_REQUIRED = "input_required"
@@ -131,19 +131,19 @@ class SkillState(StrEnum):
 
 
 class SkillResult(Contract):
-    """What a skill hands back.
+    """Result of a skill's turn.
 
     ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are
     created, and the skill runs again with their results as ``children``. ``input_required``:
-    ``questions`` are put to the operator. ``paused``: it runs again after ``pause_seconds``, or when
-    somebody says so. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
-    in ``advice``. ``failed``: ``summary`` says why; ``retryable`` whether trying again can help, ``escalated`` that
-    a person has to look.
-    ``pocket`` and ``log`` are for the skill's own next turns; ``facts`` are for the session. ``replies`` answer other
-    tasks by messages that are sent with the result, where the mailbox policy lets the role.
+    ``questions`` are put to the operator. ``paused``: the skill runs again after ``pause_seconds``, or on
+    ``swarm retry``. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
+    in ``advice``. ``failed``: ``summary`` gives the reason; ``retryable`` if another attempt can help, ``escalated``
+    if it needs review.
+    ``pocket`` and ``log`` are for the next turns of the same skill; ``facts`` are for the session. ``replies`` answer
+    other tasks by messages that are sent with the result, if the mailbox policy allows it.
 
-    An artifact that is a file in the request's ``workdir`` says so with ``uri``
-    ``workdir:<relative path>``; it is moved to the blob store before the result is committed.
+    For an artifact that is a file in the request's ``workdir``, set ``uri`` to
+    ``workdir:<relative path>``; the file is moved to the blob store before the result is committed.
     """
 
     state: SkillState = SkillState.COMPLETED

@@ -11,7 +11,7 @@ from typing import Any
 class Tool:
     """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
 
-    ``spec_name`` is what ``allowed-tools`` of a skill calls it. What ``writes`` is refused to a read-only task.
+    ``spec_name`` is its name in ``allowed-tools`` of a skill. Tools with ``writes`` are refused to read-only tasks.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A stored agent: a role with capabilities and instructions of its own, by name. Tasks can be submitted for it."""
+"""A stored agent: a role with additional capabilities and instructions. Tasks can be submitted for it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 
 DEFAULT_ROLE = "architect"
 MAX_INSTRUCTIONS_CHARS = 20_000
-"""Of an agent's system prompt: with a role's own it stays well below what a model is shown at most."""
+"""Maximum length of an agent's system prompt. Together with a role's prompt it stays well below a model's context."""
 
 MAX_USES = 20
 
 
 class AgentLife(StrEnum):
-    """An archived agent is kept for the record and is given no more tasks."""
+    """An archived agent is kept for the record and gets no new tasks."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"
 
 
 class AgentSpec(Contract):
-    """What somebody asks to be stored. The order of ``capabilities`` is their priority."""
+    """Fields of an agent to store. The order of ``capabilities`` is their priority."""
 
     name: str = Field(min_length=1, max_length=200)
     role: RoleName = DEFAULT_ROLE
@@ -34,7 +34,7 @@ class AgentSpec(Contract):
 
 
 class Agent(Stored):
-    """One document of ``agents``. ``version`` counts its changes, from 1."""
+    """A document of ``agents``. ``version`` counts its changes, from 1."""
 
     agent_id: DocumentId
     session_hash: str

@@ -1,4 +1,4 @@
-"""Artifacts, signals and the agent-to-agent handoff envelope of the seed contract."""
+"""The handoff envelope and the mailbox message."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from fireswarm.contracts.skills.artifact import Artifact, Attachment, Signal
 
 
 class Trace(Contract):
-    """The chain of handoffs: one ``chain_id`` an objective, ``step`` counts the hops."""
+    """The chain of handoffs: one ``chain_id`` per objective; ``step`` counts the hops."""
 
     chain_id: str = Field(min_length=1)
     step: int = Field(default=0, ge=0)
 
 
 class SecurityContext(Contract):
-    """How freely the receiver may act; carried along, enforced where actions happen."""
+    """Limits for the receiver; passed along, and enforced where actions are executed."""
 
     mode: str = "standard"
 
 
 class TaskRef(Contract):
-    """The task an envelope is about, and the role that is to take it."""
+    """The task of an envelope, and the role that executes it."""
 
     task_id: DocumentId
     assigned_to: RoleName
 
 
 class Envelope(Contract):
-    """What one agent hands to another: small and typed, never a whole history.
+    """The content that one agent hands to another: small and typed, never a whole history.
 
-    ``answers`` supply what the task asked, by the names of its questions.
+    ``answers`` answer the task's questions, by question name.
     """
 
     envelope_id: DocumentId
@@ -49,7 +49,7 @@ class Envelope(Contract):
 
 
 class MailStatus(StrEnum):
-    """``new`` can be claimed, ``claimed`` is being worked on under a lease, ``read`` is acknowledged."""
+    """``new`` can be claimed, ``claimed`` is in progress under a lease, ``read`` is acknowledged."""
 
     NEW = "new"
     CLAIMED = "claimed"
@@ -57,14 +57,14 @@ class MailStatus(StrEnum):
 
 
 class MailKind(StrEnum):
-    """What a message is for, where that is more than to be read: ``answers`` go to the task it is about."""
+    """Purpose of a message: ``answers`` are delivered to the task they concern; others are only read."""
 
     PLAIN = ""
     ANSWERS = "answers"
 
 
 class MailLease(Stored):
-    """Who holds a claimed message, until when, and the epoch that fences its acknowledgement."""
+    """Holder and expiry of a claimed message, and the epoch that fences its acknowledgement."""
 
     owner_agent_id: str
     expires_at: Timestamp
@@ -72,7 +72,7 @@ class MailLease(Stored):
 
 
 class Message(Stored):
-    """One document of ``agent_mailbox``. ``outcome`` says what came of answers: taken, or why they were refused."""
+    """A document of ``agent_mailbox``. ``outcome`` is the result of answers: taken, or refused with the reason."""
 
     message_id: DocumentId
     to_agent_id: str

@@ -1,4 +1,4 @@
-"""The events of a skill-native run, and the record that a line of ``events.jsonl`` holds."""
+"""The events of a run, and the record in a line of ``events.jsonl``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fireswarm.contracts.base import JsonObject, Stored, Timestamp
 
 
 class EventType(StrEnum):
-    """The event types of a run, in the order in which a run meets them."""
+    """Event types, in the order of a run."""
 
     RUN_STARTED = "run_started"
     SKILL_CATALOG_LOADED = "skill_catalog_loaded"
@@ -34,7 +34,7 @@ class EventType(StrEnum):
 class EventRecord(Stored):
     """One event. ``span_id`` counts the turn it belongs to; ``redaction_mode`` is ``redacted`` or ``debug``.
 
-    Secrets are removed in both modes; ``debug`` keeps the bodies of requests and responses beside the log.
+    Secrets are removed in both modes; ``debug`` also keeps the bodies of requests and responses next to the log.
     """
 
     run_id: str

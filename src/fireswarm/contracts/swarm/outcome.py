@@ -1,4 +1,4 @@
-"""How one leased turn of a task ends: values, settled in one place (``board.settle``)."""
+"""The outcomes of a leased turn: values that are settled in one place (``board.settle``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskResult
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work is finished; ``facts`` are remembered in the same commit."""
+    """The work is finished; ``facts`` are stored in the same commit."""
 
     result: TaskResult = field(default_factory=TaskResult)
     facts: tuple[Fact, ...] = ()
@@ -19,7 +19,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It failed in a way that trying again can help; ``after_seconds`` overrides the back-off."""
+    """A transient failure; ``after_seconds`` overrides the back-off."""
 
     error: str
     after_seconds: float | None = None
@@ -27,7 +27,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It failed in a way that trying again cannot help: dead letter, or ``escalated`` to a human."""
+    """A permanent failure: dead letter, or ``escalated`` for review."""
 
     error: str
     reason: StatusReason = StatusReason.DEAD_LETTER
@@ -35,7 +35,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Somebody has to supply something; ``questions`` say what, ``schema`` what all inputs together must satisfy."""
+    """Inputs are missing; ``questions`` ask for them, all inputs together must satisfy ``schema``."""
 
     reason: StatusReason
     summary: str
@@ -45,7 +45,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """Create ``tasks``; with ``resume`` this task runs again when all of them ended, else it is done.
+    """Create ``tasks``. With ``resume`` this task runs again when all of them have ended; otherwise it is done.
 
     ``result`` travels to each new task in its envelope, and stays on this task.
     """
@@ -59,7 +59,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Look again after ``after_seconds``; no attempt is counted. Not ``turn_over``: the turn has not begun."""
+    """Run again after ``after_seconds``; not counted as an attempt. Without ``turn_over`` the turn has not begun."""
 
     after_seconds: float
     summary: str = ""
@@ -68,7 +68,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The holder gives the task back unfinished (drain): it is queued again, no attempt is counted."""
+    """The holder returns the task unfinished (drain): it is queued again, not counted as an attempt."""
 
     summary: str = "released by an agent that is stopping"
 

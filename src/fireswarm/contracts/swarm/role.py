@@ -1,4 +1,4 @@
-"""A role card as data: skills, capabilities, limits and the prompt."""
+"""The data of a role card: skills, capabilities, limits and the prompt."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES, Capabili
 
 
 class RoleLimits(Contract):
-    """What one turn of the role may use."""
+    """Limits of one turn of the role."""
 
     turn_timeout_seconds: float = Field(default=600.0, gt=0)
 
 
 class RoleCard(Contract):
-    """One role: its skills (the first is the default), its capabilities in order, and the prompt below.
+    """One role: its skills (the first is the default), its capabilities in order, and its prompt.
 
-    ``offers`` are capabilities that a task which another role planned may have beside them.
+    ``offers`` are additional capabilities that a task planned by another role may have.
     """
 
     name: RoleName

@@ -11,15 +11,16 @@ from fireswarm.contracts.base import JsonObject, Stored, Timestamp
 from fireswarm.contracts.skills.artifact import Artifact
 
 MAX_RUN_EVENTS = 100
-"""Events kept on the run document itself; older ones move to its ``journal`` subcollection, so that the
-document never nears Firestore's 1 MiB."""
+"""Maximum number of events on the run document; older ones move to its ``journal`` subcollection, so that the
+document stays well below Firestore's 1 MiB.
+"""
 
 MAX_INLINE_PAYLOAD_BYTES = 16 * 1024
-"""A larger event payload or artifact value goes to the blob store by URI."""
+"""Larger event payloads and artifact values are stored in the blob store and referenced by URI."""
 
 
 class RunStatus(StrEnum):
-    """The five of the seed contract."""
+    """The five run statuses of the original contract."""
 
     STARTED = "started"
     PROGRESS = "progress"
@@ -29,7 +30,7 @@ class RunStatus(StrEnum):
 
 
 class RunEvent(Stored):
-    """One thing that happened in a run: time, type, payload."""
+    """One event of a run: time, type, payload."""
 
     ts: Timestamp
     type: str
@@ -37,7 +38,7 @@ class RunEvent(Stored):
 
 
 class Run(Stored):
-    """One document of ``agent_runs``."""
+    """A document of ``agent_runs``."""
 
     run_id: str
     task_id: str

@@ -10,13 +10,13 @@ from pydantic import Field
 from fireswarm.contracts.base import JsonObject, Stored, Timestamp
 
 MISSED_BEATS_SECONDS = 75.0
-"""Two and a half idle heartbeats: an agent silent for longer is shown as gone."""
+"""Two and a half idle heartbeats: an agent without a heartbeat for longer is shown as gone."""
 
 GONE = "gone"
 
 
 class AgentState(StrEnum):
-    """What a role process is doing."""
+    """State of a role process."""
 
     STARTING = "starting"
     IDLE = "idle"
@@ -51,10 +51,10 @@ class AgentStatus(Stored):
     expires_at: Timestamp | None = None
 
     def state_at(self, now: datetime) -> str:
-        """The state as it is shown: ``gone`` when the agent fell silent without saying goodbye."""
+        """Return the state to show: ``gone`` if the heartbeats stopped without a clean shutdown."""
         silent = (now - self.created_at).total_seconds()
         return GONE if silent > MISSED_BEATS_SECONDS and self.status is not AgentState.STOPPED else self.status.value
 
     def lives_at(self, now: datetime) -> bool:
-        """Whether the agent is there: it beats, and has not said goodbye."""
+        """Return True if the agent is alive: its heartbeats are recent and it has not stopped."""
         return self.state_at(now) not in (GONE, AgentState.STOPPED)

@@ -1,4 +1,4 @@
-"""The task: what a submitter says (TaskSpec) and what a document of ``agent_tasks`` holds (Task)."""
+"""The task as submitted (TaskSpec), and as a document of ``agent_tasks`` (Task)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ DEFAULT_PRIORITY = 5
 DEFAULT_MAX_ATTEMPTS = 5
 
 NO_DEADLINE = datetime(9999, 12, 31, tzinfo=UTC)
-"""Stored when a task has no deadline: Firestore leaves documents that lack an ordered field out of a
-query's results, and null would sort before every real deadline."""
+"""Stored for a task without a deadline. Firestore omits documents that lack an ordered field from query
+results, and null would sort before every real deadline.
+"""
 
 MAX_CONTEXT_BYTES = 200_000
-"""Of ``context`` as JSON. A Firestore document holds 1 MiB with result and journal references beside it."""
+"""Maximum size of ``context`` as JSON. A Firestore document of 1 MiB also holds the result and journal references."""
 
 
 class TaskStatus(StrEnum):
-    """The five of the seed contract."""
+    """The five task statuses of the original contract."""
 
     QUEUED = "queued"
     IN_PROGRESS = "in_progress"
@@ -40,12 +41,12 @@ class TaskStatus(StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Done and canceled never change again."""
+        """True for done and canceled, which never change again."""
         return self in (TaskStatus.DONE, TaskStatus.CANCELED)
 
 
 class StatusReason(StrEnum):
-    """Why a blocked task is blocked."""
+    """Reason why a task is blocked."""
 
     DEPENDENCIES = "dependencies"
     INPUT_REQUIRED = "input_required"
@@ -64,11 +65,11 @@ WAITS_FOR_OTHERS = frozenset({StatusReason.DEPENDENCIES, StatusReason.DELEGATING
 """Blocked until other tasks end; the commit that ends the last of them queues the task."""
 
 WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
-"""Blocked until ``not_before``; the sweep of any peer of the role queues the task."""
+"""Blocked until ``not_before``; the sweep of any worker of the role queues the task."""
 
 
 class Lease(Stored):
-    """Who works on a task since when, until when, and the fencing epoch that every later commit has to match."""
+    """Holder of a task, start and expiry, and the fencing epoch that every later commit must match."""
 
     owner_agent_id: str
     expires_at: Timestamp
@@ -77,7 +78,7 @@ class Lease(Stored):
 
 
 class Constraints(Contract):
-    """Limits that travel with a task and are enforced where actions happen, not in a prompt."""
+    """Limits that travel with a task; they are enforced where actions are executed, not in a prompt."""
 
     demo_safe: bool = False
     read_only: bool = False
@@ -85,10 +86,10 @@ class Constraints(Contract):
 
 
 class TaskSpec(Contract):
-    """What a submitter asks for. ``context`` is free JSON; the objective and it make the idempotency key.
+    """A task to submit. ``context`` is free JSON; it and the objective make the idempotency key.
 
-    ``capabilities`` come after the role's; one that the role has too takes this configuration. ``instructions`` are
-    said to the model after the role's prompt; ``for_agent`` is the stored agent that they are of.
+    ``capabilities`` come after the role's; they override the configuration of those that the role also has. The model
+    sees ``instructions`` after the role's prompt; ``for_agent`` is the id of the stored agent that they belong to.
     """
 
     objective: str = Field(min_length=1, max_length=8_000)
@@ -112,7 +113,7 @@ class TaskSpec(Contract):
 
 
 class TaskResult(Stored):
-    """What a finished task leaves: small by construction, large content behind artifact URIs."""
+    """Result of a finished task; large content is referenced by artifact URIs."""
 
     summary: str = ""
     artifacts: tuple[Artifact, ...] = ()
@@ -123,14 +124,14 @@ class TaskResult(Stored):
 
 
 class Task(Stored):
-    """One document of ``agent_tasks``, as every reader and writer here sees it.
+    """A document of ``agent_tasks``.
 
-    ``waiting_on`` counts unfinished dependencies and children; ``dependents`` are the tasks to tell
-    when this one ends; ``children`` the tasks it created. ``sweep_at`` is when a sweep has to look at
-    the task next: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
+    ``waiting_on`` counts unfinished dependencies and children; ``dependents`` are the tasks to notify
+    when this one ends; ``children`` the tasks it created. ``sweep_at`` is the next time at which a sweep must check
+    the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
     attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run,
-    or of a step of a plan. ``turn`` counts turns that ended in waiting: what is the same at the same
-    count is the same turn, begun again after a crash. ``answer_schema`` is what its answers have to satisfy.
+    or of a step of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count
+    are the same turn, repeated after a crash. ``answer_schema`` is the JSON Schema of its answers.
     """
 
     task_id: DocumentId
@@ -181,11 +182,11 @@ class Task(Stored):
 
     @property
     def has_deadline(self) -> bool:
-        """True when a real deadline was given."""
+        """True if the task has a real deadline."""
         return self.deadline < NO_DEADLINE
 
     def run_id(self, epoch: int) -> str:
-        """The run document of one lease epoch: a stale worker can only touch its own run."""
+        """Return the id of the run of one lease epoch. A stale worker can only change its own run."""
         return f"{self.task_id}.{epoch}"
 
     @property
@@ -197,7 +198,7 @@ class Task(Stored):
 
 
 def canonical_json(value: Any) -> str:
-    """Return one spelling of a JSON value: sorted keys, no spaces, timestamps in ISO form."""
+    """Return the canonical form of a JSON value: sorted keys, no spaces, timestamps in ISO form."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_spell)
 
 
@@ -210,7 +211,7 @@ def _spell(value: Any) -> str:
 def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:
     """Hash the canonical (objective, context): the same work has the same key, in any key order.
 
-    A *salt* makes a deliberate re-run other work. Surrounding white space does not count.
+    A *salt* makes a deliberate re-run different work. Surrounding white space is ignored.
     """
     text = canonical_json(
         [" ".join(objective.split()), context, salt] if salt else [" ".join(objective.split()), context]
@@ -219,9 +220,9 @@ def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:
 
 
 def task_id_for(session_hash: str, key: str, assigned_to: str) -> str:
-    """Derive the task's id from session, role and key: two submitters of one objective meet in one document.
+    """Derive the task's id from session, role and key: two submits of one objective lead to one document.
 
-    Hash-derived ids spread over the key space like random ones, so they make no hot spot.
+    Hash-derived ids are distributed like random ones, so they make no hot spot.
     """
     return _hashed_uuid(session_hash, assigned_to, key)
 

@@ -1,4 +1,4 @@
-"""What a document may hold. Checked once, when it is written; figures from Google's "Usage and limits" page."""
+"""Limits of a document, checked when it is written; figures from Google's "Usage and limits" page."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class _Audit:
             return name_bytes(value.reference_value)
         if kind == "array_value":
             values = value.array_value.values
-            # An element counts as one array-contains entry, not as two entries of its own.
+            # An element counts as one array-contains entry, not as two separate entries.
             self.entries -= len(values)
             return sum(map(self.value, values))
         fields = value.map_value.fields

@@ -142,5 +142,5 @@ def format_field_path(path: FieldPath) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a field name is of the form ``__…__``, which Firestore keeps for itself."""
+    """Return True if a field name is of the form ``__…__``, which Firestore keeps for itself."""
     return _RESERVED.fullmatch(name) is not None

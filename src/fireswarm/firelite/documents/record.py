@@ -49,5 +49,5 @@ class Record:
         return self.data is not None
 
     def fields(self) -> FieldsPb:
-        """The fields, parsed anew (the message keeps them alive through the map)."""
+        """Parse and return the fields (the message keeps them alive through the map)."""
         return Document.FromString(self.data or b"").fields

@@ -80,12 +80,12 @@ def elements(value: ValuePb) -> list[bytes]:
 
 
 def is_vector(fields: FieldsPb) -> bool:
-    """Whether the fields of a map value spell a vector (``__type__`` is ``__vector__``)."""
+    """Return True if the fields of a map value spell a vector (``__type__`` is ``__vector__``)."""
     return "__type__" in fields and fields["__type__"].string_value == "__vector__"
 
 
 def encode_number(number: int | float) -> bytes:
-    """The sortable encoding of a number; NaN has a place of its own below all of them."""
+    """The sortable encoding of a number; NaN sorts below all of them."""
     if number != number:
         return bytes([TAG_NAN])
     base = float(number)

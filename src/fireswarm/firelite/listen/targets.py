@@ -1,4 +1,4 @@
-"""What a listener watches: documents by name, or a query. Works out what each commit means to it.
+"""Targets of a listener: documents by name, or a query. Computes the changes of each commit for a target.
 
 A target answers a mapping of document names to their new version: a Record that belongs to it now, or None with the
 meaning that the document does not (any more). How that is told on the wire is ``watch``'s business.
@@ -21,7 +21,7 @@ type Events = dict[str, Record | None]
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a target begins with.
+    """Initial state of a target.
 
     ``reset``: the client must forget what it knew. ``count``: how many documents belong to the target, sent as an
     existence filter when deletions since the resume token are no longer known; a client that counts otherwise asks
@@ -43,7 +43,7 @@ class DocumentsTarget:
 
     @property
     def homes(self) -> list[IndexHome]:
-        """What the hub files the target under."""
+        """Keys under which the hub files the target."""
         return [("document", name) for name in self.names]
 
     def open(self, store: Store, resume_us: int | None) -> Opening:
@@ -56,7 +56,7 @@ class DocumentsTarget:
         return Opening(events)
 
     def update(self, store: Store, changes: Sequence[Change]) -> Events:
-        """What a commit means to the target."""
+        """Return the target's changes caused by a commit."""
         return {change.new.name: change.new if change.new.exists else None for change in changes}
 
 
@@ -69,7 +69,7 @@ class QueryTarget:
 
     @property
     def homes(self) -> list[IndexHome]:
-        """What the hub files the target under."""
+        """Keys under which the hub files the target."""
         return [index_home(self.query.scope)]
 
     def open(self, store: Store, resume_us: int | None) -> Opening:
@@ -96,7 +96,7 @@ class QueryTarget:
         return newer
 
     def update(self, store: Store, changes: Sequence[Change]) -> Events:
-        """What a commit means to the target."""
+        """Return the target's changes caused by a commit."""
         events: Events = {}
         for change in changes:
             new = change.new

@@ -43,7 +43,7 @@ def aggregated_fields(aggregations: Iterable[MessagePb]) -> list[FieldPath]:
 
 
 def only_counts(aggregations: Iterable[MessagePb]) -> bool:
-    """Whether the number of documents answers everything."""
+    """Return True if the number of documents answers everything."""
     return all(aggregation.WhichOneof("operator") == "count" for aggregation in aggregations)
 
 

@@ -1,4 +1,4 @@
-"""Index enforcement: which queries production would refuse for want of an index.
+"""Index enforcement: reject queries that production would reject for a missing index.
 
 Reads ``firestore.indexes.json`` (https://firebase.google.com/docs/reference/firestore/indexes): ``indexes`` are
 composite, ``fieldOverrides`` replace the automatic single-field indexes of a field and, as in production, of the
@@ -37,7 +37,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one disjunct of a query asks of the indexes.
+    """Indexes required by one disjunct of a query.
 
     ``tail`` is the order that must follow the equality fields, ``summed`` the aggregated fields that must be in the
     index too, in any order and direction.
@@ -127,7 +127,7 @@ class IndexSet:
         return covered
 
     def _has_composite(self, need: Need) -> bool:
-        """Whether composite indexes that all end in the tail have, together, the equality fields before it."""
+        """Return True if composite indexes that all end in the tail have, together, the equality fields before it."""
         covered: set[FieldPath] = set()
         found = False
         for composite in self._candidates(need):
@@ -169,7 +169,7 @@ def _mode(entry: Mapping[str, Any]) -> str:
 
 
 def _serves_prefix(fields: Sequence[tuple[FieldPath, str]], need: Need) -> bool:
-    """Whether every field is compared for equality, in a mode that allows it."""
+    """Return True if every field is compared for equality, in a mode that allows it."""
     return all(path in (need.contains if mode == "CONTAINS" else need.equal) for path, mode in fields)
 
 

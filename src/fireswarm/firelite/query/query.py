@@ -1,4 +1,4 @@
-"""What a query means: scope, predicates, order, cursors, and whether a document matches. Pure, no I/O.
+"""Semantics of a query: scope, predicates, order, cursors, matching of documents. Pure, no I/O.
 
 ``parse.py`` makes these from StructuredQuery messages, ``planner.py`` turns them into index scans.
 """
@@ -46,7 +46,7 @@ class Predicate:
         return self.operands[0]
 
     def matches(self, encoded: bytes | None, value: ValuePb | None) -> bool:
-        """Whether a field with this encoding (None: missing) satisfies the comparison."""
+        """Return True if a field with this encoding (None: missing) satisfies the comparison."""
         if encoded is None:
             return False
         if self.op is Op.EQUAL:
@@ -106,7 +106,7 @@ class Scope:
     root: str
 
     def contains(self, name: str) -> bool:
-        """Whether the document lies in the scope."""
+        """Return True if the document lies in the scope."""
         collection = collection_of(name)
         if self.kind == "collection":
             return collection == self.path
@@ -151,18 +151,18 @@ class Query:
         return place if self.within_cursors(place) else None
 
     def matches(self, fields: FieldsPb, key: bytes) -> bool:
-        """Whether the query returns the document, offset and limit aside."""
+        """Return True if the query returns the document, offset and limit aside."""
         return self.sort_key(fields, key) is not None
 
     def within_cursors(self, place: bytes) -> bool:
-        """Whether a sort key lies between the cursors."""
+        """Return True if a sort key lies between the cursors."""
         return (self.start is None or not _is_before(place, self.start)) and (
             self.end is None or _is_before(place, self.end)
         )
 
     @property
     def bounded(self) -> bool:
-        """Whether a document's membership depends on other documents."""
+        """Return True if a document's membership depends on other documents."""
         return self.limit is not None or self.offset > 0
 
 
@@ -192,6 +192,6 @@ class EncodedFields(dict[FieldPath, bytes | None]):
         return [] if value is None else elements(value)
 
     def satisfies(self, predicate: Predicate) -> bool:
-        """Whether the document satisfies the comparison."""
+        """Return True if the document satisfies the comparison."""
         value = lookup(self._fields, predicate.path) if predicate.op is Op.ARRAY_CONTAINS else None
         return predicate.matches(self[predicate.path], value)

@@ -71,7 +71,7 @@ class OrderedIndex:
             yield key[scan.skip :], entries[key]
 
     def count(self, scan: Scan) -> int:
-        """How many entries lie between the bounds, without reading them."""
+        """Count the entries between the bounds without reading them."""
         return max(0, self._entries.bisect_left(scan.high) - self._entries.bisect_left(scan.low))
 
 

@@ -40,7 +40,7 @@ type Pending = dict[str, Version]
 
 
 class Prepared(NamedTuple):
-    """What one commit will do: the documents it changes, and the response that tells of it."""
+    """A validated commit: the documents it changes, and its response."""
 
     versions: Pending
     response: MessagePb

@@ -30,7 +30,7 @@ _DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Storage(Protocol):
-    """Where commits are made durable."""
+    """The file that makes commits durable."""
 
     def load(self) -> Iterator[Record]:
         """Every stored document, once, at open."""

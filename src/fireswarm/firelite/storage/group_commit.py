@@ -79,7 +79,7 @@ class CommitGroup:
         try:
             failure = self._write()
         except BaseException as error:
-            # A defect, not a refusal: nobody may wait for ever, and whoever runs the loop has to see it.
+            # A bug, not a refusal: no caller may wait forever, and the loop's owner must see the error.
             for future, _ in waiting:
                 if not future.done():
                     future.set_exception(error)

@@ -51,7 +51,7 @@ class FileLock:
 
 
 def read_endpoint(path: str | Path) -> str | None:
-    """Where the process that holds the data file serves (``host:port``); None when no one does."""
+    """Address (``host:port``) served by the process that holds the data file, or None."""
     try:
         descriptor = os.open(_lock_path(Path(path)), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

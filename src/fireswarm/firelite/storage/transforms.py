@@ -50,7 +50,7 @@ def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> V
 
 @lru_cache(maxsize=1)
 def _server_time(commit_us: int) -> ValuePb:
-    """The same value for all writes of a commit: whoever takes it copies it."""
+    """The same value for all writes of a commit; callers must copy it."""
     value = Value()
     set_time(value.timestamp_value, commit_us)
     return value

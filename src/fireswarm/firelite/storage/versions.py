@@ -22,7 +22,7 @@ from fireswarm.firelite.query.query import EncodedFields, Query, Scope
 from fireswarm.firelite.query.sorted_index import IndexCatalog, OrderedIndex
 from fireswarm.firelite.storage.collection_tree import CollectionTree
 
-# A read-write transaction may run for 270 s (see transactions), and so may the read-only one beside it.
+# A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
 HISTORY_SECONDS = 300
 # Enough for thousands of versions of ordinary documents; a bound for a store that rewrites large ones in a loop.
 HISTORY_MAX_BYTES = 64 * 1024 * 1024
@@ -173,7 +173,7 @@ class Store:
         return list(islice(found, query.limit) if query.limit is not None else found), skipped
 
     def count(self, query: Query) -> int | None:
-        """How many documents match now (offset and limit applied), or None when an index alone cannot tell."""
+        """Count the matching documents (offset and limit applied), or return None if an index is not sufficient."""
         scans = plan(query)
         if len(scans) != 1 or scans[0].residual or scans[0].check_scope:
             return None

@@ -1,8 +1,8 @@
 """Document locks: shared for transactional reads, exclusive for writes, first come first served.
 
-A reader shares a document with other readers; a writer waits until it is alone. Whoever comes after a waiting writer
-waits behind it, except an owner that already holds the document: it goes first, for everyone else waits for it. When
-owners wait for each other in a circle, the transaction that began reading last is the victim and gets ABORTED.
+A reader shares a document with other readers; a writer waits until it is alone. A request after a waiting writer
+waits behind it, except from an owner that already holds the document: it goes first, since all others wait for it. When
+owners deadlock, the transaction that began reading last is the victim and gets ABORTED.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LockTable:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody holds or waits for anything: then a plain write need not ask."""
+        """Return True if there are no locks and no waiters: then a plain write needs no lock."""
         return not self._holders and not self._waiting
 
     def try_acquire(self, owner: Owner, names: Iterable[str], *, exclusive: bool) -> bool:

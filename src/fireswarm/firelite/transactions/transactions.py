@@ -37,7 +37,7 @@ type Fingerprint = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class TransactionLimits:
-    """How long transactions may take, in seconds; tests shorten them."""
+    """Time limits of transactions in seconds; tests shorten them."""
 
     idle_seconds: float = IDLE_SECONDS
     total_seconds: float = TOTAL_SECONDS

@@ -18,7 +18,7 @@ from fireswarm.firelite.errors import FailedPrecondition, InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a database holds. Sizes in bytes; ``collections`` counts documents by collection path."""
+    """Statistics of a database. Sizes in bytes; ``collections`` counts documents by collection path."""
 
     documents: int
     document_bytes: int

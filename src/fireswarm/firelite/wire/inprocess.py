@@ -88,7 +88,7 @@ class DirectApi(FirestoreAsyncClient):
 
 
 class _BlockingApi:
-    """What a BulkWriter needs of the blocking client's API."""
+    """The part of the blocking client's API that a BulkWriter needs."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -146,7 +146,7 @@ async def _nothing() -> None:
 
 
 def api_error(error: FireliteError) -> core_exceptions.GoogleAPICallError:
-    """What the client would have raised had the error come over gRPC; its retry rules go by the class."""
+    """Return the error that the client raises over gRPC, since its retry rules depend on the class."""
     return core_exceptions.from_grpc_status(CODES[error.code], error.message)
 
 

@@ -1,4 +1,4 @@
-"""Listings, partitions and non-atomic batches: what the service needs beside reads, queries and commits."""
+"""Listings, partitions and non-atomic batches: the requests other than reads, queries and commits."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ class Service:
         return self.database.begin(retry_of=options.read_write.retry_transaction)
 
     def _consistency(self, request: MessagePb) -> tuple[Consistency, Transaction | None]:
-        """What the request reads, and the transaction it opens on the way, if any."""
+        """Return the consistency of a request, and the transaction that it opens, if any."""
         kind = request.WhichOneof("consistency_selector")
         if kind == "transaction":
             return Consistency(transaction=self.database.transactions.get(request.transaction)), None

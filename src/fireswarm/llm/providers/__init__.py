@@ -1,1 +1,1 @@
-"""Adapters to Anthropic, Gemini and scripted answers, and their faults."""
+"""Adapters to Anthropic, Gemini and scripted answers, and their errors."""

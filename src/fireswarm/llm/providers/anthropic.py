@@ -1,4 +1,4 @@
-"""Claude, through Anthropic's own SDK. The SDK's retries are off: one retry is one event, and it is ours."""
+"""Claude through Anthropic's SDK. The SDK's retries are off, so that each retry is one event of ours."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _STOPS = {
     "model_context_window_exceeded": StopReason.CONTEXT,
 }
 _STATUS_OF = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504}
-"""An error inside a stream comes after the status 200: its type stands for the status it would have had."""
+"""HTTP status by error type. An error inside a stream follows the status 200, so its type determines the status."""
 
 _CACHED = {"type": "ephemeral"}
 
 
 class AnthropicModel:
-    """One Claude model. *options* pass through to ``messages.create`` (``thinking``, ``temperature``, ...).
+    """One Claude model. *options* are passed to ``messages.create`` (``thinking``, ``temperature``, ...).
 
-    Two of them are ours: ``effort`` goes into ``output_config``, and ``structured_output: tool`` asks for
-    the decision by a strict tool instead of a JSON Schema (for models that know only tools).
+    Two of them are specific to fireswarm: ``effort`` goes into ``output_config``, and ``structured_output: tool``
+    requests the decision through a strict tool instead of a JSON Schema (for models that support only tools).
     """
 
     provider = PROVIDER
@@ -50,7 +50,7 @@ class AnthropicModel:
         timeout_seconds: float = 120.0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """``timeout_seconds`` is the longest wait for the next bytes."""
+        """``timeout_seconds`` is the maximum wait for the next bytes."""
         self.name = name
         self._options = dict(options or {})
         self._effort = self._options.pop("effort", None)
@@ -68,7 +68,7 @@ class AnthropicModel:
         await self._client.close()
 
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
-        """Ask once. ModelUnavailable or ModelRejected when there is no answer."""
+        """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
         try:
             call = self._whole(arguments) if on_text is None else self._stream(arguments, on_text)
@@ -79,7 +79,7 @@ class AnthropicModel:
             raise misshapen(PROVIDER, error) from error
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """Tokens of the prompt as the provider counts them."""
+        """Return the provider's token count of the prompt."""
         arguments = self._arguments(request)
         allowed = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
         try:

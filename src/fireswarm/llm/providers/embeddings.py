@@ -1,4 +1,4 @@
-"""A re-ranker by meaning: Gemini's embeddings of the request and of the candidates' descriptions.
+"""A re-ranker: Gemini embeddings of the request and of the candidates' descriptions.
 
 It moves a candidate by at most half of ``WEIGHT`` points: words decide, meaning breaks ties and finds paraphrases.
 """
@@ -20,18 +20,18 @@ from fireswarm.llm.providers.faults import from_status, unreachable
 from fireswarm.skills.packs.catalog import Skill
 
 WEIGHT = 40.0
-"""Points between the candidate nearest in meaning and the farthest one of the pool."""
+"""Points between the most similar and the least similar candidate of the pool."""
 
 BATCH = 100
-"""Texts of one request, as the API allows."""
+"""Maximum texts per request of the API."""
 
 REMEMBERED = 20_000
-"""Vectors kept: one a skill, as long as the process lives."""
+"""Maximum number of cached vectors, one per skill, for the life of the process."""
 
 
 @dataclass(slots=True)
 class GeminiReranker:
-    """Judges candidates by the cosine of their embeddings. ModelUnavailable and ModelRejected as of any call."""
+    """Ranks candidates by the cosine of their embeddings. Raises ModelUnavailable and ModelRejected like any call."""
 
     api_key: str
     model: str
@@ -42,7 +42,7 @@ class GeminiReranker:
     async def rerank(
         self, query: str, candidates: Sequence[SkillCandidate], skills: Mapping[str, Skill]
     ) -> Sequence[SkillCandidate]:
-        """Judge *candidates* anew; descriptions that were embedded before are not sent again."""
+        """Re-rank *candidates*; cached embeddings of descriptions are not requested again."""
         if len(candidates) < 2:
             return candidates
         texts = [_skill_text(skills[candidate.skill_name]) for candidate in candidates]

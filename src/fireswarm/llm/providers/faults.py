@@ -1,4 +1,4 @@
-"""A provider's faults in our own words. Shared by the adapters; pure."""
+"""Map errors of the providers to ours. Shared by the adapters; pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fireswarm.contracts.base import as_utc
 from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
 
 TRANSIENT = frozenset({408, 409, 429, 529})
-"""Beside every 5xx: what may succeed when it is sent again."""
+"""Statuses that may succeed on a retry, in addition to all 5xx."""
 
 MAX_RETRY_AFTER_SECONDS = 3_600.0
 
 MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError)
-"""What the SDKs and our own reading raise on a body that is JSON, or a page of HTML, but no answer."""
+"""Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""
 
 
 def from_status(provider: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> ModelError:
-    """Return the error for an HTTP status, with what to do about it."""
+    """Return the error for an HTTP status, with advice."""
     said = f"{provider} answered {status}: {message.strip()[:500] or 'no message'}"
     if status in TRANSIENT or status >= 500:
         return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
@@ -41,22 +41,22 @@ def unreachable(provider: str, error: Exception) -> ModelUnavailable:
 
 
 def misshapen(provider: str, error: Exception) -> ModelUnavailable:
-    """Return the error for an answer that is none, such as the page of a gateway that is down."""
+    """Return the error for a malformed answer, such as the error page of a gateway."""
     return ModelUnavailable(f"{provider} returned a malformed response: {type(error).__name__}: {error}"[:400])
 
 
 def bad_options(provider: str, error: Exception) -> ModelRejected:
-    """Return the error for options that the provider's SDK does not know."""
+    """Return the error for options that the provider's SDK rejects."""
     return ModelRejected(f"model.providers.{provider}.options are not accepted: {error}"[:600])
 
 
 def cut_short(provider: str) -> ModelUnavailable:
-    """Return the error for a stream that ended before its answer did."""
+    """Return the error for a stream that ended before the answer was complete."""
     return ModelUnavailable(f"{provider}: the response was interrupted")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    """Return the requested delay in seconds, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return _clamp(milliseconds / 1_000)

@@ -1,4 +1,4 @@
-"""Gemini, through Google's own SDK. Its retries, continuation and function calling are off: one call is one call."""
+"""Gemini through Google's SDK. Its retries, continuation and function calling are off: one request per call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, fr
 
 PROVIDER = "gemini"
 API_VERSION = "v1beta"
-"""Said here, since the SDK's default changed between its versions: this one has all that is asked for below."""
+"""Set explicitly, since the SDK's default changed between versions; this version supports all used features."""
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -31,7 +31,7 @@ _STOPS = {
 
 
 class GeminiModel:
-    """One Gemini model. *options* pass through to the generation config (``thinking_config``, ``temperature``, ...)."""
+    """One Gemini model. *options* are passed to the generation config (``thinking_config``, ``temperature``, ...)."""
 
     provider = PROVIDER
     knows_schema = True
@@ -45,7 +45,7 @@ class GeminiModel:
         timeout_seconds: float = 120.0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """``timeout_seconds`` is the longest wait for the next bytes."""
+        """``timeout_seconds`` is the maximum wait for the next bytes."""
         self.name = name
         self._options = dict(options or {})
         # A client of our own, since with aiohttp installed the SDK would use that, and repeat calls unseen.
@@ -62,7 +62,7 @@ class GeminiModel:
         )
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
-        """The body of the request as the SDK writes it: it is given to a transport that sends nothing."""
+        """Return the body as the SDK writes it, by giving the request to a transport that sends nothing."""
         bodies: list[dict[str, Any]] = [{"model": self.name}]
 
         def take(asked: httpx2.Request) -> httpx2.Response:
@@ -83,7 +83,7 @@ class GeminiModel:
         self._client.close()
 
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
-        """Ask once. ModelUnavailable or ModelRejected when there is no answer."""
+        """Call the model once. Raises ModelUnavailable or ModelRejected."""
         contents, config = [_wire(message) for message in request.messages], self._config(request)
         try:
             if on_text is None:
@@ -105,7 +105,7 @@ class GeminiModel:
             raise misshapen(PROVIDER, error) from error
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """Tokens of the prompt as the provider counts them; its API counts no system text, so that is put first."""
+        """Return the provider's token count. The API counts no system text, so it is sent as the first message."""
         system = types.Content(role="user", parts=[types.Part(text=request.system)])
         try:
             counted = await self._client.aio.models.count_tokens(
@@ -149,7 +149,7 @@ def _text(answer: types.GenerateContentResponse) -> str:
 
 
 def _response(answers: list[types.GenerateContentResponse], name: str) -> ChatResponse:
-    """Put the pieces of one answer together; a stream that named no reason to stop was cut."""
+    """Combine the pieces of one answer. A stream without a stop reason was interrupted."""
     feedback = next((answer.prompt_feedback for answer in answers if answer.prompt_feedback), None)
     blocked = feedback is not None and feedback.block_reason is not None
     reasons = [
@@ -171,7 +171,7 @@ def _response(answers: list[types.GenerateContentResponse], name: str) -> ChatRe
 
 
 def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:
-    """Gemini counts cached tokens within the prompt, and thoughts beside the answer."""
+    """Convert Gemini's counts: cached tokens are part of the prompt, thoughts are not part of the answer."""
     if counted is None:
         return TokenUsage()
     cached, thoughts = counted.cached_content_token_count or 0, counted.thoughts_token_count or 0
@@ -193,7 +193,7 @@ def _fault(error: Exception) -> ModelError:
 
 
 def _asked_pause(body: Any) -> dict[str, str]:
-    """Gemini asks for a pause in the body of its 429 (RetryInfo, ``"17s"``), not in a header."""
+    """Return the delay that Gemini requests in the body of a 429 (RetryInfo, ``"17s"``), not in a header."""
     for detail in _list_of(_list_of(body, "error"), "details"):
         delay = _list_of(detail, "retryDelay")
         if isinstance(delay, str) and delay.endswith("s"):

@@ -1,7 +1,7 @@
-"""A model without a network: replays written answers, or runs a plain function as the model.
+"""A model without a network: replays recorded answers, or calls a Python function as the model.
 
-For testing one's own roles and skills, for demos, and for this project's own tests. The answer depends on
-the conversation alone, never on how often it was asked, so that a resumed run gets the same one.
+For tests of roles and skills, for demos, and for this project's tests. The answer depends only on the
+conversation, not on the number of calls, so that a resumed run gets the same answer.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 
 
 class ScriptedModel:
-    """Answers as *script* says: a function of the request, or one answer a turn.
+    """Answers from *script*: a function of the request, or one answer per turn.
 
-    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for a fault.
+    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for an error.
     """
 
     provider = PROVIDER
     knows_schema = True
 
     def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER) -> None:
-        """A sequence is read by how many answers the conversation already holds."""
+        """For a sequence, the number of answers in the conversation is the index of the next one."""
         self.name = name
         self.calls = 0
         self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
 
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
-        """Answer as the script says."""
+        """Return the answer of the script."""
         self.calls += 1
         answer = self._script(request)
         if inspect.isawaitable(answer):
@@ -51,17 +51,17 @@ class ScriptedModel:
         return response
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
-        """What the script would be given."""
+        """Return the input of the script."""
         messages = [{"role": message.role, "text": message.text} for message in request.messages]
         return {"system": request.system, "messages": messages, "schema": request.schema}
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """None: nobody counts for a script."""
+        """Return None: a script has no token count."""
         return None
 
 
 def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
-    """Read ``FILE.json`` (a list of answers) or ``FILE.py:FUNCTION``; ConfigError says what is wrong."""
+    """Load ``FILE.json`` (a list of answers) or ``FILE.py:FUNCTION``. Raises ConfigError with the reason."""
     named, _, function = spec.partition(".py:")
     path = (root / (f"{named}.py" if function else named)).resolve()
     if not path.is_file():

@@ -1,6 +1,6 @@
-"""What a node is: operations that call an API, their parameters, and where the API lies.
+"""Schema of a node: operations that call an API, their parameters, and the API's base URL.
 
-``inferred_schema.json`` and ``node_schema.json`` hold one of these. Names of fields are those a trace map uses.
+``inferred_schema.json`` and ``node_schema.json`` contain one. A trace map uses the same field names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 def identifier(text: str) -> str:
-    """*text* as a Python name: ``Add Bookmark`` and ``addBookmark`` become ``add_bookmark``."""
+    """Return *text* as a Python name: ``Add Bookmark`` and ``addBookmark`` become ``add_bookmark``."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
     name = re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_") or "unnamed"
     name = name if name[0].isalpha() else f"n_{name}"
@@ -30,7 +30,7 @@ def identifier(text: str) -> str:
 
 
 class Parameter(Contract):
-    """One input. ``name`` is the API's own; ``place`` is where it goes, empty while nobody knows."""
+    """One input. ``name`` is the API's name; ``place`` is its location in the request, empty if unknown."""
 
     name: str = Field(min_length=1, max_length=200)
     display_name: str = ""
@@ -44,7 +44,7 @@ class Parameter(Contract):
 
 
 class Operation(Contract):
-    """One thing the node can do. ``method`` and ``path`` are empty while nobody knows them."""
+    """One operation of the node. ``method`` and ``path`` are empty if unknown."""
 
     key: str
     name: str = ""
@@ -67,17 +67,17 @@ class Operation(Contract):
 
     @property
     def function(self) -> str:
-        """The function that carries it out."""
+        """Name of the function that implements it."""
         return self.key.replace(".", "_")
 
     @property
     def placeholders(self) -> list[str]:
-        """Names in braces of the path."""
+        """Names in braces in the path."""
         return _PLACEHOLDER.findall(self.path)
 
 
 class NodeSchema(Contract):
-    """A node. ``source_type``: TYPE1 was read from a node's TypeScript source, TYPE2 from an API's documents."""
+    """A node. ``source_type``: TYPE1 is from a node's TypeScript source, TYPE2 from an API's documents."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     display_name: str = ""
@@ -99,16 +99,16 @@ class NodeSchema(Contract):
         return self
 
     def parameters_of(self, key: str) -> list[Parameter]:
-        """The parameters of one operation: its own, and those of all."""
+        """Return the parameters of one operation, including those of all operations."""
         return [parameter for parameter in self.parameters if not parameter.operations or key in parameter.operations]
 
     def fields(self) -> list[str]:
-        """What a trace map has to account for: each operation, each parameter, and the node's own facts."""
+        """Return the fields that a trace map must cover: each operation, each parameter, and the facts of the node."""
         own = [name for name in ("name", "base_url", "credentials") if getattr(self, name)]
         operations = [f"operations.{operation.key}" for operation in self.operations]
         return [*own, *operations, *(field_of(parameter) for parameter in self.parameters)]
 
 
 def field_of(parameter: Parameter) -> str:
-    """A parameter's name in a trace map: two operations may have different parameters of one name."""
+    """Return a parameter's name in a trace map, which is unique even if two operations share a parameter name."""
     return f"parameters.{parameter.name}@{'+'.join(parameter.operations) or 'all'}"

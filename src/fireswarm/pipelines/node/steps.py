@@ -1,11 +1,11 @@
-"""What comes next in a pipeline: decided by code, from what the steps before it left. Pure.
+"""Plan the next round of the node pipeline from the files of the earlier steps. Pure.
 
     node-normalize, source-classify, source-ingest, schema-infer, schema-build, node-scaffold
     code-convert (TYPE1) or code-implement (TYPE2), test-generate, code-validate
     while it does not pass: code-fix, code-validate; at most ``fix_loop_max`` times
-    pr-prepare; or pipeline-escalate, and a person has to look
+    pr-prepare; or pipeline-escalate, which needs review
 
-Each round is one plan; the steps of a round follow one after the other, each with the files of the one before it.
+Each round is one plan; the steps of a round run one after the other, each with the files of the one before it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ ROLES = {
     "code-validate": "predictor",
     "pipeline-escalate": "memory",
 }
-"""Who does a step; the executor does the others."""
+"""Role of each step; other steps belong to the executor."""
 
 PASSED_ON = ("source", "name", "source_type", "repository")
 """Keys of the objective's context that the first step reads."""
 
 
 class Round(NamedTuple):
-    """The steps to plan next, or how the run ends."""
+    """The steps to plan next, or the end of the run."""
 
     steps: tuple[str, ...] = ()
     ending: str = ""
 
 
 def next_round(request: SkillRequest) -> SkillResult:
-    """The next plan of the run that *request*'s task stands for, or its end."""
+    """Return the next plan of the run that *request*'s task represents, or its end."""
     children = request.children
     files = Carried.of(request)
     if stuck := [child for child in children if child.status != "done"]:

@@ -1,4 +1,4 @@
-"""A node's operations, written by the advisor: asked once, one file within its scope, and the run's diff."""
+"""Write a node's operations with the advisor's answer: one question, one file in scope, and the run's diff."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fireswarm.pipelines.scope import unified_diff
 
 
 def write_operations(request: SkillRequest, question: str) -> SkillResult:
-    """``operations.py`` as advised. *question* is what the advisor is asked, with ``{name}`` and ``{target}``."""
+    """Write ``operations.py`` as advised. *question* is a template with ``{name}`` and ``{target}``."""
     carried = Carried.of(request)
     name = str(carried.json("node_schema.json")["name"])
     target = f"nodes/{name}/operations.py"
@@ -31,10 +31,10 @@ def write_operations(request: SkillRequest, question: str) -> SkillResult:
 
 
 def material_of(carried: Carried, paths: list[str]) -> tuple[Material, ...]:
-    """The named files as the advisor is shown them; empty ones say nothing."""
+    """Return the named files as material for the advisor, without empty ones."""
     return tuple(Material(name=path, text=text) for path in paths if (text := carried.text(path)))
 
 
 def write_diff(carried: Carried) -> None:
-    """``diff.patch``: all that the run adds, up to now."""
+    """Write ``diff.patch``: all additions of the run so far."""
     carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")

@@ -1,7 +1,7 @@
-"""What a skill's code may not do, found without running it: by file, line and rule.
+"""Static rules for a skill's code, checked without running it; reports file, line and rule.
 
-A skill is a plain synchronous function that ends. What would outlive the call, wait for ever or need an event loop is
-found here. A rule is a function from a module to what it finds; ``RULES`` lists them, and another one is a line more.
+A skill is a synchronous function that ends. The rules find code that would outlive the call, wait forever or need an
+event loop. A rule is a function from a module to its findings, listed in ``RULES``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_CODE_FILES = 200
 
 
 class CodeFault(NamedTuple):
-    """One thing that is wrong in a code file."""
+    """One violation in a code file."""
 
     path: Path
     line: int
@@ -34,14 +34,14 @@ Rule = Callable[["Module"], Iterator[Finding]]
 
 @dataclass(slots=True)
 class Module:
-    """A parsed file. ``names`` leads from a name in it to what was imported under it."""
+    """A parsed file. ``names`` maps a name to the imported object."""
 
     tree: ast.Module
     names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: ast.Module) -> Module:
-        """Read the imports of a module."""
+        """Collect the imports of a module."""
         found = cls(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -54,7 +54,7 @@ class Module:
         return found
 
     def full(self, node: ast.expr) -> str:
-        """The full name of what an expression names, as imported; empty when it names nothing."""
+        """Return the full name of an expression, with imports resolved, or ""."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -64,14 +64,14 @@ class Module:
         return ".".join([self.names.get(node.id, node.id), *reversed(parts)])
 
     def calls(self) -> Iterator[tuple[ast.Call, str]]:
-        """Every call with the full name of what is called."""
+        """Yield every call with the full name of the called object."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield node, self.full(node.func)
 
 
 def check_code(folder: Path, entry: Path, mode: ExecutionMode | None = None) -> list[CodeFault]:
-    """Judge the Python files beside a skill's entry and below; a deterministic one may know no model."""
+    """Check the Python files in the folder of a skill's entry and below; a deterministic skill may not use a model."""
     scripts = (folder / entry).parent
     files = sorted(scripts.rglob("*.py"))[:MAX_CODE_FILES]
     rules = (*RULES, no_model) if mode is ExecutionMode.DETERMINISTIC else RULES
@@ -79,7 +79,7 @@ def check_code(folder: Path, entry: Path, mode: ExecutionMode | None = None) -> 
 
 
 def check_source(path: Path, rules: Sequence[Rule] | None = None) -> list[Finding]:
-    """Judge one file; never raises for what is in it."""
+    """Check one file; invalid content is a finding, not an exception."""
     try:
         with path.open("rb") as file:
             return findings_in(file.read(MAX_CODE_BYTES), rules)
@@ -88,7 +88,7 @@ def check_source(path: Path, rules: Sequence[Rule] | None = None) -> list[Findin
 
 
 def findings_in(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[Finding]:
-    """What is wrong with *code*; never raises for what is in it."""
+    """Return the violations in *code*; invalid content is a finding, not an exception."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -101,7 +101,7 @@ def findings_in(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[
 
 
 def no_async(module: Module) -> Iterator[Finding]:
-    """No ``async`` and no ``await``."""
+    """Forbid ``async`` and ``await``."""
     kinds = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
     for node in ast.walk(module.tree):
         if isinstance(node, kinds):
@@ -119,7 +119,7 @@ _LOOPS = (
 
 
 def no_event_loop(module: Module) -> Iterator[Finding]:
-    """No event loop, neither one of its own nor another's."""
+    """Forbid starting or using an event loop."""
     for node, name in module.calls():
         if name in _LOOPS or name.endswith((".run_until_complete", ".run_forever", ".run_coroutine_threadsafe")):
             yield node.lineno, "event-loop", f"skills are synchronous: do not use an event loop ({name})"
@@ -134,7 +134,7 @@ _POOLS = (
 
 
 def no_lasting_threads(module: Module) -> Iterator[Finding]:
-    """Threads are joined, and executors are closed by ``with``, before the skill returns."""
+    """Require that threads are joined, and executors closed by ``with``, before the skill returns."""
     managed = {
         id(item.context_expr)
         for node in ast.walk(module.tree)
@@ -151,7 +151,7 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
 
 
 def _joined_names(module: Module) -> set[str]:
-    """Names on which ``join`` or ``shutdown`` is called, and the lists whose members it is called on."""
+    """Return the names on which ``join`` or ``shutdown`` is called, and the lists on whose members they are called."""
     ended: set[str] = set()
     for node in ast.walk(module.tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -169,7 +169,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _names_by_call(module: Module) -> dict[int, str]:
-    """Under which name a call's result is kept: assigned, in a list that is, or appended to one."""
+    """Map each call to the name that holds its result: assigned, in an assigned list, or appended to a list."""
     held: dict[int, str] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
@@ -186,11 +186,11 @@ _VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "request",
 _TIMED = {f"{library}.{verb}" for library in ("requests", "httpx", "httpx2") for verb in _VERBS}
 _CLIENTS = ("requests.Session", "requests.session", "httpx.Client", "httpx2.Client")
 _BY_POSITION = {"urllib.request.urlopen": 3, "http.client.HTTPConnection": 3, "http.client.HTTPSConnection": 3}
-"""Calls whose timeout may be an argument without a name: how many arguments there are with it."""
+"""Calls whose timeout may be positional: the number of arguments that includes it."""
 
 
 def http_with_timeout(module: Module) -> Iterator[Finding]:
-    """Every request over HTTP says how long it waits; httpx's own five seconds are no decision of the skill's."""
+    """Require a timeout on each HTTP request; httpx's default of five seconds is not the skill's decision."""
     held = _names_by_call(module)
     sessions = {held[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in held}
     sessions |= {
@@ -227,7 +227,7 @@ def _has_timeout(node: ast.Call) -> bool:
 
 
 def no_model(module: Module) -> Iterator[Finding]:
-    """No model: what a deterministic skill makes depends on what it is given, and on nothing else."""
+    """Forbid models: the output of a deterministic skill depends only on its input."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
@@ -250,4 +250,4 @@ RULES: tuple[Rule, ...] = (
     no_lasting_threads,
     http_with_timeout,
 )
-"""What is asked of every skill's code."""
+"""Rules for every skill's code."""

@@ -1,4 +1,4 @@
-"""The strict judge of what a SKILL.md says about its skill's conversation, by line of the file and rule."""
+"""Strict check of the conversation contract in a SKILL.md, by line and rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RULES = {
 
 
 def check_terms(parsed: Parsed) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with the three fields; nothing when there are none."""
+    """Yield the faults of the three fields; none if the fields are absent."""
     if not any(name in parsed.header for name in FIELDS):
         return
     try:

@@ -1,8 +1,8 @@
-"""The strict judge: what in a SKILL.md breaks the Agent Skills specification, by file, line and rule.
+"""Strict check of a SKILL.md against the Agent Skills specification, by file, line and rule.
 
-The rules are those of agentskills.io/specification, and some of our own: ``script-outside``, for scripts that a skill
-names beyond its own folder, what it says of its conversation (``check_terms``), and what its code does
-(``check_code``). The loader forgives most of what is found here.
+The rules are those of agentskills.io/specification, and three of ours: ``script-outside`` for scripts named outside
+the skill's folder, the conversation contract (``check_terms``), and the code (``check_code``). The loader accepts
+most of these faults.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True)
 class PackFault:
-    """One thing that is wrong, on a 1-based line of a file; ``rule`` is a stable name."""
+    """One fault, on a 1-based line of a file; ``rule`` is a stable name."""
 
     path: Path
     line: int
@@ -48,14 +48,14 @@ class PackFault:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Faults in the order of the files and lines, and how many skills were judged."""
+    """Faults in the order of files and lines, and the number of checked skills."""
 
     skills: int
     faults: tuple[PackFault, ...]
 
 
 def check_paths(paths: Iterable[Path]) -> Report:
-    """Judge SKILL.md files, skill folders, and every skill below other folders."""
+    """Check SKILL.md files, skill folders, and every skill below other folders."""
     faults: list[PackFault] = []
     judged = 0
     for path in paths:
@@ -69,7 +69,7 @@ def check_paths(paths: Iterable[Path]) -> Report:
 
 
 def check_file(path: Path) -> tuple[PackFault, ...]:
-    """Judge one SKILL.md; never raises for what is in it."""
+    """Check one SKILL.md; invalid content is a fault, not an exception."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -92,14 +92,14 @@ def check_file(path: Path) -> tuple[PackFault, ...]:
 
 
 def _mode(said: str) -> Iterator[Found]:
-    """The execution mode of a pipeline's step, where one is named."""
+    """Check the execution mode of a pipeline step, if there is one."""
     if said and said not in set(ExecutionMode):
         known = ", ".join(mode.value for mode in ExecutionMode)
         yield 1, "execution-mode", f"metadata.execution_mode {said!r} is not one of {known}"
 
 
 def _code(folder: Path, metadata: dict[str, str]) -> Iterator[PackFault]:
-    """What is wrong with the code of a skill that has some."""
+    """Check the code of a skill that has an entry."""
     entry, said = metadata.get("entry", ""), metadata.get("execution_mode", "")
     mode = ExecutionMode(said) if said in set(ExecutionMode) else None
     if entry and not provenance.leads_outside(entry, folder) and (folder / entry).is_file():
@@ -115,7 +115,7 @@ def _metadata(parsed: Parsed) -> dict[str, str]:
 
 
 def _form(path: Path, data: bytes, parsed: Parsed) -> Iterator[Found]:
-    """The file as such: its name, its encoding, its frontmatter's marks."""
+    """Check the file: its name, encoding and frontmatter marks."""
     if path.name != SKILL_FILE:
         yield 1, "file-name", f"the file must be named {SKILL_FILE}"
     if len(data) > MAX_FILE_BYTES:
@@ -144,7 +144,7 @@ def _encoding(data: bytes) -> Iterator[Found]:
 
 
 def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
-    """The fields: as YAML nodes, because these know their lines and whether a value is text."""
+    """Check the fields as YAML nodes, which have line numbers and types."""
     first = parsed.header_line
     node = _compose(parsed.header)
     if isinstance(node, tuple):
@@ -167,7 +167,7 @@ def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
 
 
 def _compose(header: str) -> Any:
-    """The frontmatter as a mapping node; else (line of it, what is wrong)."""
+    """Parse the frontmatter to a mapping node, or return (line, fault)."""
     if too_deep(header) or len(header) > MAX_HEADER_CHARS:
         return 0, "the frontmatter is too long or too deeply nested"
     try:
@@ -213,7 +213,7 @@ def _compatibility(value: Any, line: int, _: Path) -> Iterator[Found]:
 
 
 def _text(name: str, value: Any, line: int, most: int) -> Iterator[Found]:
-    """A text of one character at least and *most* at most."""
+    """Check a text of 1 to *most* characters."""
     if not _is_text(value):
         yield line, f"{name}-text", f"{name} must be text"
     elif not len(str(value.value).strip()) >= 1 or len(str(value.value)) > most:

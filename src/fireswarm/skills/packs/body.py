@@ -1,4 +1,4 @@
-"""The body of a SKILL.md: its sections, and the files it names. Pure text; nothing here opens a file."""
+"""The body of a SKILL.md: its sections, and the files it names. Pure text; no file is opened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPT_SUFFIXES = frozenset(
         ".ps1", ".psm1", ".bat", ".cmd", ".exe", ".awk", ".tcl", ".go", ".jar",
     )
 )  # fmt: skip
-"""Suffixes of files that somebody would execute."""
+"""Suffixes of executable scripts."""
 
 _SCRIPT = re.compile(rf"\.(?:{'|'.join(suffix[1:] for suffix in sorted(SCRIPT_SUFFIXES))})(?!\w)", re.I)
 
@@ -47,7 +47,7 @@ class BodySection:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A file that the body names, as written, with its 1-based line. ``linked``: by a link, not a code span."""
+    """A file named in the body, with its 1-based line. ``linked``: by a link, not a code span."""
 
     path: str
     line: int
@@ -55,7 +55,7 @@ class Mention:
 
 
 def headings(body: str) -> tuple[tuple[int, str, int], ...]:
-    """(level, title, index of its line) of every heading that is not inside a code fence."""
+    """Return (level, title, line index) of every heading outside of code fences."""
     if "#" not in body:
         return ()
     fenced = fences(body)
@@ -71,7 +71,7 @@ def headings(body: str) -> tuple[tuple[int, str, int], ...]:
 
 @lru_cache(maxsize=8)
 def fences(body: str) -> tuple[tuple[int, int], ...]:
-    """Where code fences begin and end; one that is never closed reaches to the end."""
+    """Return start and end of each code fence; an unclosed fence ends at the end of the body."""
     found: list[tuple[int, int]] = []
     opened, mark = -1, ""
     for fence in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
@@ -88,7 +88,7 @@ def _inside(places: Sequence[tuple[int, int]], place: int) -> bool:
 
 
 def sections(body: str) -> tuple[BodySection, ...]:
-    """Every section of *body*; the text of one includes its sub-sections."""
+    """Return every section of *body*; its text includes the subsections."""
     lines = body.split("\n")
     marks = headings(body)
     found: list[BodySection] = []
@@ -99,13 +99,13 @@ def sections(body: str) -> tuple[BodySection, ...]:
 
 
 def anchor(title: str) -> str:
-    """A heading as a link names it: lowercase, blanks as hyphens, punctuation dropped."""
+    """Return a heading's anchor: lowercase, spaces as hyphens, punctuation dropped."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
 @lru_cache(maxsize=8)
 def mentions(body: str) -> tuple[Mention, ...]:
-    """Local files that links and code spans name, each once, in the order of the text."""
+    """Return local files named in links and code spans, each once, in order."""
     found: dict[str, Mention] = {}
     line, seen = 1, 0
     for place, path, linked in sorted(_named_paths(body)):
@@ -133,10 +133,9 @@ def _named_paths(body: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def commands(body: str) -> Iterator[tuple[str, int]]:
-    """Script paths that lines of code fences run, with their 1-based lines.
+    """Yield script paths executed by lines of code fences, with their 1-based lines.
 
-    Only what stands where a command or its interpreter's first argument stands counts: a path in an example's data is
-    not executed by anybody.
+    Only the command and the first argument of an interpreter count: a path in an example's data is not executed.
     """
     fenced = fences(body)
     done = -1
@@ -163,11 +162,11 @@ def _run_by(words: list[str]) -> Iterator[str]:
 
 
 def names_scripts(body: str) -> bool:
-    """Whether anything in *body* ends like a script's name: a quick look before the slow one."""
+    """Return True if any text in *body* ends like a script's name: a fast check before the slow one."""
     return _SCRIPT.search(body) is not None
 
 
 def is_script(path: str) -> bool:
-    """Whether the name ends like a script's."""
+    """Return True if the name ends like a script's."""
     dot = path.rfind(".")
     return dot > 0 and path[dot:].lower() in SCRIPT_SUFFIXES

@@ -1,7 +1,7 @@
-"""What the catalog remembers from one start to the next, so that unchanged skills are not read again.
+"""Cache of parsed skills between starts.
 
-One JSON file for each set of skill folders. A record counts only while the SKILL.md has the same time of change, size
-and inode, and its folders the same times of change; anything unexpected in the file means that it is not used.
+One JSON file for each set of skill folders. A record is valid only if the SKILL.md has the same modification time, size
+and inode, and its folders the same modification times. An unexpected content of the file invalidates it.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Any
 from fireswarm import __version__
 
 FORMAT = f"fireswarm-skills/{__version__}/1"
-"""Raised with every change of what a record holds; a file of another format is rebuilt."""
+"""Incremented when the content of a record changes; a file of another format is rebuilt."""
 
 MAX_CACHE_BYTES = 500_000_000
 """A larger file was not written by this module: 25,000 skills with long descriptions take about 60 MB."""
 
 LEAST_CACHED = 200
-"""Fewer skills are read anew in less time than a cache file is worth (0.3 ms each)."""
+"""Reading fewer skills takes less time than using a cache file (0.3 ms per skill)."""
 
 Record = list[Any]
 Stamp = list[int]
 
 
 def default_cache(roots: Iterable[Path]) -> Path:
-    """Where the catalog of *roots* is remembered: in the user's cache folder."""
+    """Path of the cache for *roots*, in the user's cache folder."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     key = "\0".join(str(root) for root in roots)
     return base / "fireswarm" / f"skills-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
 def changed_at(folder: str) -> int:
-    """Nanoseconds since 1970 at which entries of *folder* last came or went; 0 when there is no such folder."""
+    """Modification time of *folder* in nanoseconds since 1970; 0 if it does not exist."""
     try:
         return os.stat(folder).st_mtime_ns  # noqa: PTH116 - called for each of 20,000 folders
     except OSError:
@@ -56,11 +56,11 @@ class CatalogCache:
 
     @classmethod
     def load(cls, path: Path | None) -> CatalogCache:
-        """Read the file; missing, damaged, of another version or of another user: begin with nothing."""
+        """Load the file; start empty if it is missing, damaged, of another version or of another user."""
         return cls(path, _read(path) if path is not None else {})
 
     def get(self, file: str, stamp: Stamp) -> Record | None:
-        """The record of an unchanged skill, else None."""
+        """Return the record of an unchanged skill, or None."""
         entry = self._known.get(file)
         try:
             if entry is None or entry[0] != stamp or any(changed_at(path) != at for path, at in entry[1]):
@@ -74,12 +74,12 @@ class CatalogCache:
         return record
 
     def put(self, file: str, stamp: Stamp, watched: Iterable[str], record: Record) -> None:
-        """Remember a record; it counts until *file* or one of the folders *watched* changes."""
+        """Add a record; it is valid until *file* or one of the *watched* folders changes."""
         self._kept[file] = [stamp, [[path, changed_at(path)] for path in watched], record]
         self._changed = True
 
     def save(self) -> None:
-        """Write what was used this time, if anything changed. A folder that cannot be written to is no error."""
+        """Write the records used this time, if anything changed. A folder without write permission is ignored."""
         if self._path is None or len(self._kept) < LEAST_CACHED:
             return
         if not (self._changed or len(self._kept) != len(self._known)):
@@ -90,7 +90,7 @@ class CatalogCache:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace *path* as a whole, readable by its owner only: a reader sees the old content or the new one."""
+    """Replace *path* atomically, readable by its owner only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -103,7 +103,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether *path* is a plain file that this user owns and nobody else may write to (POSIX; elsewhere: a file)."""
+    """Return True if only this user can write to the plain file *path* (POSIX; elsewhere: if it is a file)."""
     status = path.lstat()
     if not path.is_file() or path.is_symlink() or status.st_size > MAX_CACHE_BYTES:
         return False

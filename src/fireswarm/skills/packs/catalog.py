@@ -1,4 +1,4 @@
-"""The catalog: every skill by name. One bad file never stops the others, and whatever was forgiven is said."""
+"""The catalog: all skills by name. An invalid file does not affect the others, and accepted faults are reported."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
 REFERENCE_FOLDERS = ("references", "resources", "assets")
 _USUAL_FOLDERS = (*REFERENCE_FOLDERS, "scripts")
 MAX_REFERENCES = 500
-"""Reference files listed of one skill; what lies beyond is still read when it is asked for by its path."""
+"""Maximum number of listed reference files of a skill; others can still be requested by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill pack. ``entry`` is its code, relative to ``folder``; None when it is instructions only.
+    """One skill pack. ``entry`` is its code, relative to ``folder``; None if it has only instructions.
 
-    ``idempotent`` says that running it twice does no harm: then a crash in the middle just runs it again.
+    ``idempotent``: it may be run twice, so after a crash it is run again.
     ``references_index`` lists files of references/, resources/ and assets/ and those that the body names, relative to
-    ``folder``. ``outside`` says which scripts of other folders the body names; ``warnings`` what the loader forgave.
+    ``folder``. ``outside`` lists scripts of other folders that the body names; ``warnings`` lists faults that were
+    accepted by the loader.
     """
 
     name: str
@@ -55,17 +56,17 @@ class Skill:
 
     @property
     def path(self) -> Path:
-        """The skill's SKILL.md."""
+        """Path of the skill's SKILL.md."""
         return self.folder / self.file
 
     @property
     def execution_mode(self) -> ExecutionMode | None:
-        """``metadata.execution_mode``; None for a skill that is no step of a pipeline, or says a word it should not."""
+        """``metadata.execution_mode``; None for a skill that is not a pipeline step, or for an invalid value."""
         said = self.metadata.get("execution_mode", "").strip().lower()
         return ExecutionMode(said) if said in set(ExecutionMode) else None
 
     def describe(self) -> SkillMetadata:
-        """Stage 0 as a contract."""
+        """Return stage 0 as a contract."""
         return SkillMetadata(
             name=self.name,
             description=self.description,
@@ -81,14 +82,14 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Skills by name. ``left_out``: what was skipped or shadowed, with the reason. ``warned``: what was forgiven."""
+    """Skills by name. ``left_out``: skipped or shadowed skills with the reason. ``warned``: accepted faults."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict)
     left_out: tuple[tuple[Path, str], ...] = ()
     warned: tuple[tuple[Path, str], ...] = ()
 
     def get(self, name: str) -> Skill:
-        """Return a skill; NotFound lists what there is."""
+        """Return a skill. Raises NotFound with the known names."""
         if name not in self.skills:
             known = ", ".join(sorted(self.skills)[:50]) or "none"
             raise NotFound(f"there is no skill {name!r} (found: {known}); add skills/{name}/SKILL.md")
@@ -98,9 +99,9 @@ class Catalog:
 def load_catalog(
     folders: Iterable[Path], *, limits: DiscoveryLimits | None = None, cache: Path | None = None
 ) -> Catalog:
-    """Load every skill below *folders*; in case of equal names the earlier folder wins.
+    """Load every skill below *folders*; for equal names the earlier folder wins.
 
-    With *cache*, a file that need not exist yet, skills that did not change since are taken from there.
+    With *cache*, a file that may not exist yet, unchanged skills are taken from the cache.
     """
     with without_collection():
         return _load(discover(folders, limits), CatalogCache.load(cache))
@@ -125,7 +126,7 @@ def _load(found: FoundSkill, remembered: CatalogCache) -> Catalog:
 
 @contextmanager
 def without_collection() -> Generator[None]:
-    """Hold the cyclic garbage collector: loading makes no cycles, and looking for some took a third of its time."""
+    """Pause the cyclic garbage collector: loading creates no cycles, and collections took a third of its time."""
     held = gc.isenabled()
     gc.disable()
     try:
@@ -136,7 +137,7 @@ def without_collection() -> Generator[None]:
 
 
 def _load_cached(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
-    """A skill, from the cache where it did not change; else why it cannot be used."""
+    """Return a skill, from the cache if unchanged, or the reason why it cannot be used."""
     record = cache.get(file, stamp)
     skill = _unpack(record) if record is not None else None
     if skill is not None:
@@ -153,7 +154,7 @@ def _load_cached(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
 
 
 def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
-    """Read one SKILL.md, forgiving what can be forgiven; ValueError says why it cannot be used, OSError comes through.
+    """Read one SKILL.md leniently. Raises ValueError with the reason if it cannot be used, or OSError.
 
     Folders whose entries the result depends on are added to *watched*.
     """
@@ -193,7 +194,7 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
 
 
 def _real(folder: Path) -> Path:
-    """Where the folder lies: a link is followed. What leads to it was resolved when the search began."""
+    """Resolve a link at the end of the path; the path above was resolved when the search began."""
     if os.path.islink(folder):  # noqa: PTH114 - a Path's own methods take four times as long
         return Path(os.path.realpath(folder))
     return folder if folder.is_absolute() else Path(os.path.realpath(folder))
@@ -208,7 +209,7 @@ def _first(fields: Mapping[str, Any], *names: str) -> Any:
 
 
 def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
-    """The name as written when it is a legal one, else the folder's, else the nearest legal one."""
+    """Return the name as written if valid, otherwise the folder's, otherwise the nearest valid name."""
     given = values.plain(fields.get("name"))
     if values.is_name(given):
         if given != folder:
@@ -221,7 +222,7 @@ def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
 
 
 def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
-    """The code of a skill; what lies elsewhere or does not exist is left away with a warning."""
+    """Return the code of a skill; a path that is outside or does not exist is dropped with a warning."""
     if not named:
         return None
     entry = Path(os.path.realpath(folder / named))
@@ -235,7 +236,7 @@ def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The reference files of a skill, the folders that were looked at, and whether anything else lies beside them."""
+    """The reference files of a skill, the folders that were listed, and a flag for other files in its folder."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
@@ -258,7 +259,7 @@ class _Listing:
 
 
 def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
-    """Listed reference files, then other files in the folder that the body names. Scripts belong to a later stage."""
+    """Return listed reference files, then other files in the folder named in the body. Scripts are left to stage 3."""
     if not listing.more:
         return listing.files  # whatever the body names is among them, a script, or not there
     named: list[str] = []
@@ -275,7 +276,7 @@ def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
 
 _FIELDS = tuple(Skill.__dataclass_fields__)
 _KINDS = (str, str, str, str | None, str, list, list, list, bool, list, str, str, dict, list, list, list, str)
-"""What JSON has for each field of a skill, in their order."""
+"""JSON types of a skill's fields, in their order."""
 
 
 def _pack(skill: Skill | str) -> list[Any]:
@@ -286,7 +287,7 @@ def _pack(skill: Skill | str) -> list[Any]:
 
 
 def _unpack(record: list[Any]) -> Skill | str | None:
-    """A skill out of its record; None when the record is not what ``_packed`` wrote."""
+    """Restore a skill from its record; None if the record was not written by ``_packed``."""
     if len(record) == 1 and isinstance(record[0], str):
         return record[0]
     if len(record) != len(_FIELDS) or not all(map(isinstance, record, _KINDS)):

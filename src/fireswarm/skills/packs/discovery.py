@@ -1,4 +1,4 @@
-"""Where skills are looked for, and which folders hold one. The nearer place comes first."""
+"""Search for skill folders. Earlier places take precedence."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 SKILL_FILE = "SKILL.md"
 _SPELLINGS = frozenset({"skill.md", "Skill.md", "SKILL.MD"})
-"""Spellings that are forgiven where the file system tells them apart."""
+"""Accepted spellings on case-sensitive file systems."""
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
-"""Folders that never hold skills of one's own, besides those whose names begin with a dot."""
+"""Folders that never contain a user's skills, besides those whose names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLimits:
-    """How far a search goes: folders below a root (a skill directly in it is at level 1), and folders in all."""
+    """Limits of a search: depth below a root (a skill directly in it is at level 1), and total number of folders."""
 
     max_depth: int = 6
     max_folders: int = 25_000
@@ -28,7 +28,7 @@ class DiscoveryLimits:
 class Place(NamedTuple):
     """A folder with a skill, and its file.
 
-    ``stamp`` is what a changed skill cannot keep: the file's time of change (ns), size and inode, the folder's time.
+    ``stamp`` changes with the skill: the file's modification time (ns), size and inode, and the folder's time.
     """
 
     folder: str
@@ -38,22 +38,22 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class FoundSkill:
-    """Places of skills in order of precedence, and what was left out."""
+    """Places of skills in order of precedence, and notes on what was left out."""
 
     skills: list[Place] = field(default_factory=list)
     notes: list[tuple[Path, str]] = field(default_factory=list)
 
 
 def places(given: Iterable[Path], here: Path, home: Path, packaged: Path) -> tuple[Path, ...]:
-    """Folders to search: what was given, ``./skills``, ``.agents/skills``, that of the home folder, the packaged."""
+    """Folders to search: *given*, ``./skills``, ``.agents/skills``, that of the home folder, the packaged skills."""
     usual = (here / "skills", here / ".agents" / "skills", home / ".agents" / "skills", packaged)
     return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
 
 
 def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> FoundSkill:
-    """Find every skill below *roots*; symbolic links are followed, but no folder is looked at twice.
+    """Find every skill below *roots*; symbolic links are followed, but each folder is visited once.
 
-    A folder with a SKILL.md is one skill: nothing below it is another. What the limits cut off is in ``notes``.
+    A folder with a SKILL.md is one skill, including everything below it. ``notes`` lists folders beyond the limits.
     """
     search = _Search(limits or DiscoveryLimits())
     for root in roots:
@@ -69,7 +69,7 @@ class _Search:
         self.found = FoundSkill()
 
     def below(self, root: Path) -> None:
-        """Breadth first, so that the limits cut off what lies deepest."""
+        """Search breadth first, so that the limits cut off the deepest folders."""
         level = [str(root)]
         too_deep = 0
         for depth in range(self._limits.max_depth + 1):
@@ -135,7 +135,7 @@ class _Search:
 
 
 def files_below(folder: str, *, limit: int = 500, depth: int = 4) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Files and folders below *folder* in order of name, with paths relative to its parent; links are not followed."""
+    """Yield files and folders below *folder* by name, with paths relative to its parent; links are not followed."""
     pending = [(folder, os.path.basename(folder), 0)]  # noqa: PTH119 - called for each of 20,000 folders
     given = 0
     while pending:

@@ -1,4 +1,4 @@
-"""Frontmatter values as the catalog holds them, whatever form they were written in. Pure, bounded, never raising."""
+"""Convert frontmatter values of any form to the catalog's types. Pure, bounded, never raising."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MAX_COMPATIBILITY_CHARS = 500
 """Lengths of the Agent Skills specification (agentskills.io/specification)."""
 
 KEPT_DESCRIPTION_CHARS = 4_096
-"""What the loader keeps of an overlong description: four times what is allowed, and it warns."""
+"""Characters kept of an overlong description: four times the allowed length, with a warning."""
 
 MAX_METADATA = 200
 MAX_DEPTH = 6
 MAX_VISITED = 2_000
 MAX_VALUE_CHARS = 4_096
-"""Bounds of the flattened metadata: entries, nesting, lists and scalars looked at, characters of one value."""
+"""Limits of flattened metadata: entries, nesting, visited lists and scalars, characters of one value."""
 
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL", "|", ">", "|-", ">-"})
 
 
 def plain(value: Any) -> str:
-    """One line of text out of a scalar, a list or a map; empty for nothing."""
+    """Return a scalar, a list or a map as one line of text; "" for nothing."""
     if isinstance(value, dict | list):
         value = " ".join(text for _, text in _leaves(value))
     text = " ".join(str("" if value is None else value).split())
@@ -35,25 +35,25 @@ def plain(value: Any) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* is a skill name that the specification allows."""
+    """Return True if *text* is a valid skill name of the specification."""
     return len(text) <= MAX_NAME_CHARS and NAME.fullmatch(text) is not None
 
 
 def slug(text: str) -> str:
-    """The nearest allowed name; empty when nothing of *text* can be used."""
+    """Return the nearest valid name, or ""."""
     return "-".join(re.findall(r"[a-z0-9]+", text.lower()))[:MAX_NAME_CHARS].strip("-")
 
 
 def word_list(value: Any) -> tuple[str, ...]:
-    """A list of words out of a YAML list or a text with commas (tags, roles)."""
+    """Return the words of a YAML list or of a text with commas (tags, roles)."""
     parts = [text for _, text in _leaves(value)] if isinstance(value, list) else plain(value).strip("[]").split(",")
     return tuple(dict.fromkeys(text for part in parts if (text := part.strip().strip("\"'"))))
 
 
 def tools(value: Any) -> tuple[str, ...]:
-    """Tools out of a YAML list, a comma list or words: ``Bash(git status:*), Read`` and ``Bash(git:*) Read`` alike.
+    """Return tools from a YAML list, a comma list or words: ``Bash(git status:*), Read`` and ``Bash(git:*) Read``.
 
-    Commas and blanks inside brackets belong to the tool.
+    Commas and spaces inside parentheses belong to the tool.
     """
     parts = [text for _, text in _leaves(value)] if isinstance(value, list | dict) else [plain(value).strip("[]")]
     found: list[str] = []
@@ -71,7 +71,7 @@ def tools(value: Any) -> tuple[str, ...]:
 
 
 def flat(value: Any) -> dict[str, str]:
-    """Metadata as a map of text to text: nested maps by dotted keys, lists joined by commas."""
+    """Return metadata as a map of text to text: nested maps by dotted keys, lists joined by commas."""
     if not isinstance(value, dict):
         text = plain(value)
         return {"metadata": text[:MAX_VALUE_CHARS]} if text else {}
@@ -84,9 +84,9 @@ def flat(value: Any) -> dict[str, str]:
 
 
 def _leaves(value: Any) -> list[tuple[str, str]]:
-    """Dotted key and text of every scalar in *value*, at most ``MAX_METADATA`` of them.
+    """Return dotted key and text of every scalar in *value*, at most ``MAX_METADATA``.
 
-    What was visited is bounded too: nine levels of YAML aliases hold a billion paths and no scalar near the top.
+    The number of visited nodes is limited too: nine levels of YAML aliases contain a billion paths.
     """
     found: list[tuple[str, str]] = []
     for visited, leaf in enumerate(_walk(value, "", 0)):
@@ -98,7 +98,7 @@ def _leaves(value: Any) -> list[tuple[str, str]]:
 
 
 def _walk(value: Any, key: str, depth: int) -> Iterator[tuple[str, str] | None]:
-    """Every scalar below *value*, and None for each list or map on the way."""
+    """Yield every scalar below *value*, and None for each list or map on the way."""
     if not isinstance(value, dict | list):
         yield key, plain(value)
         return

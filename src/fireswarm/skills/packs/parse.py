@@ -1,7 +1,7 @@
-"""Read any bytes as a SKILL.md: lenient, never raising, and saying what it had to forgive.
+"""Parse any bytes as a SKILL.md: lenient, never raising, with a warning for each accepted fault.
 
 The steps: ``decode`` (BOM, invalid bytes, line ends), ``split`` (frontmatter and body), ``read_header`` (YAML with
-every scalar as text; where YAML refuses, field by field). Judging strictly is the business of ``check``.
+every scalar as text; if YAML fails, field by field). ``skills.checks`` contains the strict checks.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import yaml
 MARK = "---"
 
 MAX_FILE_BYTES = 1_000_000
-"""Bytes of a SKILL.md that are read; the specification advises to stay below 500 lines, about 30 KB."""
+"""Maximum bytes read of a SKILL.md; the specification recommends fewer than 500 lines, about 30 KB."""
 
 MAX_HEADER_CHARS = 64_000
-"""Characters of frontmatter given to YAML. The specification's fields fill 3,000; the rest is for metadata."""
+"""Maximum characters of frontmatter parsed as YAML. The specification's fields take 3,000; the rest is for metadata."""
 
 MAX_BRACKETS = 200
-"""Opening brackets in a frontmatter. libyaml recurses on the C stack: tens of thousands crash the process."""
+"""Maximum opening brackets in a frontmatter. libyaml recurses on the C stack: tens of thousands crash the process."""
 
 _COMPACT_NESTING = re.compile(r"(?:[-?:][ \t]+){30}")
-"""``- - - -`` nests once for each dash, without a bracket: the same crash."""
+"""``- - - -`` nests once per dash, without a bracket, and causes the same crash."""
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|)$")
 _SIMPLE = re.compile(r"""([a-z][a-z_-]*):[ ]+(?:'([^'\n\t]*[^'\s])'|"([^"\\\n\t]*[^"\\\s])"|([A-Za-z0-9][ -~]*))[ ]*""")
@@ -36,7 +36,7 @@ _BLOCK_SCALAR = re.compile(r"[>|][+-]?\d?[+-]?[ \t]*(?:#.*)?$")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A SKILL.md taken apart. ``body_line`` is the 1-based line of the file on which ``body`` begins."""
+    """A parsed SKILL.md. ``body_line`` is the 1-based line of the file on which ``body`` begins."""
 
     fields: dict[str, Any]
     header: str
@@ -58,7 +58,7 @@ class _Notes:
 
 
 def parse(data: bytes) -> Parsed:
-    """Take the bytes of a SKILL.md apart; whatever was forgiven is in ``warnings``."""
+    """Parse the bytes of a SKILL.md; accepted faults are in ``warnings``."""
     notes = _Notes()
     text = decode(data, notes.add)
     header, body, header_line, body_line, closed = split(text)
@@ -74,7 +74,7 @@ def parse(data: bytes) -> Parsed:
 
 
 def decode(data: bytes, note: Any) -> str:
-    """Bytes to text: a byte order mark is taken off, all line ends become one kind, invalid bytes are replaced."""
+    """Decode bytes: the byte order mark is removed, line ends are unified, invalid bytes are replaced."""
     if len(data) > MAX_FILE_BYTES:
         note(f"only the first {MAX_FILE_BYTES:,} of {len(data):,} bytes were read")
         data = data[:MAX_FILE_BYTES]
@@ -96,7 +96,7 @@ def decode(data: bytes, note: Any) -> str:
 
 
 def split(text: str) -> tuple[str | None, str, int, int, bool]:
-    """Split into header, body, the lines on which they begin, and whether the header was closed.
+    """Split into header, body, their first lines, and whether the header was closed.
 
     Only a whole line of ``---`` opens or closes. A header that is never closed ends at the first blank line or
     heading, since everything after that cannot have been meant as fields.
@@ -116,7 +116,7 @@ def split(text: str) -> tuple[str | None, str, int, int, bool]:
 
 
 def read_header(header: str, first_line: int, note: Any) -> dict[str, Any]:
-    """Fields of a frontmatter, every scalar as text; what YAML refuses is read field by field."""
+    """Return the fields of a frontmatter, every scalar as text; if YAML fails, they are parsed field by field."""
     if len(header) > MAX_HEADER_CHARS:
         note(f"only the first {MAX_HEADER_CHARS:,} of {len(header):,} characters of frontmatter were read")
         header = header[:MAX_HEADER_CHARS]
@@ -135,9 +135,9 @@ def read_header(header: str, first_line: int, note: Any) -> dict[str, Any]:
 
 
 def _simple(header: str) -> dict[str, Any] | None:
-    """The fields of a header of nothing but one-line texts, as YAML would read them; None: let YAML do it.
+    """Parse a header that has only one-line texts, as YAML would; None if YAML is needed.
 
-    Most skills are written so, and YAML would take half of the time of loading 20,000 of them.
+    Most skills are written this way, and YAML would take half of the time of loading 20,000 of them.
     """
     fields: dict[str, Any] = {}
     for line in header.split("\n"):
@@ -152,7 +152,7 @@ def _simple(header: str) -> dict[str, Any] | None:
 
 
 def _load(text: str) -> Any:
-    """YAML with every scalar as text, so that a date or ``yes`` stays what was written; ``_Refused`` where it fails."""
+    """Parse YAML with every scalar as text, so that a date or ``yes`` stays as written; ``_Refused`` on failure."""
     if too_deep(text):
         return _Refused
     try:
@@ -162,15 +162,15 @@ def _load(text: str) -> Any:
 
 
 class _Refused:
-    """Stands for "YAML refused this", which None cannot: an empty document is None too."""
+    """Marks a YAML failure; None cannot, since an empty document is None too."""
 
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""libyaml where it is built in (ten times as fast), else PyYAML's own."""
+"""libyaml if available (ten times as fast), otherwise PyYAML's loader."""
 
 
 def too_deep(text: str) -> bool:
-    """Whether YAML could nest so deeply that the C library overflows its stack."""
+    """Return True if YAML could nest so deeply that the C library overflows its stack."""
     return text.count("[") + text.count("{") > MAX_BRACKETS or _COMPACT_NESTING.search(text) is not None
 
 
@@ -188,7 +188,7 @@ def _repeated_keys(header: str, first_line: int) -> list[tuple[str, int]]:
 
 
 def _by_field(header: str, first_line: int, note: Any) -> dict[str, Any]:
-    """Every top-level field by itself: one broken field does not cost the others."""
+    """Parse each top-level field separately, so that a broken field does not affect the others."""
     fields: dict[str, Any] = {}
     for name, value, block, line in _blocks(header.expandtabs(2).split("\n"), first_line):
         loaded = _load(block)
@@ -203,7 +203,7 @@ def _by_field(header: str, first_line: int, note: Any) -> dict[str, Any]:
 
 
 def _blocks(lines: list[str], first_line: int) -> list[tuple[str, str, str, int]]:
-    """(name, first line's value, whole block, line number) of each field that begins at the left margin."""
+    """Return (name, first line's value, whole block, line number) of each field at the left margin."""
     blocks: list[tuple[str, str, list[str], int]] = []
     for number, line in enumerate(lines):
         found = _FIELD.match(line)
@@ -215,7 +215,7 @@ def _blocks(lines: list[str], first_line: int) -> list[tuple[str, str, str, int]
 
 
 def _as_written(value: str, block: str) -> Any:
-    """A field that YAML refused: nested ``key: value`` lines as a map, anything else as one text."""
+    """Return a field that YAML rejected: nested ``key: value`` lines as a map, anything else as one text."""
     rest = [line.strip() for line in block.split("\n")[1:]]
     if not value and rest:
         pairs = [found for line in rest if (found := _FIELD.match(line))]

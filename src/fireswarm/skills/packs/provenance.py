@@ -1,4 +1,4 @@
-"""Whether a skill stays in its own folder: scripts that it names elsewhere are not its own."""
+"""Check that the scripts named by a skill are in its folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fireswarm.skills.packs.parse import Parsed
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z]:[\\/]|\\\\")
 _PLACEHOLDER = re.compile(r"/?(?:absolute/)?path/to/|.*[<>{}$*]|/your/|.*\.\.\.")
-"""What stands for a path in an example: ``/path/to/x.py``, ``<folder>/x.sh``, ``$HOME/x.sh`` (nobody knows where)."""
+"""Placeholders in examples: ``/path/to/x.py``, ``<folder>/x.sh``, ``$HOME/x.sh`` (unknown location)."""
 
 
 def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
-    """What is wrong with the scripts that a SKILL.md names: one sentence each, empty when all lie in *folder*.
+    """Return a sentence for each script that a SKILL.md names outside of *folder*.
 
     Links, code spans and the commands of code fences count.
     """
@@ -34,7 +34,7 @@ def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
 
 
 def entry_outside(metadata: Mapping[str, str], folder: Path) -> tuple[str, ...]:
-    """What is wrong with where ``metadata.entry`` leads; empty when it is in *folder*, or not given."""
+    """Return the fault of ``metadata.entry`` if it is outside of *folder*, otherwise an empty tuple."""
     entry = metadata.get("entry", "")
     if not entry or not leads_outside(entry, folder):
         return ()
@@ -42,7 +42,7 @@ def entry_outside(metadata: Mapping[str, str], folder: Path) -> tuple[str, ...]:
 
 
 def leads_outside(path: str, folder: Path) -> bool:
-    """Whether *path*, as a skill in *folder* writes it, is another place than below *folder*."""
+    """Return True if *path*, as written by a skill in *folder*, is outside of *folder*."""
     steps = path.replace("\\", "/")
     if _PLACEHOLDER.match(steps) and "../" not in steps:
         return False
@@ -57,7 +57,7 @@ def leads_outside(path: str, folder: Path) -> bool:
 
 
 def _escapes(path: str, folder: Path) -> bool:
-    """Whether a symbolic link on the way leads out; a path that does not exist leads nowhere."""
+    """Return True if a symbolic link in the path leads outside; a path that does not exist does not."""
     try:
         if not os.path.exists(path):  # noqa: PTH110 - asked for every file that 20,000 skills name
             return False

@@ -1,4 +1,4 @@
-"""What a skill can execute: descriptors of its scripts. Files are looked at, never run or imported."""
+"""Descriptors of a skill's scripts. Files are read, never run or imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fireswarm.skills.packs.discovery import files_below
 
 MAX_SCRIPTS = 100
 HEAD_BYTES = 4_096
-"""Of each script only its first bytes are read, and of its words only the first lines are shown."""
+"""Number of bytes read of each script; only its first words are shown."""
 
 MAX_ABOUT_CHARS = 240
 
@@ -23,7 +23,7 @@ INTERPRETERS = {
     ".ts": "npx tsx", ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua", ".r": "Rscript", ".ps1": "pwsh",
     ".jl": "julia", ".go": "go run", ".jar": "java -jar", ".bat": "cmd /c", ".cmd": "cmd /c",
 }  # fmt: skip
-"""Interpreters by suffix, where a script's first line does not name one."""
+"""Interpreters by suffix, for scripts without a shebang line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Script:
 
 
 def scripts_of(folder: Path, entry: Path | None = None) -> tuple[Script, ...]:
-    """Scripts below ``scripts/``, those in the folder itself, and the entry; links that lead elsewhere are left out."""
+    """Return scripts below ``scripts/``, in the folder itself, and the entry; links to other places are left out."""
     names = [name for name, item in files_below(f"{folder}/scripts", limit=MAX_SCRIPTS) if _executable(name, item)]
     with os.scandir(folder) as items:
         names += sorted(item.name for item in items if item.is_file(follow_symlinks=False) and is_script(item.name))
@@ -52,7 +52,7 @@ def scripts_of(folder: Path, entry: Path | None = None) -> tuple[Script, ...]:
 
 
 def describe(script: Script) -> str:
-    """A script in one line."""
+    """Describe a script in one line."""
     about = f": {script.about}" if script.about else ""
     return f"- {script.path} ({script.interpreter or 'unknown interpreter'}, {script.size:,} bytes){about}"
 
@@ -83,7 +83,7 @@ def _interpreter(name: str, head: str) -> str:
 
 
 def _about(name: str, head: str) -> str:
-    """First words: a Python docstring, else the comment lines at the top."""
+    """Return the first words: of a Python docstring, or of the comment lines at the top."""
     if name.endswith(".py") and (docstring := _docstring(head)):
         return _short(docstring)
     words: list[str] = []
@@ -99,13 +99,13 @@ def _about(name: str, head: str) -> str:
 
 
 def _docstring(head: str) -> str:
-    """The module's docstring. The head may end in the middle of a statement, so it is found by its quotes."""
+    """Return the module's docstring. The head may end within a statement, so it is found by its quotes."""
     match = re.match(r"(?:\s*#[^\n]*\n|\s*\n)*\s*[rR]?(\"{3}|'{3}|\"|')(.*?)\1", head, re.DOTALL)
     if match is None:
         return ""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape in somebody's docstring is not our business
+            warnings.simplefilter("ignore")  # an invalid escape in a script's docstring is not our problem
             return str(ast.literal_eval(f"{match[1]}{match[2]}{match[1]}"))
     except (SyntaxError, ValueError):
         return match[2]

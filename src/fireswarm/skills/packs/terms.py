@@ -1,7 +1,7 @@
-"""What a SKILL.md says about the conversation of its skill: read leniently here, judged by ``check``.
+"""Lenient parsing of the conversation contract in a SKILL.md; ``skills.checks`` contains the strict check.
 
-Three fields, at the top level or in ``metadata``; there as a map, or as a text that holds YAML, since the open
-specification has only texts in it.
+Three fields, at the top level or in ``metadata``; there as a map, or as a text that contains YAML, since the
+Agent Skills specification allows only texts in it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _terms_of_version(path: Path, mtime_ns: int) -> Terms | None:
 
 
 def read_terms(path: Path) -> Terms | None:
-    """The same of a SKILL.md by its path."""
+    """Return the contract of a SKILL.md by its path."""
     with path.open("rb") as file:
         header = parse(file.read(MAX_FILE_BYTES + 1)).header
     if not any(name in header for name in FIELDS):
@@ -60,7 +60,7 @@ def read_terms(path: Path) -> Terms | None:
 
 
 def conversation_fields(header: str) -> dict[str, Said]:
-    """The fields about a conversation in a frontmatter; YAMLError when it cannot be read."""
+    """Return the conversation fields in a frontmatter. Raises YAMLError if it cannot be parsed."""
     if too_deep(header):
         return {}
     node = yaml.compose(header, Loader=_LOADER)

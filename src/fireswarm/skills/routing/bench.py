@@ -1,4 +1,4 @@
-"""How well and how fast a router finds the right skill: labelled prompts in, figures out."""
+"""Measure quality and speed of a router on labelled prompts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.skills.routing.router import TOP_K
 
 Ranker = Callable[[str], Sequence[str]]
-"""Gives the names of skills for a prompt, best first."""
+"""Returns the names of skills for a prompt, best first."""
 
 
 class Labelled(NamedTuple):
@@ -24,7 +24,7 @@ class Labelled(NamedTuple):
 
 
 def read_labelled(path: Path) -> list[Labelled]:
-    """Read ``[{"skill": name, "query": text}]``; InvalidInput names file and entry. Other keys are ignored."""
+    """Read ``[{"skill": name, "query": text}]``. Raises InvalidInput with file and entry. Other keys are ignored."""
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -41,7 +41,7 @@ def read_labelled(path: Path) -> list[Labelled]:
 
 
 def measure(rank: Ranker, prompts: Iterable[Labelled], *, top_k: int = TOP_K) -> dict[str, Any]:
-    """Shares of prompts whose skill comes first and among the first *top_k*, and milliseconds a prompt."""
+    """Return the shares of prompts whose skill is ranked first and in the *top_k*, and milliseconds per prompt."""
     listed = list(prompts)
     first = recalled = 0
     milliseconds: list[float] = []

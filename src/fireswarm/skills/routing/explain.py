@@ -1,4 +1,4 @@
-"""Why a skill was proposed: the words that matched, in which fields, and what was taken off. For people to read."""
+"""Explain for people why a skill was proposed: matching words, their fields, and deductions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fireswarm.skills.routing.index import SATURATION, Index
 from fireswarm.skills.routing.query import Concept, Term
 
 MAX_MATCHES = 5
-"""Matches that a reason names, the strongest first."""
+"""Number of matches named in a reason, strongest first."""
 
 _SAID = {"use": "use when"}
 
@@ -16,9 +16,9 @@ _SAID = {"use": "use when"}
 def explain(
     fields: Mapping[str, frozenset[str]], number: int, asked: Sequence[Concept], index: Index, *, named: bool
 ) -> str:
-    """One line: named, the strongest matches with their fields, the others counted, and what speaks against it.
+    """Explain in one line: name match, the strongest matches with their fields, the number of others, exclusions.
 
-    *fields* are the stems of the skill's fields, *number* is the skill's in the index.
+    *fields* are the stems of the skill's fields, *number* is the skill's number in the index.
     """
     matches: list[tuple[float, str]] = []
     for concept in asked:

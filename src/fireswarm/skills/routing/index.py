@@ -1,7 +1,7 @@
-"""The inverted index of the router: which word says how much for which skill.
+"""Inverted index of the router: the weight of each word for each skill.
 
-Fields are weighed as in BM25F (Robertson, Zaragoza, Taylor: Simple BM25 extension to multiple weighted fields, 2004):
-occurrences are added up over the fields, each by its weight and against its length, and saturate together.
+Fields are weighted as in BM25F (Robertson, Zaragoza, Taylor: Simple BM25 extension to multiple weighted fields, 2004):
+occurrences are added up over the fields, each by its weight and relative to its length, and saturate together.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from fireswarm.skills.packs.parse import decode, split
 from fireswarm.skills.routing.words import STOP, is_soft, stem, words
 
 SATURATION = 1.2
-"""BM25's k1: how soon more of the same word stops counting."""
+"""BM25's k1: how fast repetitions of a word stop counting."""
 
 BODY_BYTES = 16_000
 """Bytes of a SKILL.md whose vocabulary is indexed: about 2,500 words, more than the body of most skills."""
 
 LEAST_DOCUMENTS = 50
-"""Rarity is judged as if there were at least so many skills: among three, every word would look common."""
+"""Minimum number of skills assumed for rarity: among three skills, every word would seem common."""
 
 
 class Weight(NamedTuple):
-    """How much an occurrence in a field counts, and how much the field's length is held against it (0 to 1)."""
+    """Weight of an occurrence in a field, and strength of the length normalization (0 to 1)."""
 
     weight: float
     by_length: float
@@ -46,7 +46,8 @@ FIELDS = {
     "body": Weight(0.4, 0.7),
 }
 """Weights of the fields, chosen on the development half of benchmarks/routing/prompts.json. "use" are the sentences
-that say when to use a skill."""
+that say when to use a skill.
+"""
 
 _USE = re.compile(
     r"\b(?:use (?:it |this |the )?(?:skill )?(?:when|for|to|if|whenever)|triggers?\b|when (?:the )?user)", re.I
@@ -63,7 +64,7 @@ _NO_USE_TITLE = re.compile(r"when not to|do not use|don['’]t use|not for|out o
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The words of a skill, in order, by field; ``negative`` are those that it says it is not for."""
+    """The words of a skill, in order, by field; ``negative`` are those that its description excludes."""
 
     words: Mapping[str, Sequence[str]]
     negative: frozenset[str] = frozenset()
@@ -71,20 +72,20 @@ class Fields:
 
 @dataclass(slots=True)
 class Postings:
-    """Skills with a word, by their number, ascending, and the weighted frequency in each."""
+    """Numbers of the skills with a word, ascending, and the weighted frequency in each."""
 
     skills: array[int] = field(default_factory=lambda: array("I"))
     weights: array[float] = field(default_factory=lambda: array("f"))
 
     def weight_in(self, number: int) -> float:
-        """The weighted frequency in one skill; 0 when it has not got the word."""
+        """Return the weighted frequency in one skill; 0 if it does not have the word."""
         place = bisect_left(self.skills, number)
         return self.weights[place] if place < len(self.skills) and self.skills[place] == number else 0.0
 
 
 @dataclass(slots=True)
 class Index:
-    """Everything that scoring needs. ``strong``: stems of names, descriptions, tags and headings, sorted."""
+    """Data for scoring. ``strong``: stems of names, descriptions, tags and headings, sorted."""
 
     count: int = 0
     postings: dict[str, Postings] = field(default_factory=dict)
@@ -94,20 +95,20 @@ class Index:
     by_letter: dict[str, list[str]] = field(default_factory=dict)
 
     def rarity(self, term: str) -> float:
-        """BM25's idf: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` for a term that n of N skills have; 0 for none."""
+        """BM25's idf: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` for a term in n of N skills; 0 for none."""
         found = self.postings.get(term)
         if found is None:
             return 0.0
         return self.rarity_of(len(found.skills))
 
     def rarity_of(self, having: float) -> float:
-        """The idf of a term that *having* skills have."""
+        """Return the idf of a term in *having* skills."""
         count = max(self.count, LEAST_DOCUMENTS)
         return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
 
 def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:
-    """Take a skill apart into the words of its fields; its file is read only for the body."""
+    """Split a skill into the words of its fields; its file is read only for the body."""
     plain: list[str] = []
     use: list[str] = []
     negative: list[str] = []
@@ -131,7 +132,7 @@ def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:
 
 
 def _unsaid(note: str) -> None:
-    """What a file had to be forgiven was said when it was loaded."""
+    """Ignore a warning: it was already reported when the file was loaded."""
 
 
 def _body(skill: Skill) -> str:
@@ -151,7 +152,7 @@ def _body(skill: Skill) -> str:
 
 
 def build(skills: Iterable[Skill], *, bodies: bool = True) -> Index:
-    """Index *skills*, numbered in the order given."""
+    """Index *skills*, numbered in the given order."""
     with without_collection():
         return _build(skills, bodies)
 
@@ -179,7 +180,7 @@ def _build(skills: Iterable[Skill], bodies: bool) -> Index:
 
 
 def _count(name: str, listed: Sequence[str], surface: dict[str, str]) -> Counter[str]:
-    """Stems of a field with how often they occur; pairs of neighbours too, except in the body."""
+    """Count the stems of a field; adjacent pairs too, except in the body."""
     if name == "body":
         raw = Counter(listed)
         counter: Counter[str] = Counter()
@@ -198,7 +199,7 @@ def _count(name: str, listed: Sequence[str], surface: dict[str, str]) -> Counter
 
 @lru_cache(maxsize=200_000)
 def _term(word: str) -> str:
-    """The stem under which a word is indexed; empty for one that tells nothing."""
+    """Return the stem under which a word is indexed; "" for a stop word."""
     telling = word not in STOP and not (word.isdigit() or len(word) > 40) and (len(word) > 1 or word in "cr")
     return stem(word) if telling else ""
 

@@ -1,4 +1,4 @@
-"""What a request asks for: its words, and for each the terms of the index that may be meant by it."""
+"""Parse a request: its words, and the index terms that each may match."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from fireswarm.skills.routing.words import STOP, extensions, is_soft, stem, word
 SOFT_WEIGHT = 0.4
 EXTENSION_WEIGHT = 1.5
 PHRASE_WEIGHT = 0.3
-"""How much a word of every request, a file extension, and a pair of neighbours count, where a word counts 1."""
+"""Weight of a common word, of a file extension and of an adjacent pair, relative to 1 for a word."""
 
 RELATED_FACTOR = 0.5
 FAMILY_FACTOR = 0.6
 COMPOUND_FACTOR = 0.7
 TYPO_FACTOR = 0.8
-"""How much a term counts that is not the word itself: a related one, a longer or shorter form, a compound, a mended
-typo. Chosen on the development half of benchmarks/routing/prompts.json."""
+"""Weight of a term that is not the word itself: a related one, a longer or shorter form, a compound, a corrected
+typo. Chosen on the development half of benchmarks/routing/prompts.json.
+"""
 
 MAX_WORDS = 80
-"""Different words of a request that are looked up: the first ones, which is more than people write."""
+"""Maximum number of different words of a request that are looked up: the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of the index that a word may mean, how much it counts, and how it was found ("" for the word itself).
+    """An index term that a word may match, its weight, and the kind of match ("" for the word itself).
 
-    ``worth`` is what a skill that is full of it gets for it: the factor times the term's rarity, in nats.
+    ``worth`` is the maximum score of a skill for it: the factor times the term's rarity, in nats.
     """
 
     key: str
@@ -46,7 +47,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """One thing that a request asks for: any of its terms answers it, the best one counts."""
+    """One concept of a request: any of its terms matches it, the best one counts."""
 
     word: str
     weight: float
@@ -54,7 +55,7 @@ class Concept:
 
 
 def concepts(text: str, index: Index) -> list[Concept]:
-    """Every word of the request that the index can answer, then the phrases of neighbouring words."""
+    """Return the words of the request that the index knows, then the phrases of adjacent words."""
     listed = [word for word in words(text) if word not in STOP and not word.isdigit()]
     often = Counter(listed)
     named = set(extensions(text))
@@ -74,7 +75,7 @@ def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
 
 
 def _terms(word: str, index: Index) -> Iterator[Term]:
-    """Terms of the index for a word: itself, related ones, its family; a compound or a typo only where these fail."""
+    """Yield index terms for a word: itself, related ones, its family; a compound or a typo only if these fail."""
     key = stem(word)
     given = {key}
     if key in index.postings:
@@ -94,7 +95,7 @@ def _terms(word: str, index: Index) -> Iterator[Term]:
 
 
 def _family(key: str, index: Index) -> Iterator[str]:
-    """Stems that begin alike and differ by at most three letters at the end: ``scrap`` and ``scraper``."""
+    """Yield stems with the same beginning that differ in at most three final letters: ``scrap`` and ``scraper``."""
     if len(key) < 4:
         return
     for length in range(max(4, len(key) - 3), len(key)):
@@ -113,7 +114,7 @@ def _is_known(key: str, index: Index) -> bool:
 
 
 def _compound(key: str, index: Index) -> Iterator[Term]:
-    """Both parts of a word written together: ``webapp`` for ``web app``."""
+    """Yield both parts of a compound: ``webapp`` for ``web app``."""
     for cut in range(3, len(key) - 2):
         left, right = key[:cut], stem(key[cut:])
         if f"{left} {right}" in index.postings:
@@ -122,7 +123,7 @@ def _compound(key: str, index: Index) -> Iterator[Term]:
 
 
 def _correct_typo(word: str, index: Index) -> Iterator[Term]:
-    """The known word that a typo may be meant for: the same first letter, one slip, two from eight letters on."""
+    """Yield the likely correct word for a typo: same first letter, one edit, or two from eight letters on."""
     if len(word) < 5:
         return
     allowed = 2 if len(word) >= 8 else 1
@@ -139,7 +140,7 @@ def _correct_typo(word: str, index: Index) -> Iterator[Term]:
 
 
 def _words_from(letter: str, index: Index) -> list[str]:
-    """Words with that first letter, as the skills and the thesaurus spell them; sorted, so that ties are stable."""
+    """Return the words with that first letter in skills and thesaurus; sorted, so that ties are stable."""
     if not index.by_letter:
         for known in sorted({*index.surface, *known_words()}):
             index.by_letter.setdefault(known[0], []).append(known)
@@ -165,7 +166,7 @@ def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
 
 
 def _pair_terms(pair: str, joined: str, together: str) -> Iterator[tuple[str, float, str]]:
-    """Terms for a pair of neighbours: the phrase, what is related to it, and the pair written as one word."""
+    """Yield terms for an adjacent pair: the phrase, related terms, and the pair written as one word."""
     yield pair, 1.0, "phrase"
     for other in related_stems().get(pair, ()):
         yield other, 1.0, f"related to {pair}"

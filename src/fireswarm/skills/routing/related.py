@@ -1,7 +1,7 @@
-"""Related words: a small thesaurus of the field, written by hand in ``related.txt``.
+"""Related words: a small thesaurus of the domain, written by hand in ``related.txt``.
 
-What is read is ``related.json``: the same with the words' stems, made by ``make generate``, since stemming all of them
-would cost each start a fiftieth of a second.
+The code loads ``related.json``, which contains the stems and is written by ``make generate``: stemming at each start
+would take 20 ms.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ FILE, STEMMED = "related.txt", "related.json"
 
 @cache
 def related_stems() -> Mapping[str, tuple[str, ...]]:
-    """Stems of a word or of a phrase (joined by blanks), each with the stems that may be meant by it."""
+    """Stems of a word or phrase (joined by spaces), each with the stems of related terms."""
     text = (resources.files("fireswarm.skills.routing") / STEMMED).read_text(encoding="utf-8")
     return {source: tuple(meant) for source, meant in json.loads(text).items()}
 
 
 def stem_thesaurus() -> str:
-    """``related.json`` as ``related.txt`` says it."""
+    """Return the content of ``related.json`` for ``related.txt``."""
     text = (resources.files("fireswarm.skills.routing") / FILE).read_text(encoding="utf-8")
     lines = (f"{json.dumps(source)}: {json.dumps(meant)}" for source, meant in sorted(read_groups(text).items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
@@ -32,14 +32,14 @@ def stem_thesaurus() -> str:
 
 @cache
 def known_words() -> frozenset[str]:
-    """Every single word of the thesaurus as it is spelled: a typo may be meant for one of them."""
+    """Every single word of the thesaurus as spelled, for the correction of typos."""
     text = (resources.files("fireswarm.skills.routing") / FILE).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return frozenset(word for line in lines for word in words(line))
 
 
 def read_groups(text: str) -> dict[str, tuple[str, ...]]:
-    """Read lines of ``a, b`` (both ways) and ``a > b`` (one way); ``#`` begins a comment line."""
+    """Parse lines of ``a, b`` (both ways) and ``a > b`` (one way); ``#`` begins a comment line."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
@@ -53,5 +53,5 @@ def read_groups(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def key_of(phrase: str) -> str:
-    """The stems of a phrase, joined by blanks."""
+    """Return the stems of a phrase, joined by spaces."""
     return " ".join(stem(word) for word in words(phrase))

@@ -1,4 +1,4 @@
-"""A second opinion on the order of candidates, such as embeddings give: the interface, and where it is asked."""
+"""Re-ranking of candidates, such as by embeddings: the interface and its caller."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.routing.router import MIN_SCORE, TOP_K, Router
 
 POOL = 4
-"""Candidates that are judged anew, as a multiple of those wanted: what the words ranked twentieth can still win."""
+"""Size of the pool to re-rank, as a multiple of the wanted number: even the twentieth by words can still win."""
 
 
 class Reranker(Protocol):
-    """Judges candidates anew. It may drop, reorder and rescore them (0 to 100), and says why in ``reason``.
+    """Re-ranks candidates. It may drop, reorder and rescore them (0 to 100), and explains it in ``reason``.
 
-    FireswarmError when it cannot: the lexical order then stands.
+    If it raises FireswarmError, the lexical order is kept.
     """
 
     async def rerank(
         self, query: str, candidates: Sequence[SkillCandidate], skills: Mapping[str, Skill]
     ) -> Sequence[SkillCandidate]:
-        """Judge *candidates* for *query*; *skills* are theirs, by name."""
+        """Re-rank *candidates* for *query*; *skills* are their skills by name."""
         ...
 
 
@@ -36,7 +36,7 @@ async def route_with(
     min_score: float = MIN_SCORE,
     among: Collection[str] | None = None,
 ) -> list[SkillCandidate]:
-    """As ``Router.route``; with a *reranker*, a wider pool is judged by it first. A reranker that fails is said."""
+    """Like ``Router.route``; a *reranker* first re-ranks a wider pool. Its failure is noted in the reasons."""
     if reranker is None:
         return router.route(query, top_k=top_k, min_score=min_score, among=among)
     pool = router.route(query, top_k=POOL * top_k, min_score=0.0, among=among)

@@ -1,8 +1,8 @@
-"""Which skills fit a request: a lexical router, offline, the same answer every time.
+"""Rank skills for a request: a lexical router, offline and deterministic.
 
-Scores run from 0 to 100. What is summed up is evidence: for each thing the request asks for, the rarity of the best
-matching term (in nats) times how strongly the skill has it. A score says how much evidence there is against how much
-a request of this length collects by chance, so that ``prefilter_min_score`` means the same among ten skills and among
+Scores are from 0 to 100. They sum up evidence: for each concept of the request, the rarity of the best
+matching term (in nats) times its weight in the skill. A score relates the evidence to what
+a request of this length matches by chance, so that ``prefilter_min_score`` means the same among ten skills and among
 ten thousand.
 """
 
@@ -23,35 +23,37 @@ from fireswarm.skills.routing.query import Concept, concepts
 from fireswarm.skills.routing.words import stem
 
 MIN_SCORE = 55.0
-"""Below this score a skill is not proposed (the seed's ``prefilter_min_score``)."""
+"""Skills below this score are not proposed (``prefilter_min_score`` of the specification)."""
 
 TOP_K = 8
 
 HALF_EVIDENCE = 1.3
 HALF_EVIDENCE_PER_CONCEPT = 0.12
-"""Evidence, in nats, that makes a score of 50: this much, and so much more for each thing the request asks for.
+"""Evidence, in nats, for a score of 50: this base, plus this amount for each concept of the request.
 Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and most small talk
-does not."""
+does not.
+"""
 
 NAMED_EVIDENCE = 6.0
-"""Evidence, in nats, of a request that spells out the name of a skill (of two words or more)."""
+"""Evidence, in nats, for a request that contains the name of a skill (of two words or more)."""
 
 NEGATIVE_SHARE = 0.8
-"""Share of a word's evidence that is taken off a skill that says it is not for that."""
+"""Share of a word's evidence that is deducted from a skill whose description excludes it."""
 
 MAX_POSTINGS = 60_000
-"""Postings added up before the commonest words only judge between the best skills so far: the bound on a request's time
-at 20,000 skills."""
+"""Number of postings added up before the most common words are used only to compare the best skills so far. Limits the
+time of a request with 20,000 skills.
+"""
 
 SPELLED_AMONG = 2_000
-"""Skills among which spelling alone is compared: it looks at every one of them."""
+"""Maximum number of skills compared by spelling alone, which visits each of them."""
 
 STILL_JUDGED = 400
-"""Skills that remain in the running then."""
+"""Number of skills that remain candidates in that case."""
 
 
 class Router:
-    """Skills indexed for routing. Make one for a catalog and keep it: the first ``route`` reads the skills' bodies."""
+    """Skills indexed for routing. Create one per catalog and keep it: the first ``route`` reads the skills' bodies."""
 
     def __init__(self, skills: Catalog | Iterable[Skill], *, bodies: bool = True) -> None:
         listed = skills.skills.values() if isinstance(skills, Catalog) else skills
@@ -63,7 +65,7 @@ class Router:
 
     @cached_property
     def index(self) -> Index:
-        """The index, built when it is first needed: a run whose skill is named needs none."""
+        """The index, built on first use: a run whose skill is named does not need it."""
         return build(self.skills, bodies=self._bodies)
 
     def route(
@@ -74,7 +76,7 @@ class Router:
         min_score: float = MIN_SCORE,
         among: Collection[str] | None = None,
     ) -> list[SkillCandidate]:
-        """Return at most *top_k* skills that score *min_score* or more, best first, ties by name; explained.
+        """Return at most *top_k* skills with a score of *min_score* or more, best first, ties by name, with reasons.
 
         *among* restricts the choice to these names; names without a skill are ignored.
         """
@@ -101,7 +103,7 @@ class Router:
     def _spelled_like(
         self, query: str, wanted: int, taken: Collection[int], allowed: Collection[int] | None
     ) -> list[SkillCandidate]:
-        """For whoever asks for the best whatever their score: skills that no word speaks for, by their spelling."""
+        """Return skills without a matching word by similar spelling, for callers that want the best of any score."""
         left = {
             number: f"{skill.name} {skill.description}"
             for number, skill in enumerate(self.skills)
@@ -116,7 +118,7 @@ class Router:
         ]
 
     def _evidence(self, asked: Sequence[Concept], named: Iterable[int]) -> dict[int, float]:
-        """Evidence by number of the skill; a skill that no word speaks for is missing."""
+        """Return the evidence by number of the skill, without skills that match nothing."""
         totals: dict[int, float] = {}
         added = 0
         rare_first = sorted(asked, key=lambda concept: (_size(concept, self.index), concept.word))
@@ -141,7 +143,7 @@ class Router:
         ]  # fmt: skip
 
     def _words_of(self, number: int) -> Mapping[str, frozenset[str]]:
-        """Stems by field of a skill, for explanations: taken apart when first proposed, and kept."""
+        """Return the stems of a skill by field, for explanations; computed once, when it is first proposed."""
         known = self._explained.get(number)
         if known is None:
             fields = fields_of(self.skills[number], bodies=False).words
@@ -150,7 +152,7 @@ class Router:
 
 
 def _long_names(skills: Sequence[Skill]) -> dict[str, list[tuple[str, int]]]:
-    """Names of two words or more, by their first word: one word alone is a word like any other."""
+    """Return names of two words or more by their first word; a single word is treated like any other."""
     found: dict[str, list[tuple[str, int]]] = {}
     for number, skill in enumerate(skills):
         parts = skill.name.split("-")
@@ -168,7 +170,7 @@ def _strength(weight: float) -> float:
 
 
 def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
-    """Add to each skill what its best term for *concept* is worth."""
+    """Add the value of each skill's best term for *concept*."""
     best: dict[int, float] = {}
     for term in concept.terms:
         found = index.postings[term.key]
@@ -182,7 +184,7 @@ def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
 
 
 def _judge(concept: Concept, totals: dict[int, float], index: Index) -> None:
-    """As ``_collect``, but only for the skills that are ahead so far."""
+    """Like ``_collect``, but only for the best skills so far."""
     for number in heapq.nlargest(STILL_JUDGED, totals, key=lambda number: (totals[number], -number)):
         totals[number] += max(
             concept.weight * term.worth * _strength(index.postings[term.key].weight_in(number))
@@ -202,9 +204,9 @@ def _take_off(asked: Sequence[Concept], totals: dict[int, float], index: Index) 
 
 
 def choose(objective: str, named: str | None, role_skills: Sequence[str], catalog: Catalog) -> Skill:
-    """Return the named skill, else the role's best match for *objective*, else the role's first. Opens no file.
+    """Return the named skill, or the role's best match for *objective*, or the role's first skill. Opens no file.
 
-    NotFound when a skill that the task or the role card names does not exist.
+    Raises NotFound if a skill named by the task or the role card does not exist.
     """
     if named is not None:
         return catalog.get(named)

@@ -1,4 +1,4 @@
-"""Words as the router compares them: lowercase, without endings, without the filler of a request. Pure."""
+"""Normalize words for the router: lowercase, without endings and stop words. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ were weren what whatever whats when whenever where wherever whether which whiche
 will with within without won wondering wont would wouldn y yet you your youre yours yourself yourselves
 """
 STOP = frozenset(_STOP_WORDS.split())
-"""Function words and the politeness around a request; they say nothing about what is wanted."""
+"""Function words and polite phrases, which do not describe the request."""
 
 _SOFT_WORDS = """
 add allow ask available best better bring call case change check come common complete create current day different
@@ -36,7 +36,7 @@ step support sure take task team tell time today tomorrow tool tools trigger try
 useful user using various want week whole work working write year yesterday
 """
 SOFT = frozenset(_SOFT_WORDS.split())
-"""Words of almost every request and every description: they count a part of what other words count."""
+"""Words of almost every request and description, which have a lower weight."""
 
 _IRREGULAR = {
     "wrote": "writ", "written": "writ", "built": "build", "ran": "run", "made": "mak", "sent": "send", "drawn": "draw",
@@ -50,7 +50,7 @@ _IRREGULAR = {
     "css3": "css", "html5": "html", "canvas": "canvas", "numbers": "number", "ideas": "idea", "gases": "gas",
 }  # fmt: skip
 _FAMILIES = ("analy", "diagnos", "synthes", "visuali", "summar", "optimi", "organi", "present", "automat", "calculat")
-"""Word families whose endings the rules below would tell apart (analysis, analyze, analyst)."""
+"""Word families whose endings the rules below would separate (analysis, analyze, analyst)."""
 
 _ENDINGS: tuple[tuple[str, str, int], ...] = (
     ("izations", "", 4), ("ization", "", 4), ("isation", "", 4), ("izing", "", 4), ("ising", "", 4), ("izer", "", 4),
@@ -59,11 +59,11 @@ _ENDINGS: tuple[tuple[str, str, int], ...] = (
     ("sions", "s", 3), ("sion", "s", 3), ("ments", "", 5), ("ment", "", 5), ("ities", "", 5), ("ity", "", 5),
     ("ness", "", 4), ("fully", "", 4), ("ful", "", 4), ("ically", "ic", 3), ("ally", "al", 4), ("ly", "", 4),
 )  # fmt: skip
-"""(ending, what replaces it, letters that must remain). Derived forms that a request and a description mix."""
+"""(ending, replacement, minimum remaining letters) for derived forms used in requests and descriptions."""
 
 
 def words(text: str) -> list[str]:
-    """Words of *text* in order, lowercase; runs of Chinese, Japanese or Korean signs as pairs."""
+    """Return the words of *text* in order, lowercase; Chinese, Japanese and Korean text as pairs of characters."""
     found = _WORD.findall(text.lower())
     if text.isascii():
         return found
@@ -75,19 +75,19 @@ def _pairs(word: str) -> list[str]:
 
 
 def extensions(text: str) -> list[str]:
-    """File name extensions that *text* mentions (``report.pdf``, ``.xlsx``), lowercase, without the dot."""
+    """Return file name extensions in *text* (``report.pdf``, ``.xlsx``), lowercase, without the dot."""
     return [found.lower() for found in _EXTENSION.findall(text)]
 
 
 @lru_cache(maxsize=20_000)
 def is_soft(word: str) -> bool:
-    """Whether a word, in any form, is one of almost every request."""
+    """Return True if a word, in any form, occurs in almost every request."""
     return word in SOFT or stem(word) in _SOFT_STEMS
 
 
 @lru_cache(maxsize=200_000)
 def stem(word: str) -> str:
-    """A word without its endings: what stays equal between ``migrate``, ``migrating`` and ``migration``."""
+    """Return a word without its endings: the common part of ``migrate``, ``migrating`` and ``migration``."""
     if len(word) <= 3:
         return word
     if word in _IRREGULAR:
@@ -113,7 +113,7 @@ def _singular(word: str) -> str:
 
 
 def _base(word: str) -> str:
-    """Without ``-ing`` and ``-ed``, and the consonant that they double."""
+    """Remove ``-ing`` and ``-ed``, and a doubled consonant before them."""
     for ending in ("ing", "ed"):
         rest = word[: -len(ending)]
         if word.endswith(ending) and len(rest) >= 3 and _VOWEL.search(rest):
@@ -124,7 +124,7 @@ def _base(word: str) -> str:
 
 
 def _last_letter(word: str) -> str:
-    """Without a final e or y: ``create`` and ``creating``, ``summary`` and ``summarize`` meet."""
+    """Remove a final e or y: ``create`` and ``creating``, ``summary`` and ``summarize`` become equal."""
     if word.endswith("e") and len(word) > 4:
         return word[:-1]
     if word.endswith("y") and len(word) > 5 and word[-2] not in "aeiou":

@@ -1,1 +1,1 @@
-"""Run the code of a skill in a process of its own."""
+"""Run the code of a skill in a separate process."""

@@ -1,6 +1,6 @@
-"""Run a skill's code in a process of its own: a busy skill starves no heartbeat, and cancel ends it.
+"""Run a skill's code in a separate process: a busy skill cannot delay heartbeats, and a cancel ends it.
 
-The child process loads ``scripts/`` as a package, so that a skill's modules import each other relatively.
+The child process loads ``scripts/`` as a package, so that a skill's modules can import each other relatively.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.without_models import without_model_sdks
 
 PARENT_CHECK_SECONDS = 0.5
-"""How often a skill's process looks whether its worker still lives; it ends itself when it does not."""
+"""Interval at which a skill's process checks that its worker is alive; otherwise it ends itself."""
 
 MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
-"""Taken out of the environment of a skill's process: what a skill asks a model for, the run pays for and counts."""
+"""Removed from the environment of a skill's process: only the run may call a model, pay for it and count it."""
 
 _guarded = threading.Event()
 
@@ -47,9 +47,9 @@ async def run_skill(
 ) -> SkillResult:
     """Run a skill that has code; cancelling the call kills its process.
 
-    *hold* tells for how many seconds the skill may still begin, or raises LeaseLost. The skill's process looks at the
-    clock itself, right before it begins: between the two a process has to start, and this one may be stopped.
-    SkillFailed when it raises (with its traceback), dies, or returns something that is not a SkillResult.
+    *hold* returns the seconds in which the skill may still start, or raises LeaseLost. The skill's process checks the
+    clock right before the start: starting a process takes time, and this process may be suspended meanwhile.
+    Raises SkillFailed if the skill raises (with its traceback), dies, or does not return a SkillResult.
     """
     if skill.entry is None:
         raise SkillFailed(
@@ -75,7 +75,7 @@ async def run_skill(
 
 
 def _in_child(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
-    """Run the skill; None where it is too late to begin."""
+    """Run the skill; returns None if it is too late to start."""
     _end_with_parent()
     try:
         with without_model_sdks() if deterministic else contextlib.nullcontext():
@@ -98,7 +98,7 @@ def _in_child(folder: str, entry: str, deterministic: bool, request: str, until:
 
 
 def load_entry(folder: Path, entry: Path) -> ModuleType:
-    """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, its scripts folder as the package."""
+    """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, with its scripts folder as the package."""
     package_name = f"fireswarm_skill_{folder.name.replace('-', '_')}"
     scripts = (folder / entry).parent
     known = sys.modules.get(package_name)
@@ -114,7 +114,7 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
 
 
 def _end_with_parent() -> None:
-    """Once a process: forget the models' keys, and start a thread that ends it when its worker is gone."""
+    """Once per process: remove the models' keys, and start a thread that ends the process when its worker is gone."""
     if _guarded.is_set():
         return
     _guarded.set()

@@ -1,4 +1,4 @@
-"""A deterministic skill reaches for no model: inside its process the SDKs of models cannot be imported."""
+"""Block model SDKs in the process of a deterministic skill: importing them fails."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MODEL_SDKS = (
     "langchain_core", "litellm", "llama_cpp", "mistralai", "ollama", "openai", "transformers", "vertexai", "vllm",
     "fireswarm.llm",
 )  # fmt: skip
-"""Packages that ask or run a model, our own among them."""
+"""Packages that call or run a model, including our own."""
 
 
 def is_model_sdk(module: str) -> bool:
-    """Whether importing *module* reaches for a model."""
+    """Return True if *module* belongs to a model SDK."""
     return any(module == name or module.startswith(f"{name}.") for name in MODEL_SDKS)
 
 
 @contextlib.contextmanager
 def without_model_sdks() -> Generator[None]:
-    """Inside the block, importing one of them raises ImportError, also where another skill had imported it before."""
+    """Make imports of model SDKs raise ImportError inside the block, even if another skill imported them before."""
     loaded = {name: module for name, module in sys.modules.items() if is_model_sdk(name)}
     hidden = {*loaded, *MODEL_SDKS}
     for name in hidden:

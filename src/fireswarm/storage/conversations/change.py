@@ -1,6 +1,6 @@
-"""One change of a conversation, and what it makes of what is stored. Pure: every backend writes what comes out here.
+"""Apply a change to a conversation. Pure: every backend stores the result of this one function.
 
-So the bounds, the times to live and the redaction are the same wherever a conversation is kept.
+Limits, times to live and redaction are therefore the same in every store.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.summary import append_to_summary
 
 MAX_DEPTH = 16
-"""Of a value: Firestore nests at most 20 deep, its own maps counted."""
+"""Maximum nesting of a value. Firestore allows 20 levels, including the document's maps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """The conversation after a change, and what a store has to write and remove for it."""
+    """The conversation after a change, with the items that a store must write and remove."""
 
     context: Conversation
     put_facts: tuple[KeptFact, ...] = ()
@@ -56,10 +56,10 @@ class _Facts:
 
 
 def advance(found: Conversation | None, change: ConversationChange, now: datetime, clean: Cleaner) -> Advanced:
-    """Apply *change* to what was *found*.
+    """Apply *change* to the stored conversation *found*.
 
-    DuplicateMessage when its message was applied before (the store knows the answer), VersionConflict when *found* is
-    not what it expects, InvalidInput when something is larger than it may be.
+    Raises DuplicateMessage if its message was already applied (the store knows the answer), VersionConflict if *found*
+    is not at the expected version, InvalidInput if a size limit is exceeded.
     """
     if is_duplicate(found, change):
         raise duplicate(change)
@@ -88,12 +88,12 @@ def advance(found: Conversation | None, change: ConversationChange, now: datetim
 
 
 def is_duplicate(found: Conversation | None, change: ConversationChange) -> bool:
-    """Whether the change's message was applied before."""
+    """Return True if the change's message was already applied."""
     return found is not None and change.message_id in found.messages
 
 
 def duplicate(change: ConversationChange, answer: JsonObject | None = None) -> DuplicateMessage:
-    """The error for a message that was already handled, with what it was answered."""
+    """Return the error for a message that was already handled, with its answer."""
     told = f"message {change.message_id} of conversation {change.context_id} was already handled"
     return DuplicateMessage(told, answer)
 
@@ -106,7 +106,7 @@ def restore(
     now: datetime,
     stamp: Any = None,
 ) -> Conversation:
-    """A conversation from what a store holds of it. Expired facts may be held a while longer, but nobody sees them."""
+    """Build a conversation from stored data. Expired facts that are still stored are excluded."""
     held = sorted(facts, key=lambda fact: (fact.at, fact.name))
     return Conversation(
         state,
@@ -123,7 +123,7 @@ def _is_expired(fact: KeptFact, now: datetime) -> bool:
 
 
 def json_size(value: Any, what: str) -> int:
-    """Bytes of *value* as JSON; InvalidInput when it is none, or too deeply nested."""
+    """Return the size of *value* as JSON in bytes. Raises InvalidInput if it is not JSON or too deeply nested."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -187,7 +187,7 @@ def _state(
 
 
 def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, clean: Cleaner) -> _Facts:
-    """The facts afterwards: expired ones go, and of each bucket the oldest when it is full."""
+    """Return the facts after the change: expired facts are removed, and the oldest of each full bucket."""
     facts = _Facts(drop=set(before.gone))
     for fact in before.facts:
         if _is_expired(fact, now):
@@ -249,7 +249,7 @@ def _append_log(
 
 
 def _small(payload: JsonObject, kind: str) -> JsonObject:
-    """A payload within its bound: a larger one is told by its beginning, the log is no archive."""
+    """Truncate a payload to the log's size limit."""
     if json_size(payload, f"the payload of event {kind!r}") <= MAX_EVENT_BYTES:
         return payload
     return {"cut": json.dumps(payload, ensure_ascii=True)[: MAX_EVENT_BYTES // 2]}

@@ -1,4 +1,4 @@
-"""Nothing secret is kept of a conversation: what the redactor knows, and values that their names give away."""
+"""Redaction for conversations: known secrets, and values whose names mark them as secret."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _MARKS = re.compile("(?i)key|pass|secret|token|authorization|credential")
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Takes secrets out of what is about to be stored."""
+    """Removes secrets from data before it is stored."""
 
     redactor: Redactor = field(default_factory=environment_redactor)
 
     def text(self, text: str) -> str:
-        """*text* without secrets, and without ``password=...`` in words."""
+        """Return *text* without secrets, and without ``password=...`` in prose."""
         text = self.redactor.clean(text)
         return _SAID.sub(rf"\g<1>\g<2>{REDACTED}", text) if _MARKS.search(text) else text
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every text cleaned; what is named like a secret is one, whatever it looks like."""
+        """Return a JSON value with every text cleaned; a value with a secret's name is redacted in any format."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -41,7 +41,7 @@ class Cleaner:
         return value
 
     def clean_named(self, name: str, value: Any) -> Any:
-        """A value that is called *name*."""
+        """Return the cleaned value of a field called *name*."""
         if isinstance(value, str) and value and _SECRET_NAME.search(name):
             return REDACTED
         return self.value(value)

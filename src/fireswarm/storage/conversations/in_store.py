@@ -1,7 +1,7 @@
-"""Conversations in the swarm's own store: ``agent_contexts/{context_id}`` with its facts and messages below it.
+"""Conversations in the swarm's store: ``agent_contexts/{context_id}``, with facts and messages as subcollections.
 
-The log is on the document itself, bounded so that a whole conversation is read with two calls and a turn is one
-commit. ``writes`` gives that commit's writes to whoever settles a task, so that both happen or neither.
+The log is a bounded field of the document, so that a conversation is read with two calls and a turn is one
+commit. ``writes`` returns the writes for the commit that settles a task, so that both happen or neither.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ def context_path(context_id: str) -> str:
 
 
 def fact_path(context_id: str, bucket: str, key: str) -> str:
-    """Path of one pocket fact; bucket and key may hold anything, so they are hashed."""
+    """Path of one pocket fact. Bucket and key are hashed, since they may contain any characters."""
     return f"{context_path(context_id)}/{POCKET}/{_hash(f'{bucket}\n{key}')}"
 
 
 def message_path(context_id: str, message_id: str) -> str:
-    """Path of a message that was handled, with its answer."""
+    """Path of a handled message and its answer."""
     return f"{context_path(context_id)}/{ANSWERED}/{_hash(message_id)}"
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentConversations:
-    """Conversations over the document store."""
+    """Conversations in the document store."""
 
     store: Store
     clock: Clock
     clean: Cleaner = field(default_factory=Cleaner)
 
     async def load(self, context_id: str) -> Conversation | None:
-        """Read a conversation with its facts; None when there is none."""
+        """Read a conversation with its facts, or None."""
         path = context_path(check_context_id(context_id))
         snapshot = await self.store.get(path)
         if snapshot.data is None:
@@ -77,7 +77,7 @@ class DocumentConversations:
             raise InvalidInput(f"{path} is not a conversation: {explain_validation(error)}") from error
 
     async def apply(self, change: ConversationChange) -> Conversation:
-        """Apply a change in a commit of its own."""
+        """Apply a change in a separate commit."""
         found = await self.load(change.context_id)
         if is_duplicate(found, change):
             raise duplicate(change, await self.response(change.context_id, str(change.message_id)))
@@ -94,17 +94,17 @@ class DocumentConversations:
         return replace(advanced.context, stamp=committed.update_times[0])
 
     def writes(self, found: Conversation | None, change: ConversationChange) -> tuple[Advanced, list[Write]]:
-        """What *change* makes of what was *found*, and its writes; they hold only while nobody else changed it."""
+        """Apply *change* to *found*; returns the result and its writes, which fail if the conversation changed."""
         advanced = advance(found, change, self.clock.now(), self.clean)
         return advanced, self._write(found, change, advanced)
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
-        """What a message was answered; None when it is not known, or was too large."""
+        """Return the answer to a message, or None if it is unknown or was too large."""
         answered = (await self.store.get(message_path(check_context_id(context_id), message_id))).data or {}
         return answered.get("response")
 
     async def prune(self, before: datetime) -> int:
-        """Remove conversations whose time was over *before*, with all that is below them."""
+        """Remove conversations that expired before *before*, with their subcollections."""
         removed = 0
         while found := await self.store.query(queries.ended_contexts(before, PRUNE_BATCH)):
             for snapshot in found:
@@ -116,7 +116,7 @@ class DocumentConversations:
         return removed
 
     async def close(self) -> None:
-        """The store is closed by whoever opened it."""
+        """Do nothing: the owner of the store closes it."""
 
     def _write(self, found: Conversation | None, change: ConversationChange, advanced: Advanced) -> list[Write]:
         state = advanced.context.state

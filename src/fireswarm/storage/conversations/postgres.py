@@ -1,6 +1,6 @@
 """Conversations in PostgreSQL, for workers on many machines. Needs the extra ``postgres`` and ``swarm state migrate``.
 
-A turn is one transaction that locks the conversation's row first. One connection a process, used by one at a time.
+A turn is one transaction that locks the conversation's row first. Each process has one connection, used exclusively.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10
 MESSAGE = "answered_message"
-"""Event type of the rows that keep a message's answer; they are no part of the log."""
+"""Event type of the rows that store a message's answer; they are not part of the log."""
 
 _MIGRATIONS: tuple[str, ...] = (
     """
@@ -69,15 +69,15 @@ ALTER TABLE agent_conversation_events ADD COLUMN IF NOT EXISTS sequence INTEGER 
 CREATE INDEX IF NOT EXISTS idx_agent_context_expires ON agent_context_state (expires_at) WHERE expires_at IS NOT NULL;
 """,
 )  # fmt: skip
-"""In order; the first is what other programs may rely on, the second what is kept beside it."""
+"""Migration steps in order. Other programs may rely on the first; the second adds our columns."""
 
 _LOCK = 7_203_114
-"""Advisory lock of a migration: two at once do each step once."""
+"""Advisory lock of a migration, so that concurrent migrations run each step once."""
 
 
 @dataclass(slots=True)
 class PostgresContexts:
-    """Conversations in the database that *url* names."""
+    """Conversations in the database at *url*."""
 
     url: str
     clock: Clock
@@ -86,7 +86,7 @@ class PostgresContexts:
     _turn: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def load(self, context_id: str) -> Conversation | None:
-        """Read a conversation; None when there is none."""
+        """Read a conversation, or None."""
         async with self._transaction() as database:
             return await self._read(database, check_context_id(context_id))
 
@@ -103,18 +103,18 @@ class PostgresContexts:
             return advanced.context
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
-        """What a message was answered."""
+        """Return the answer to a message."""
         async with self._transaction() as database:
             return await _answer(database, context_id, message_id)
 
     async def prune(self, before: datetime) -> int:
-        """Remove conversations whose time was over *before*."""
+        """Remove conversations that expired before *before*."""
         async with self._transaction() as database:
             gone = await database.execute("DELETE FROM agent_context_state WHERE expires_at <= %s", (before,))
             return gone.rowcount
 
     async def migrate(self) -> int:
-        """Make or extend the tables; returns how many steps were new. Safe to run again, and by two at once."""
+        """Create or extend the tables; returns the number of new steps. Safe to repeat, also concurrently."""
         async with self._transaction() as database:
             await database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             await database.execute("CREATE TABLE IF NOT EXISTS agent_state_migrations (step INTEGER PRIMARY KEY)")
@@ -199,7 +199,7 @@ _EVENT_COLUMNS = {
     "sequence": "sequence", "event_type": "type", "payload": "payload", "turn_number": "turn", "timestamp": "at",
     "agent_id": "agent_id", "message_id": "message_id",
 }  # fmt: skip
-"""Columns, and what the contracts call them."""
+"""Database columns and the field names of the contracts."""
 
 
 async def _rows(

@@ -1,6 +1,6 @@
-"""Conversations in files: ``artifacts/{context_id}/.state.db``, one SQLite file for each. One machine, no server.
+"""Conversations in files: ``artifacts/{context_id}/.state.db``, one SQLite file each. One machine, no server.
 
-A turn is one transaction that takes the file's write lock first, so that of two writers one sees the other's work.
+A turn is one transaction that takes the file's write lock first, so that concurrent writers see each other's changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fireswarm.storage.conversations.cleaning import Cleaner
 
 STATE_FILE = ".state.db"
 WAIT_SECONDS = 10.0
-"""For another writer of the same conversation, which needs a few milliseconds."""
+"""Wait for another writer of the same conversation, which needs a few milliseconds."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS context_state (context_id TEXT PRIMARY KEY, version INTEGER, state TEXT NOT NULL);
@@ -51,7 +51,7 @@ class SqliteContexts:
     clean: Cleaner = field(default_factory=Cleaner)
 
     async def load(self, context_id: str) -> Conversation | None:
-        """Read a conversation; None when there is none."""
+        """Read a conversation, or None."""
         path = self._path(context_id)
         return await _in_thread(lambda: self._load(path))
 
@@ -61,16 +61,16 @@ class SqliteContexts:
         return await _in_thread(lambda: self._apply(path, change))
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
-        """What a message was answered."""
+        """Return the answer to a message."""
         path = self._path(context_id)
         return await _in_thread(lambda: _response(path, message_id))
 
     async def prune(self, before: datetime) -> int:
-        """Remove the files of conversations whose time was over *before*."""
+        """Remove the files of conversations that expired before *before*."""
         return await _in_thread(lambda: self._prune(before))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def _path(self, context_id: str) -> Path:
         return self.folder / check_context_id(context_id) / STATE_FILE
@@ -115,7 +115,7 @@ async def _in_thread[T](call: Callable[[], T]) -> T:
 
 @contextmanager
 def _connect(path: Path) -> Generator[sqlite3.Connection]:
-    """The file, for as long as the block lasts; what was not committed is gone afterwards."""
+    """Open the file for the duration of the block; uncommitted changes are rolled back."""
     try:
         with closing(sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)) as database:
             database.execute("PRAGMA synchronous = FULL")

@@ -1,4 +1,4 @@
-"""What is left of events that the log has no room for: a line each, as long as there is room for lines."""
+"""Summary of events that were dropped from the log: one line per event, within a size limit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LEFT_OUT = re.compile(r"\[(\d+) earlier lines? left out\]\n?")
 
 
 def append_to_summary(before: str, dropped: Iterable[LoggedEvent]) -> str:
-    """The summary with the *dropped* events added, at most ``MAX_SUMMARY_CHARS``: the oldest lines go first.
+    """Append the *dropped* events to the summary, at most ``MAX_SUMMARY_CHARS``: the oldest lines are removed first.
 
-    A text that a model wrote is one such line or several; what it begins with stays longest of it.
+    A text written by a model counts as one or several such lines; its beginning is kept longest.
     """
     lost = 0
     found = _LEFT_OUT.match(before)
@@ -35,7 +35,7 @@ def append_to_summary(before: str, dropped: Iterable[LoggedEvent]) -> str:
 
 
 def format_event(event: LoggedEvent) -> str:
-    """An event in one line."""
+    """Format an event in one line."""
     said = ", ".join(f"{name}={_preview(value)}" for name, value in sorted(event.payload.items()))
     return f"turn {event.turn}, {event.type}: {said}"[:LINE_CHARS].rstrip(": ")
 

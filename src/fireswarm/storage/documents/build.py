@@ -1,4 +1,4 @@
-"""Where documents live and how contracts turn into them and back. Pure: no store, no clock."""
+"""Conversion between contracts and documents. Pure: no store, no clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fireswarm.errors import InvalidInput
 def plain(model: BaseModel) -> dict[str, Any]:
     """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept.
 
-    Optional fields that hold nothing are left out: a document shows what it has, and costs no more.
+    Empty optional fields are omitted, which saves space.
     """
     required = _required_fields(type(model))
     return {
@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 
 def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
-    """Read a task document; InvalidInput names every field that is wrong."""
+    """Read a task document. Raises InvalidInput that names every invalid field."""
     if data is None:
         raise InvalidInput(f"{path} does not exist")
     try:
@@ -76,7 +76,7 @@ def next_sweep(
     not_before: datetime | None,
     deadline: datetime,
 ) -> datetime | None:
-    """When a sweep has to look at a task in this state next; None when nothing is due by time."""
+    """Return the next time at which a sweep must check this task, or None."""
     if status is TaskStatus.IN_PROGRESS and lease is not None:
         return lease.expires_at
     if status.terminal or reason in (StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED):
@@ -86,7 +86,7 @@ def next_sweep(
 
 
 def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
-    """Build the task a submitter asked for; its id follows from session, role and idempotency key."""
+    """Build a submitted task; its id is derived from session, role and idempotency key."""
     try:
         size = len(canonical_json(spec.context).encode())
     except TypeError as error:
@@ -121,7 +121,7 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
 
 
 def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
-    """Build the task that *parent*, in its turn of *epoch*, plans; ``depends_on`` still holds plan keys."""
+    """Build the task planned by *parent* in its turn of *epoch*; ``depends_on`` still contains plan keys."""
     spec = TaskSpec(
         objective=planned.objective,
         assigned_to=planned.assigned_to,
@@ -149,7 +149,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
 
 
 def run_identity(task: Task, epoch: int, agent_id: str, started_at: datetime) -> dict[str, Any]:
-    """The fields that every writer of a run document agrees on, whoever writes it first."""
+    """Return the fields of a run document that are the same for every writer."""
     return {
         "run_id": task.run_id(epoch),
         "task_id": task.task_id,
@@ -164,7 +164,7 @@ def run_identity(task: Task, epoch: int, agent_id: str, started_at: datetime) ->
 
 
 def message_document(envelope: Envelope, sender: str, to: str, now: datetime, keep_until: datetime) -> dict[str, Any]:
-    """Build the ``agent_mailbox`` document of an envelope; *keep_until* feeds the collection's TTL policy."""
+    """Build the ``agent_mailbox`` document of an envelope; *keep_until* is the field of the TTL policy."""
     return {
         "message_id": envelope.envelope_id,
         "to_agent_id": to,

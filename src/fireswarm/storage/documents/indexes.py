@@ -51,8 +51,9 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
     AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),
 }
-"""Composite indexes by collection. Those that end in the same order are merged by the planner when a
-query filters on several of their leading fields."""
+"""Composite indexes by collection. The query planner merges indexes with the same order at the end, for
+queries that filter on several of their leading fields.
+"""
 
 
 TTL_FIELDS: dict[str, str] = {
@@ -63,7 +64,7 @@ TTL_FIELDS: dict[str, str] = {
     ANSWERED: "expires_at",
     REQUESTS: "expires_at",
 }
-"""Fields with a time-to-live policy: Firestore deletes the documents, usually within a day after."""
+"""Fields with a TTL policy: Firestore usually deletes the documents within a day after that time."""
 
 
 UNINDEXED: dict[str, tuple[str, ...]] = {

@@ -26,10 +26,10 @@ AGENTS = "agents"
 REQUESTS = "api_requests"
 
 JOURNAL = "journal"
-"""Collection below each run that holds the pages of its events."""
+"""Subcollection of each run with the pages of its events."""
 
 POCKET, ANSWERED = "pocket_facts", "answered_messages"
-"""Collections below each conversation: what its skill keeps between turns, and messages that were handled."""
+"""Subcollections of each conversation: facts kept between turns, and handled messages."""
 
 
 FREE_FIELDS = frozenset({
@@ -37,7 +37,7 @@ FREE_FIELDS = frozenset({
     "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
     "content", "capabilities", "instructions", "system_prompt",
 })  # fmt: skip
-"""Fields that hold what people, skills and models wrote; the others are ours, and nobody's words."""
+"""Fields with text from people, skills and models; all other fields are set by the code."""
 
 
 def task_path(task_id: str) -> str:

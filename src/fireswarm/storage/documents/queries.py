@@ -1,7 +1,7 @@
-"""Every query that the code makes, on one page.
+"""All queries of the code.
 
-A query with one equality filter, or several and no order, is served by Firestore's automatic
-single-field indexes; every other shape needs an entry in ``indexes.COMPOSITES``.
+Firestore's automatic single-field indexes serve a query with one equality filter, or with several and no order;
+every other query needs an entry in ``indexes.COMPOSITES``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, 
 
 
 def claimable(role: str, limit: int) -> Query:
-    """Queued tasks of a role: priority, then deadline, then age."""
+    """Queued tasks of a role by priority, then deadline, then age."""
     return Query(
         TASKS,
         where=(("assigned_to", "==", role), ("status", "==", "queued")),
@@ -26,12 +26,12 @@ def claimable(role: str, limit: int) -> Query:
 
 
 def claimable_from(role: str, priority: int, place: str, limit: int) -> Query:
-    """Queued tasks of one priority from a place among their ids on: ids are hashes, so this spreads claimers."""
+    """Queued tasks of one priority with ids from *place* on. Ids are hashes, so random places spread the claimers."""
     return _spread(role, priority, (("task_id", ">=", place),), limit)
 
 
 def claimable_before(role: str, priority: int, place: str, limit: int) -> Query:
-    """The other part of the circle: queued tasks of one priority before a place among their ids."""
+    """Queued tasks of one priority with ids before *place*: the rest of the circle."""
     return _spread(role, priority, (("task_id", "<", place),), limit)
 
 
@@ -45,12 +45,12 @@ def _spread(role: str, priority: int, where: tuple[tuple[str, Operator, Any], ..
 
 
 def queued(role: str, limit: int | None = None) -> Query:
-    """Queued tasks of a role in no order: finds also documents that lack an ordered field."""
+    """Queued tasks of a role without order: also finds documents that lack an ordered field."""
     return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "queued")), limit=limit)
 
 
 def due(role: str, before: datetime, limit: int) -> Query:
-    """Tasks of a role that a sweep has to look at, the most overdue first."""
+    """Tasks of a role that a sweep must check, most overdue first."""
     return Query(
         TASKS,
         where=(("assigned_to", "==", role), ("sweep_at", "<=", before)),
@@ -60,12 +60,12 @@ def due(role: str, before: datetime, limit: int) -> Query:
 
 
 def next_due(role: str) -> Query:
-    """The one task of a role that a sweep has to look at next."""
+    """The task of a role that a sweep must check next."""
     return Query(TASKS, where=(("assigned_to", "==", role),), order_by=(("sweep_at", "asc"),), limit=1)
 
 
 def deliverable(to: str, now: datetime, limit: int) -> Query:
-    """Messages that may be claimed: new, or claimed by somebody whose lease ran out."""
+    """Messages that can be claimed: new, or claimed with an expired lease."""
     return Query(
         MAILBOX,
         where=(("to_agent_id", "==", to), ("status", "in", ["new", "claimed"]), ("sweep_at", "<=", now)),
@@ -80,7 +80,7 @@ def inbox(agent_id: str) -> Query:
 
 
 def answers(role: str) -> Query:
-    """New messages that answer tasks of a role (listened to); handoffs to the role are no part of it."""
+    """New messages that answer tasks of a role (listened to); handoffs to the role are excluded."""
     return Query(
         MAILBOX, where=(("to_agent_id", "==", role), ("kind", "==", MailKind.ANSWERS.value), ("status", "==", "new"))
     )
@@ -100,7 +100,7 @@ def recall(session_hash: str, keywords: Sequence[str], limit: int) -> Query:
 
 
 def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
-    """The newest documents of a collection, filtered by equality on any of its listed fields."""
+    """The newest documents of a collection, filtered by equality of indexed fields."""
     given: list[tuple[str, Operator, Any]] = [
         (name, "==", value) for name, value in filters.items() if value is not None
     ]
@@ -108,19 +108,19 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
 
 
 def page(collection: str, order: str, limit: int, after: tuple[Any, str] | None, **filters: Any) -> Query:
-    """One page of ``newest``: what comes behind *after*, the ordered value and the path of the last one before it."""
+    """One page of ``newest``; *after* is the ordered value and the path of the previous page's last document."""
     where = newest(collection, order, limit, **filters).where
     start = None if after is None else {order: after[0], NAME: after[1]}
     return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)
 
 
 def chain(chain_id: str, limit: int | None = None) -> Query:
-    """Every task of one objective: the root and all that was planned below it."""
+    """All tasks of one objective: the root and the tasks planned below it."""
     return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)
 
 
 def runs_of(chain_id: str) -> Query:
-    """Every run of an objective's tasks (listened to)."""
+    """All runs of an objective's tasks (listened to)."""
     return Query(RUNS, where=(("chain_id", "==", chain_id),))
 
 
@@ -130,7 +130,7 @@ def tasks_in(session_hash: str, status: str) -> Query:
 
 
 def id_prefix(prefix: str) -> Query:
-    """Tasks whose id begins with *prefix*; two are enough to tell that it is not unique."""
+    """Tasks whose id begins with *prefix*; two results show that the prefix is ambiguous."""
     return Query(TASKS, where=(("task_id", ">=", prefix), ("task_id", "<", prefix + "\uf8ff")), limit=2)
 
 
@@ -140,27 +140,27 @@ def strays(roles: Sequence[str], limit: int) -> Query:
 
 
 def spend(**filters: str) -> Query:
-    """What processes spent on models, by session or by day: equality only, so no composite index is needed."""
+    """Model spending of processes, by session or by day. Equality filters only, so no composite index is needed."""
     return Query(MEMORY, where=(("type", "==", "spend"), *((name, "==", value) for name, value in filters.items())))
 
 
 def journal(run: str) -> Query:
-    """The pages of a run's journal, by the path of its document: in the order of their names."""
+    """The pages of a run's journal, in the order of their names; *run* is the path of the run document."""
     return Query(f"{run}/journal")
 
 
 def pocket(context: str) -> Query:
-    """The facts of a conversation, by the path of its document."""
+    """The facts of a conversation; *context* is the path of its document."""
     return Query(f"{context}/{POCKET}")
 
 
 def ended_contexts(before: datetime, limit: int) -> Query:
-    """Conversations whose time was over at a moment; those that wait have none."""
+    """Conversations that expired before *before*; active ones have no expiry."""
     return Query(CONTEXTS, where=(("expires_at", "<=", before),), limit=limit)
 
 
 def session_files(session_hash: str, lower: str, upper: str, limit: int | None = None) -> Query:
-    """Files of a session whose path is *lower* or after it and before *upper*: a folder, or a part of it."""
+    """Files of a session with *lower* <= path < *upper*: a folder, or part of one."""
     return Query(
         FILES,
         where=(("session_hash", "==", session_hash), ("path", ">=", lower), ("path", "<", upper)),

@@ -1,4 +1,4 @@
-"""Documents read back into contracts. One that cannot be read is told, and hides none of the others."""
+"""Parse documents into contracts. An invalid document is logged and skipped."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _log = logging.getLogger(__name__)
 
 
 def parse_task_snapshot(snapshot: Snapshot) -> Task:
-    """Read a task; InvalidInput names every field that is wrong."""
+    """Parse a task. Raises InvalidInput that names every invalid field."""
     return parse_task(snapshot.data, snapshot.path)
 
 
 def parse_run_snapshot(snapshot: Snapshot) -> Run:
-    """Read a run; InvalidInput names every field that is wrong."""
+    """Parse a run. Raises InvalidInput that names every invalid field."""
     try:
         return Run.model_validate(snapshot.data)
     except ValidationError as error:
@@ -33,7 +33,7 @@ def parse_run_snapshot(snapshot: Snapshot) -> Run:
 def parse_all[T](
     snapshots: Iterable[Snapshot], parse: Callable[[Snapshot], T]
 ) -> tuple[list[T], list[tuple[Snapshot, InvalidInput]]]:
-    """Read what can be read, in order; the others come with what is wrong with them."""
+    """Split snapshots into parsed items and (snapshot, error) pairs."""
     items: list[T] = []
     others: list[tuple[Snapshot, InvalidInput]] = []
     for snapshot in snapshots:
@@ -45,7 +45,7 @@ def parse_all[T](
 
 
 def parse_readable[T](snapshots: Iterable[Snapshot], parse: Callable[[Snapshot], T]) -> list[T]:
-    """Read what can be read, in order; the log names what was left out, and why."""
+    """Return the items that can be parsed, in order; the others are logged with the reason."""
     items, others = parse_all(snapshots, parse)
     for _, error in others:
         _log.warning("skipped: %s", error)

@@ -1,7 +1,7 @@
-"""What the adapter needs of the official client beyond its public face, in one place.
+"""Access to internals of the official client that the adapter needs, in one place.
 
-``AsyncClient`` is made by the user's settings; its generated API client, database name and request metadata
-are what its own methods use underneath.
+The user's settings create ``AsyncClient``; this module uses its generated API client, database name and request
+metadata, as its own methods do.
 """
 
 # pyright: reportPrivateUsage=false
@@ -18,7 +18,7 @@ from google.cloud.firestore_v1 import AsyncClient
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """The generated API client (every RPC a method), and what each request names."""
+    """The generated API client (one method per RPC), and the resource names for requests."""
 
     api: Any
     database: str
@@ -30,13 +30,13 @@ class Channel:
         return f"{self.database}/documents"
 
     def parent_of(self, collection: str) -> str:
-        """Parent of a collection: ``agent_runs/RUN/journal`` lies below a document, ``agent_runs`` below the root."""
+        """Parent of a collection: a document for ``agent_runs/RUN/journal``, the root for ``agent_runs``."""
         above = collection.rpartition("/")[0]
         return f"{self.root}/{above}" if above else self.root
 
 
 def channel_of(client: AsyncClient) -> Channel:
-    """Return the channel that *client* itself uses."""
+    """Return the channel that *client* uses."""
     return Channel(client._firestore_api, client._database_string, list(client._rpc_metadata))
 
 

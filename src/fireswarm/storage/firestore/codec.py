@@ -1,7 +1,7 @@
-"""Documents, writes and queries as Firestore's own messages.
+"""Conversion of documents, writes and queries to Firestore's protobuf messages.
 
-The client's helpers build a wrapper object for every value of every field, which is most of what a commit
-costs. This codec builds the plain messages that those wrappers hold; ``benchmarks/`` has the figures, and
+The client's helpers build a wrapper object for every value of every field, which is most of the cost of a
+commit. This codec builds the underlying messages directly; ``benchmarks/`` has the figures, and
 the store's conformance tests compare the two.
 """
 
@@ -58,7 +58,7 @@ _OPERATOR_OF: dict[str, Any] = {
 
 
 def put(target: Any, value: Any) -> None:
-    """Write a Python value into a ``Value`` message; InvalidInput for what Firestore cannot hold."""
+    """Write a Python value into a ``Value`` message. Raises InvalidInput for a type that Firestore does not support."""
     kind: Any = type(value)
     if kind is str:
         target.string_value = value
@@ -77,7 +77,7 @@ def put(target: Any, value: Any) -> None:
 
 
 def _put_rare(target: Any, value: Any) -> None:
-    """The types that come seldom, and subclasses of the common ones."""
+    """Write rare types, and subclasses of the common ones."""
     for kind, field in _RARE.items():
         if isinstance(value, kind):
             setattr(target, field, value)
@@ -134,7 +134,7 @@ def _put_time(target: Any, value: datetime) -> None:
 
 
 def moment(message: Any) -> datetime:
-    """Read a ``Timestamp`` message, in UTC, down to the microseconds that Firestore keeps."""
+    """Read a ``Timestamp`` message in UTC, with Firestore's precision of microseconds."""
     return EPOCH + timedelta(0, message.seconds, message.nanos // 1_000)
 
 
@@ -142,7 +142,7 @@ _SCALARS = frozenset({"string_value", "integer_value", "boolean_value", "double_
 
 
 def take(value: Any) -> Any:
-    """Read a ``Value`` message; timestamps come in UTC."""
+    """Read a ``Value`` message; timestamps are returned in UTC."""
     text = value.string_value
     if text:  # most values are strings, and this is cheaper than to ask for the kind
         return text
@@ -225,7 +225,7 @@ def _check_name(name: str) -> None:
 
 
 def structured_query(query: Query, root: str = "") -> Any:
-    """Build the ``StructuredQuery`` message; *root* as for writes, where a cursor names a document."""
+    """Build the ``StructuredQuery`` message; *root* as for writes, if a cursor names a document."""
     message = _Query()
     message.from_.add().collection_id = query.collection.rpartition("/")[2]
     filters = [_filter(field, operator, value) for field, operator, value in query.where]

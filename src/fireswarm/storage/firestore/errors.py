@@ -1,4 +1,4 @@
-"""Translate the official client's exceptions into the tree of ``fireswarm.errors``."""
+"""Translate the official client's exceptions into the errors of ``fireswarm.errors``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRANSIENT = (google.ServiceUnavailable, google.DeadlineExceeded, google.Internal
 
 
 def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) -> FireswarmError:
-    """Return our error for *error*; the message says what was being done and keeps the store's words."""
+    """Return our error for *error*. The message names the operation and contains the store's error text."""
     text = getattr(error, "message", None) or str(error)
     if isinstance(error, google.FailedPrecondition) and "index" in text.lower():
         return IndexMissing(f"{doing}: {text}")
@@ -48,7 +48,7 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
 
 @contextlib.contextmanager
 def translate_errors(doing: str) -> Generator[None]:
-    """Raise our errors in place of the client's; *doing* names the document or query concerned."""
+    """Raise our errors in place of the client's; *doing* names the document or query."""
     try:
         yield
     except (google.GoogleAPICallError, google.RetryError) as error:

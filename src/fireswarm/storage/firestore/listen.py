@@ -1,4 +1,4 @@
-"""Follow a query with the async client, which has no ``on_snapshot`` of its own."""
+"""Listen to a query with the async client, which has no ``on_snapshot``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fireswarm.storage.firestore.errors import TRANSIENT, translate
 
 TARGET_ID = 1
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Pauses before a broken stream is opened again; jittered by half. The sweep covers the gap meanwhile."""
+"""Pauses before a broken stream is reopened, with 50 % jitter. Meanwhile the sweep covers the gap."""
 
 RETRYABLE = (*TRANSIENT, google.Cancelled, google.ResourceExhausted, google.Aborted)
 
 
 class _Result:
-    """The query's result as the stream has told it so far."""
+    """The query's result so far."""
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
@@ -34,7 +34,7 @@ class _Result:
         self._changed = True
 
     def take(self, response: Any) -> bool:
-        """Apply one message; true when it completes a consistent snapshot that differs from the last."""
+        """Apply one message; returns True if it completes a consistent snapshot that differs from the last."""
         kind = response.WhichOneof("response_type")
         if kind == "target_change":
             return self._target_change(response.target_change)
@@ -50,7 +50,7 @@ class _Result:
         return False
 
     def restart(self) -> None:
-        """Forget everything: the next stream begins from nothing."""
+        """Discard the result: the next stream starts from the beginning."""
         self.documents.clear()
         self.current = False
         self.resume_token = b""
@@ -89,7 +89,7 @@ class _Result:
 
 
 class _Stream:
-    """One listening query, reopened with its resume token whenever the stream breaks."""
+    """One listening query, reopened with its resume token when the stream breaks."""
 
     def __init__(self, channel: Channel, query: Any, usage: Usage) -> None:
         self._channel = channel
@@ -109,7 +109,7 @@ class _Stream:
         await self._closing.wait()
 
     async def snapshots(self) -> AsyncGenerator[list[Snapshot]]:
-        """Yield the whole result, at first and after every change, until the consumer stops."""
+        """Yield the whole result, first and after every change, until the consumer stops."""
         result = _Result(self._usage)
         self._usage.reads += 1  # a query is billed at least one read, also when it finds nothing
         failures = 0
@@ -132,13 +132,13 @@ class _Stream:
             await anyio.sleep(pause * random.uniform(0.5, 1.0))
 
     def close(self) -> None:
-        """Let the request generator end, which half-closes the stream."""
+        """End the request generator, which half-closes the stream."""
         self._closing.set()
 
 
 @contextlib.asynccontextmanager
 async def listening(channel: Channel, query: Any, usage: Usage) -> AsyncGenerator[AsyncIterator[list[Snapshot]]]:
-    """Open a listener on *query*; leaving the block ends it and counts nothing more."""
+    """Open a listener on *query*. Leaving the block closes it and stops the count of reads."""
     stream = _Stream(channel, query, usage)
     snapshots = stream.snapshots()
     try:

@@ -33,18 +33,19 @@ from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_e
 from fireswarm.storage.firestore.listen import listening
 
 ATTEMPT_TIMEOUT_SECONDS = 10.0
-"""One RPC attempt: the client's ``timeout`` bounds an attempt, not the call, so the retry is given too.
-Half of the shortest renewal pause of the default lease, so one slow commit loses none."""
+"""Timeout of one RPC attempt: the client's ``timeout`` limits an attempt, not the call, so the retry is set too.
+Half of the shortest renewal interval of the default lease, so that one slow commit does not lose it.
+"""
 
 TOTAL_TIMEOUT_SECONDS = 30.0
-"""All attempts of one read together."""
+"""Timeout of all attempts of one read together."""
 
 COMMIT_ATTEMPTS = 4
 BACKOFF_SECONDS = 0.05
-"""First pause between attempts of a commit; doubles, with full jitter."""
+"""First pause between attempts of a commit; doubles each time, with full jitter."""
 
 INDEX_ENTRIES_PER_READ = 1_000
-"""An aggregation is billed one read for up to this many index entries (Firestore pricing)."""
+"""Firestore bills an aggregation one read per this many index entries."""
 
 _READ: dict[str, Any] = {
     "retry": AsyncRetry(
@@ -58,11 +59,11 @@ _READ: dict[str, Any] = {
 
 
 class FirestoreStore:
-    """Documents in Firestore, with billed operations counted and every error translated.
+    """Documents in Firestore. Counts billed operations and translates all errors.
 
-    One instance belongs to one event loop, as the client does. *clock* learns the server's time from
-    every commit. With *redact*, no secret that it knows or recognises is ever sent: this is the one way into
-    documents, so what a caller forgot to clean is cleaned here.
+    One instance belongs to one event loop, like the client. *clock* learns the server's time from
+    every commit. With *redact*, all secrets that it recognizes are removed before sending: all writes pass here, so
+    this also covers callers that forgot to redact.
     """
 
     def __init__(self, client: AsyncClient, clock: Clock, redact: Redactor | None = None) -> None:
@@ -72,11 +73,11 @@ class FirestoreStore:
         self.usage = Usage()
 
     async def get(self, path: str) -> Snapshot:
-        """Read one document; ``data`` is None when there is none."""
+        """Read one document; ``data`` is None if it does not exist."""
         return (await self.get_many([path]))[0]
 
     async def get_many(self, paths: Sequence[str]) -> list[Snapshot]:
-        """Read documents in one call, in the order asked for."""
+        """Read documents in one call, in the given order."""
         if not paths:
             return []
         wanted = list(dict.fromkeys(paths))
@@ -127,13 +128,13 @@ class FirestoreStore:
         return total
 
     def listen(self, query: Query) -> AbstractAsyncContextManager[AsyncIterator[list[Snapshot]]]:
-        """Follow a query: the iterator yields its whole result at first and after every change."""
+        """Listen to a query: the iterator yields its whole result, first and after every change."""
         return listening(self._channel, codec.structured_query(query), self.usage)
 
     async def commit(self, writes: Sequence[Write]) -> Committed:
-        """Apply *writes* atomically, durably, or not at all.
+        """Apply *writes* atomically and durably, or not at all.
 
-        A conflict after an attempt that may have been applied unseen is marked ``ambiguous``.
+        A conflict after an attempt that may have been applied is marked ``ambiguous``.
         """
         request = self._request(writes)
         if self._redact is not None and self._redact.suspects(request.SerializeToString()):
@@ -172,7 +173,7 @@ class FirestoreStore:
 
 
 def _without_secrets(write: Write, redact: Redactor) -> Write:
-    """The write with what people, skills and models wrote cleaned; ids and states of ours stay as they are."""
+    """Return the write with all text from people, skills and models redacted; ids and states stay unchanged."""
     if isinstance(write, Delete):
         return write
     cleaned = {name: redact.value(value) if name in FREE_FIELDS else value for name, value in write.data.items()}
@@ -198,7 +199,7 @@ def _write_error(error: google.GoogleAPICallError, writes: Sequence[Write], mayb
 
 
 def _some(paths: Sequence[str]) -> str:
-    """Name the first of several documents and say how many more there are."""
+    """Name the first of several documents and the number of others."""
     if not paths:
         return "nothing"
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -20,7 +20,7 @@ from fireswarm.swarm.board.rules import BoardContext
 
 
 class Board(BoardContext):
-    """Task transitions over one store. A transition is a function of its own module, bound here as a method."""
+    """Task transitions over one store. Each transition is a function of another module, bound here as a method."""
 
     __slots__ = ()
 
