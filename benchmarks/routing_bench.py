@@ -22,7 +22,7 @@ from rapidfuzz import fuzz, process, utils
 from benchmarks.common import emit
 from benchmarks.routing import distractors
 from fireswarm.skills.packs.catalog import Skill, load_catalog
-from fireswarm.skills.routing.bench import Labelled, Ranker, measure, read_labelled
+from fireswarm.skills.routing.benchmark import Labelled, Ranker, measure, read_labelled
 from fireswarm.skills.routing.router import MIN_SCORE, Router
 from fireswarm.skills.routing.words import STOP, words
 

@@ -1,4 +1,4 @@
-"""Gates that may only shrink: lines of a file, lines of a function, discouraged phrases. Ruff measures complexity."""
+"""Gates: sizes of files, functions and folders, names, discouraged phrases. Ruff measures complexity."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ import prose
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
+MAX_FILES_IN_FOLDER = 12
+MAX_ROOT_MODULES = 8
+MAX_DOORS = 20
+PARTICIPLES = frozenset({
+    "asked", "begun", "bound", "brought", "built", "chosen", "drawn", "found", "given", "held", "kept", "known",
+    "left", "met", "paid", "said", "seen", "sent", "shown", "spent", "taken", "thought", "told", "understood",
+    "written",
+})  # fmt: skip
+"""Irregular participles; a function named by one of these, or by one word in -ed, does not say what it does."""
+PROPERTIES = frozenset({"property", "cached_property", "setter"})
+ALLOWED = frozenset({"documented", "feed", "embed", "need"})
+"""Words in -ed that are verbs, and the name that house style gives to a documented field."""
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -41,9 +53,60 @@ def faults(path: Path) -> Iterator[str]:
                 yield f"{name}:{node.lineno} {node.name}: {length} lines, more than {MAX_FUNCTION_LINES}"
 
 
+def layout_faults(source: Path) -> Iterator[str]:
+    """Doors and folders of the package that hold too much."""
+    doors = {path.name for path in source.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    modules = {path.name for path in source.glob("*.py")} - {"__init__.py"}
+    if len(modules) > MAX_ROOT_MODULES:
+        yield f"{source.name}: {len(modules)} modules in the root, more than {MAX_ROOT_MODULES}"
+    if len(doors) + len(modules) > MAX_DOORS:
+        yield f"{source.name}: {len(doors) + len(modules)} doors, more than {MAX_DOORS}: put rooms together"
+    for folder in [source, *(path.parent for path in source.rglob("*/__init__.py"))]:
+        files = len(list(folder.glob("*.py")))
+        if files > MAX_FILES_IN_FOLDER:
+            yield f"{folder.relative_to(source.parent)}: {files} files, more than {MAX_FILES_IN_FOLDER}: split it"
+
+
+def name_faults(source: Path) -> Iterator[str]:
+    """Class names used twice outside firelite, own modules under another name, functions named by participles."""
+    homes: dict[str, Path] = {}
+    modules = {".".join(path.relative_to(source.parent).with_suffix("").parts) for path in source.rglob("*.py")}
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and name.parts[0] != "firelite":
+                if node.name in homes:
+                    yield f"{name}:{node.lineno} class {node.name}: {homes[node.name]} has one of that name"
+                homes.setdefault(node.name, name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    if alias.asname not in (None, alias.name) and f"{node.module}.{alias.name}" in modules:
+                        yield f"{name}:{node.lineno} imports {alias.name} as {alias.asname}: rename the file instead"
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_participle(node):
+                yield f"{name}:{node.lineno} {node.name}: a function is named by what it does"
+
+
+def _is_participle(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = {getattr(item, "id", getattr(item, "attr", "")) for item in node.decorator_list}
+    word = node.name.strip("_")
+    return (
+        not decorators & PROPERTIES
+        and word not in ALLOWED
+        and (word in PARTICIPLES or ("_" not in word and word.endswith("ed")))
+    )
+
+
 def main() -> int:
     """Print every fault; returns the exit code."""
-    found = [*(fault for path in tracked() for fault in faults(path)), *prose.faults()]
+    source = ROOT / "src" / "fireswarm"
+    found = [
+        *(fault for path in tracked() for fault in faults(path)),
+        *layout_faults(source),
+        *name_faults(source),
+        *prose.faults(),
+    ]
     for fault in found:
         print(fault)
     return 1 if found else 0

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from fireswarm.skills.functions import FunctionSkill as FunctionSkill
     from fireswarm.skills.functions import skill as skill
     from fireswarm.skills.running.execute import load_entry as load_entry
-    from fireswarm.swarm.swarm import RunEvent as RunEvent
     from fireswarm.swarm.swarm import Swarm as Swarm
+    from fireswarm.swarm.swarm import TaskEvent as TaskEvent
     from fireswarm.swarm.worker.loop import Worker as Worker
     from fireswarm.swarm.worker.role import RoleConfig as RoleConfig
     from fireswarm.wiring.conversations import create_agent_adapter as create_agent_adapter
@@ -104,7 +104,7 @@ _HOMES = {
     "RoleCard": "contracts.swarm.role",
     "RoleConfig": "swarm.worker.role",
     "run_agent": "agent.embedded",
-    "RunEvent": "swarm.swarm",
+    "TaskEvent": "swarm.swarm",
     "ScriptedModel": "llm.providers.scripted",
     "Settings": "settings",
     "Signal": "contracts.skills.artifact",
@@ -165,7 +165,7 @@ __all__ = [
     "RoleCard",
     "RoleConfig",
     "run_agent",
-    "RunEvent",
+    "TaskEvent",
     "ScriptedModel",
     "Settings",
     "Signal",

@@ -255,7 +255,7 @@ def test_role_and_store_work_on_a_read_only_root_and_end_with_zero_at_sigterm(co
         healthy = containers.run("store", *SERVICES["store"]["healthcheck"]["test"][1:])
         assert healthy.returncode == 0, healthy.stderr
         with containers.started("scout") as scout:
-            first_line(scout, "works for role scout")
+            first_line(scout, "works as role scout")
             if os.geteuid() == 0:
                 assert first_process(scout).uids().real == int(USER.split(":")[0])
             words = (

@@ -153,7 +153,7 @@ def test_the_objective_may_name_the_target(make_request: MakeRequest) -> None:
         ("a,b\n1,2\n", {"target": "z"}, "no column 'z'"),
         ("a,b\n1,\n2,\n", {"target": "b"}, "empty in every row"),
         ("a,b\n" + "1,2.5\n2,3.5\n" * 30 + "3,oops\n", {"target": "b"}, "row 61 (line 62), column 'b': 'oops'"),
-        ("a,b\n1,2\n", {"target": "b", "exclude": "q"}, "exclude names q"),
+        ("a,b\n1,2\n", {"target": "b", "exclude": "q"}, "context.exclude: inline CSV has no column q"),
     ],
 )
 def test_a_bad_table_fails_with_its_place(

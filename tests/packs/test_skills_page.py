@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fireswarm.cli.shared.skills import app
 from fireswarm.skills.checks.pack import FIELDS, check_file
 from fireswarm.skills.disclosure import DisclosureLimits
-from fireswarm.skills.packs import fields
+from fireswarm.skills.packs import field_values
 from fireswarm.skills.packs.cache import LEAST_CACHED
 from fireswarm.skills.packs.discovery import DiscoveryLimits
 from fireswarm.skills.routing.router import MIN_SCORE
@@ -59,9 +59,9 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \| (?:1 to|text|tools|a map)", PAGE, re.M)) == set(FIELDS)
     limits, bounds = DisclosureLimits(), DiscoveryLimits()
     for text in (
-        f"1 to {fields.MAX_NAME_CHARS} of",
-        f"1 to {fields.MAX_DESCRIPTION_CHARS:,} characters",
-        f"1 to {fields.MAX_COMPATIBILITY_CHARS} characters",
+        f"1 to {field_values.MAX_NAME_CHARS} of",
+        f"1 to {field_values.MAX_DESCRIPTION_CHARS:,} characters",
+        f"1 to {field_values.MAX_COMPATIBILITY_CHARS} characters",
         f"{limits.max_reference_bytes:,} bytes and {limits.max_reference_tokens:,} tokens",
         f"{bounds.max_folders:,} folders;",
         f"score of {MIN_SCORE:.0f} or more",

@@ -182,7 +182,7 @@ def _again(first: Message, receive: Receive) -> Receive:
     """Return a receiver that yields the first message again, then the following ones."""
     held = [first]
 
-    async def given() -> Message:
+    async def replay_body() -> Message:
         return held.pop() if held else await receive()
 
-    return given
+    return replay_body

@@ -113,33 +113,33 @@ def _body_then_rest(body: bytes, receive: Receive) -> Receive:
     """Return a receiver that yields the complete body, then the following messages."""
     sent = False
 
-    async def given() -> Message:
+    async def receive_rest() -> Message:
         nonlocal sent
         if not sent:
             sent = True
             return {"type": "http.request", "body": body, "more_body": False}
         return await receive()
 
-    return given
+    return receive_rest
 
 
 def _safe(send: Send) -> Send:
-    async def wrapped(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             held = {name.lower() for name, _ in message["headers"]}
             added = [pair for pair in SAFE_HEADERS if pair[0] not in held]
             message = {**message, "headers": [*message["headers"], *added]}
         await send(message)
 
-    return wrapped
+    return send_with_headers
 
 
 def _closing(send: Send) -> Send:
     """Close the connection after the response: the rest of a rejected body is not read."""
 
-    async def wrapped(message: Message) -> None:
+    async def send_checked(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message["headers"], (b"connection", b"close"), *SAFE_HEADERS]}
         await send(message)
 
-    return wrapped
+    return send_checked

@@ -36,6 +36,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.DuplicateMessage: 409,
     errors.TerminalTask: 409,
     errors.StepUncertain: 409,
+    errors.NotDone: 409,
     errors.SkillFailed: 500,
     errors.SkillRefused: 409,
     errors.ToolFailed: 500,

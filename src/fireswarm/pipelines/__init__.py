@@ -8,16 +8,7 @@ A skill of a pipeline imports these names from here.
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
-from fireswarm.pipelines.node.schema import (
-    METHODS,
-    Kind,
-    NodeSchema,
-    Operation,
-    Parameter,
-    Place,
-    field_of,
-    identifier,
-)
+from fireswarm.pipelines.node.schema import METHODS, Kind, NodeSchema, Operation, Parameter, Place, field_of, identifier
 from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff

@@ -119,11 +119,9 @@ async def run_in_child[T](
         _pool.set(pool := Pool())
     message = pickle.dumps((function, arguments), protocol=pickle.HIGHEST_PROTOCOL)
     async with limiter or anyio.to_process.current_default_process_limiter():
-        child = pool.take() or await anyio.to_thread.run_sync(Child, limiter=_unlimited())
+        child = pool.take() or await anyio.to_thread.run_sync(Child, limiter=_no_limit())
         try:
-            ok, value = await anyio.to_thread.run_sync(
-                child.call, message, abandon_on_cancel=True, limiter=_unlimited()
-            )
+            ok, value = await anyio.to_thread.run_sync(child.call, message, abandon_on_cancel=True, limiter=_no_limit())
         except EOFError as error:
             await _kill(child)
             raise anyio.BrokenWorkerProcess("the process ended before it answered") from error
@@ -155,11 +153,11 @@ def read_message(pipe: IO[bytes]) -> bytes:
     return message
 
 
-def _unlimited() -> anyio.CapacityLimiter:
+def _no_limit() -> anyio.CapacityLimiter:
     """Return a limiter for threads that only wait: *limiter* of the call bounds the children."""
     return anyio.CapacityLimiter(math.inf)
 
 
 async def _kill(child: Child) -> None:
     with anyio.CancelScope(shield=True):
-        await anyio.to_thread.run_sync(child.kill, limiter=_unlimited())
+        await anyio.to_thread.run_sync(child.kill, limiter=_no_limit())

@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fireswarm.skills.packs import body as bodies
-from fireswarm.skills.packs import provenance as origin
+from fireswarm.skills.packs import origin, skill_body
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
 from fireswarm.skills.packs.scripts import describe, scripts_of
@@ -117,7 +116,7 @@ def overview(skill: Skill, *, block_outside: bool = True) -> Disclosed:
         return blocked
     body = _read(skill).body
     text, whole = _summary(body)
-    offered = [f"{skill.file}#{section.title}" for section in bodies.sections(body) if section.text not in text]
+    offered = [f"{skill.file}#{section.title}" for section in skill_body.sections(body) if section.text not in text]
     offered += skill.references_index
     return Disclosed(1, skill.name, text, (_disclosed_file(skill.file, text, not whole),), tuple(offered[:MAX_OFFERED]))
 
@@ -182,12 +181,12 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
 def _summary(body: str) -> tuple[str, bool]:
     """Return title, introduction and summary sections, or the first section; False if something was truncated."""
     lines = body.split("\n")
-    marks = bodies.headings(body)
+    marks = skill_body.headings(body)
     start = next((line for level, _, line in marks if level > 1), len(lines))
     parts = ["\n".join(lines[:start]).strip()]
-    wanted = [section for section in bodies.sections(body) if section.title.lower().startswith(SUMMARY_TITLES)]
+    wanted = [section for section in skill_body.sections(body) if section.title.lower().startswith(SUMMARY_TITLES)]
     if not wanted and len(parts[0]) < OVERVIEW_CHARS // 20:
-        wanted = [section for section in bodies.sections(body) if section.level > 1][:1]
+        wanted = [section for section in skill_body.sections(body) if section.level > 1][:1]
     for section in wanted:
         if not any(section.text in part for part in parts):
             parts.append(section.text)
@@ -208,8 +207,8 @@ def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
     if not title:
         return path, _text_of(file)
     body = _read(skill).body if path == skill.file else _text_of(file)
-    for section in bodies.sections(body):
-        if section.title == title or bodies.anchor(section.title) == bodies.anchor(title):
+    for section in skill_body.sections(body):
+        if section.title == title or skill_body.anchor(section.title) == skill_body.anchor(title):
             return f"{path}#{section.title}", section.text
     raise ValueError(f"{path} has no section {title!r}")
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.packs.fields import is_name
+from fireswarm.skills.packs.field_values import is_name
 
 Function = Callable[[SkillRequest], SkillResult] | Callable[[SkillRequest], Awaitable[SkillResult]]
 

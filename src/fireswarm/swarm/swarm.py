@@ -44,7 +44,7 @@ async def noop(request: SkillRequest) -> SkillResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEvent:
+class TaskEvent:
     """One event of a run. ``payload`` is JSON; docs/observability.md lists the types."""
 
     task_id: str
@@ -192,19 +192,19 @@ class Swarm:
         return await self.board.answer(_id_of(task), answers)
 
     @asynccontextmanager
-    async def events(self, task: Task | str) -> AsyncGenerator[AsyncIterator[RunEvent]]:
+    async def events(self, task: Task | str) -> AsyncGenerator[AsyncIterator[TaskEvent]]:
         """Follow the runs of a task's objective: ``async with swarm.events(task) as events``, then iterate.
 
         Begins with what happened already and ends when the task is over, as ``wait`` does.
         """
         followed = task if isinstance(task, Task) else await self.get(task)
-        send, receive = anyio.create_memory_object_stream[RunEvent](100)
+        send, receive = anyio.create_memory_object_stream[TaskEvent](100)
         async with anyio.create_task_group() as group, receive:
             group.start_soon(self._send_events, followed, send)
             yield receive
             group.cancel_scope.cancel()
 
-    async def _send_events(self, task: Task, send: MemoryObjectSendStream[RunEvent]) -> None:
+    async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:
         readers: dict[str, RunReader] = {}
 
         async def report(runs: Sequence[Snapshot]) -> None:
@@ -221,8 +221,8 @@ class Swarm:
             group.cancel_scope.cancel()
 
 
-def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> RunEvent:
-    return RunEvent(
+def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
+    return TaskEvent(
         task_id=str(run.get("task_id")),
         run_id=str(run.get("run_id")),
         role=str(run.get("role")),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.skills.checks.pack import check_file
-from fireswarm.skills.packs import fields as values
+from fireswarm.skills.packs import field_values
 from fireswarm.skills.packs.catalog import Skill, load_catalog, load_skill
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse, read_header
 
@@ -56,7 +56,7 @@ def test_any_mixture_of_frontmatter_is_parsed_loaded_and_judged(
         assert "no description" in str(reason)
     else:
         assert skill.description
-        assert values.is_name(skill.name)
+        assert field_values.is_name(skill.name)
         assert all(isinstance(value, str) for value in skill.metadata.values())
 
 
@@ -91,7 +91,7 @@ def test_awkward_files_load_with_warnings_or_are_skipped_for_want_of_a_descripti
     assert catalog.get("twice").warnings == ("line 4: description is given twice; the last one counts",)
     assert len(catalog.get("scripts-outside").outside) == 3
     assert catalog.get("lowercase-file").path.name == "skill.md"
-    assert len(catalog.get("long-description").description) == values.KEPT_DESCRIPTION_CHARS
+    assert len(catalog.get("long-description").description) == field_values.KEPT_DESCRIPTION_CHARS
 
 
 def test_every_awkward_file_but_the_merely_unusual_is_judged_faulty() -> None:

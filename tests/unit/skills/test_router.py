@@ -13,7 +13,7 @@ from benchmarks.routing_bench import HERE, UNSEEN, bm25, is_test
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
-from fireswarm.skills.routing.bench import measure, read_labelled
+from fireswarm.skills.routing.benchmark import measure, read_labelled
 from fireswarm.skills.routing.related import read_groups, related_stems
 from fireswarm.skills.routing.rerank import route_with
 from fireswarm.skills.routing.router import MIN_SCORE, Router

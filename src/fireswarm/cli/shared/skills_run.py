@@ -14,13 +14,13 @@ from fireswarm.cli.shared.options import clip, console, count_noun, print_json, 
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.skills import disclosure
 from fireswarm.skills.checks.pack import check_paths
-from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs import skill_body
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
 from fireswarm.skills.packs.discovery import places
-from fireswarm.skills.packs.fields import slug
+from fireswarm.skills.packs.field_values import slug
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
-from fireswarm.skills.routing import bench as benching
+from fireswarm.skills.routing import benchmark
 from fireswarm.skills.routing.router import MIN_SCORE, Router
 
 
@@ -94,7 +94,7 @@ def _sections(parsed: Parsed) -> list[dict[str, Any]]:
             "line": section.line + parsed.body_line - 1,
             "tokens": disclosure.estimated_tokens(section.text),
         }
-        for section in bodies.sections(parsed.body)
+        for section in skill_body.sections(parsed.body)
     ]
 
 
@@ -119,7 +119,7 @@ def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as
 
 def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
     """Measure routing on labelled prompts, with the skills of --skills-dir only; prints JSON."""
-    prompts = benching.read_labelled(file)
+    prompts = benchmark.read_labelled(file)
     started = time.perf_counter()
     catalog = load_catalog(skills_dir) if skills_dir else _catalog(None)
     loaded = time.perf_counter()
@@ -134,7 +134,7 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
         return [candidate.skill_name for candidate in proposed[query]]
 
     labelled = [_catalog_name(prompt, catalog) for prompt in prompts]
-    figures = benching.measure(rank, labelled, top_k=top_k)
+    figures = benchmark.measure(rank, labelled, top_k=top_k)
     passed = [
         any(c.skill_name == prompt.skill and c.score >= MIN_SCORE for c in proposed[prompt.query])
         for prompt in labelled
@@ -151,7 +151,7 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
     )
 
 
-def _catalog_name(prompt: benching.Labelled, catalog: Catalog) -> benching.Labelled:
+def _catalog_name(prompt: benchmark.Labelled, catalog: Catalog) -> benchmark.Labelled:
     """Replace the label by the catalog's name of the skill, which differs if the name in the file is invalid."""
     if prompt.skill in catalog.skills or slug(prompt.skill) not in catalog.skills:
         return prompt

@@ -19,8 +19,7 @@ import yaml
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.skills.checks.code import check_code
 from fireswarm.skills.checks.conversation import check_terms
-from fireswarm.skills.packs import fields as values
-from fireswarm.skills.packs import provenance
+from fireswarm.skills.packs import field_values, origin
 from fireswarm.skills.packs.discovery import SKILL_FILE, discover
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, MAX_HEADER_CHARS, Parsed, parse, too_deep
 from fireswarm.skills.packs.terms import FIELDS as CONVERSATION_FIELDS
@@ -80,10 +79,10 @@ def check_file(path: Path) -> tuple[PackFault, ...]:
     if parsed.has_header and parsed.closed:
         found += _header(parsed, path)
     folder = Path(os.path.realpath(path.parent))
-    for sentence in provenance.outside(parsed, folder):
+    for sentence in origin.outside(parsed, folder):
         line, _, text = sentence.removeprefix("line ").partition(": ")
         found.append((int(line), "script-outside", text))
-    found += [(1, "script-outside", text) for text in provenance.entry_outside(_metadata(parsed), folder)]
+    found += [(1, "script-outside", text) for text in origin.entry_outside(_metadata(parsed), folder)]
     if parsed.has_header and parsed.closed:
         found += check_terms(parsed)
         found += _mode(_metadata(parsed).get("execution_mode", ""))
@@ -102,7 +101,7 @@ def _code(folder: Path, metadata: dict[str, str]) -> Iterator[PackFault]:
     """Check the code of a skill that has an entry."""
     entry, said = metadata.get("entry", ""), metadata.get("execution_mode", "")
     mode = ExecutionMode(said) if said in set(ExecutionMode) else None
-    if entry and not provenance.leads_outside(entry, folder) and (folder / entry).is_file():
+    if entry and not origin.leads_outside(entry, folder) and (folder / entry).is_file():
         for fault in check_code(folder, Path(entry), mode):
             yield PackFault(*fault)
 
@@ -111,7 +110,7 @@ Found = tuple[int, str, str]
 
 
 def _metadata(parsed: Parsed) -> dict[str, str]:
-    return values.flat(parsed.fields.get("metadata"))
+    return field_values.flat(parsed.fields.get("metadata"))
 
 
 def _form(path: Path, data: bytes, parsed: Parsed) -> Iterator[Found]:
@@ -190,9 +189,9 @@ def _name(value: Any, line: int, path: Path) -> Iterator[Found]:
         yield line, "name-text", "name must be text: put it in quotes"
         return
     name = str(value.value)
-    if not 1 <= len(name) <= values.MAX_NAME_CHARS:
-        yield line, "name-length", f"name has {len(name)} characters; it may have 1 to {values.MAX_NAME_CHARS}"
-    if name and values.NAME.fullmatch(name) is None:
+    if not 1 <= len(name) <= field_values.MAX_NAME_CHARS:
+        yield line, "name-length", f"name has {len(name)} characters; it may have 1 to {field_values.MAX_NAME_CHARS}"
+    if name and field_values.NAME.fullmatch(name) is None:
         yield line, "name-form", f"name {name[:80]!r} may only contain a-z, 0-9 and single hyphens between them"
     folder = Path(os.path.realpath(path.parent)).name
     if name != folder:
@@ -200,7 +199,7 @@ def _name(value: Any, line: int, path: Path) -> Iterator[Found]:
 
 
 def _description(value: Any, line: int, _: Path) -> Iterator[Found]:
-    yield from _text("description", value, line, values.MAX_DESCRIPTION_CHARS)
+    yield from _text("description", value, line, field_values.MAX_DESCRIPTION_CHARS)
 
 
 def _license(value: Any, line: int, _: Path) -> Iterator[Found]:
@@ -209,7 +208,7 @@ def _license(value: Any, line: int, _: Path) -> Iterator[Found]:
 
 
 def _compatibility(value: Any, line: int, _: Path) -> Iterator[Found]:
-    yield from _text("compatibility", value, line, values.MAX_COMPATIBILITY_CHARS)
+    yield from _text("compatibility", value, line, field_values.MAX_COMPATIBILITY_CHARS)
 
 
 def _text(name: str, value: Any, line: int, most: int) -> Iterator[Found]:

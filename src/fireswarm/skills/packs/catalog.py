@@ -13,9 +13,7 @@ from typing import Any
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.catalog import SkillMetadata
 from fireswarm.errors import NotFound
-from fireswarm.skills.packs import body as bodies
-from fireswarm.skills.packs import fields as values
-from fireswarm.skills.packs import provenance
+from fireswarm.skills.packs import field_values, origin, skill_body
 from fireswarm.skills.packs.cache import CatalogCache, Stamp
 from fireswarm.skills.packs.discovery import SKILL_FILE, DiscoveryLimits, FoundSkill, discover, files_below
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
@@ -162,29 +160,29 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
         parsed = parse(file.read(MAX_FILE_BYTES + 1))
     folder = _real(path.parent)
     warnings = list(parsed.warnings)
-    description = values.plain(parsed.fields.get("description"))
+    description = field_values.plain(parsed.fields.get("description"))
     if not description:
         raise ValueError(f"it has no description, which routing needs{_because(warnings)}")
-    if len(description) > values.MAX_DESCRIPTION_CHARS:
+    if len(description) > field_values.MAX_DESCRIPTION_CHARS:
         warnings.append(f"the description has {len(description):,} characters; at most 1,024 are allowed")
-    metadata = values.flat(parsed.fields.get("metadata"))
+    metadata = field_values.flat(parsed.fields.get("metadata"))
     listing = _Listing.of(folder)
     if watched is not None:
         watched += listing.folders
-    outside = (*provenance.entry_outside(metadata, folder), *provenance.outside(parsed, folder))
+    outside = (*origin.entry_outside(metadata, folder), *origin.outside(parsed, folder))
     return Skill(
         name=_name(parsed.fields, folder.name, warnings),
-        description=description[: values.KEPT_DESCRIPTION_CHARS],
+        description=description[: field_values.KEPT_DESCRIPTION_CHARS],
         folder=folder,
         entry=_entry(folder, metadata.get("entry"), warnings),
-        version=metadata.get("version") or values.plain(parsed.fields.get("version")),
-        tags=values.word_list(metadata.get("tags") or parsed.fields.get("tags")),
-        roles=values.word_list(metadata.get("roles")),
+        version=metadata.get("version") or field_values.plain(parsed.fields.get("version")),
+        tags=field_values.word_list(metadata.get("tags") or parsed.fields.get("tags")),
+        roles=field_values.word_list(metadata.get("roles")),
         idempotent=metadata.get("idempotent", "true").lower() != "false",
-        headings=tuple(title for _, title, _ in bodies.headings(parsed.body)),
-        allowed_tools=values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
-        license=values.plain(parsed.fields.get("license")),
-        compatibility=values.plain(parsed.fields.get("compatibility")),
+        headings=tuple(title for _, title, _ in skill_body.headings(parsed.body)),
+        allowed_tools=field_values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
+        license=field_values.plain(parsed.fields.get("license")),
+        compatibility=field_values.plain(parsed.fields.get("compatibility")),
         metadata=metadata,
         references_index=_references(folder, listing, parsed.body),
         outside=outside,
@@ -210,12 +208,14 @@ def _first(fields: Mapping[str, Any], *names: str) -> Any:
 
 def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
     """Return the name as written if valid, otherwise the folder's, otherwise the nearest valid name."""
-    given = values.plain(fields.get("name"))
-    if values.is_name(given):
+    given = field_values.plain(fields.get("name"))
+    if field_values.is_name(given):
         if given != folder:
             warnings.append(f"its name is {given} but its folder is named {folder}")
         return given
-    name = folder if values.is_name(folder) else values.slug(given) or values.slug(folder) or "unnamed"
+    name = (
+        folder if field_values.is_name(folder) else field_values.slug(given) or field_values.slug(folder) or "unnamed"
+    )
     said = f"{given[:80]!r} is not a valid name" if given else "it has no name"
     warnings.append(f"{said}; {name} is used instead")
     return name
@@ -263,11 +263,11 @@ def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
     if not listing.more:
         return listing.files  # whatever the body names is among them, a script, or not there
     named: list[str] = []
-    for mention in bodies.mentions(body)[:MAX_REFERENCES]:
+    for mention in skill_body.mentions(body)[:MAX_REFERENCES]:
         path = mention.path.replace("\\", "/")
-        if path in listing.files or bodies.is_script(path) or path == SKILL_FILE:
+        if path in listing.files or skill_body.is_script(path) or path == SKILL_FILE:
             continue
-        if os.path.isfile(f"{folder}/{path}") and not provenance.leads_outside(path, folder):  # noqa: PTH113 - for every file that 20,000 skills name
+        if os.path.isfile(f"{folder}/{path}") and not origin.leads_outside(path, folder):  # noqa: PTH113 - for every file that 20,000 skills name
             named.append(os.path.normpath(path).replace("\\", "/"))
     return tuple(dict.fromkeys([*listing.files, *named]))
 

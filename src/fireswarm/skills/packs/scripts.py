@@ -9,8 +9,8 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from fireswarm.skills.packs.body import is_script
 from fireswarm.skills.packs.discovery import files_below
+from fireswarm.skills.packs.skill_body import is_script
 
 MAX_SCRIPTS = 100
 HEAD_BYTES = 4_096

@@ -44,7 +44,7 @@ def _spread(role: str, priority: int, where: tuple[tuple[str, Operator, Any], ..
     return Query(TASKS, where=(*equal, *where), order_by=(("task_id", "asc"),), limit=limit)
 
 
-def queued(role: str, limit: int | None = None) -> Query:
+def queued_tasks(role: str, limit: int | None = None) -> Query:
     """Queued tasks of a role without order: also finds documents that lack an ordered field."""
     return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "queued")), limit=limit)
 

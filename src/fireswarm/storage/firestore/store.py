@@ -153,7 +153,7 @@ class FirestoreStore:
                 maybe_applied = maybe_applied or isinstance(error, TRANSIENT)
                 await self._clock.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
                 continue
-            return self._committed(type(response).pb(response), writes)
+            return self._to_committed(type(response).pb(response), writes)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _request(self, writes: Sequence[Write]) -> Any:
@@ -163,7 +163,7 @@ class FirestoreStore:
             codec.write_message(write, root, messages.add())
         return request
 
-    def _committed(self, response: Any, writes: Sequence[Write]) -> Committed:
+    def _to_committed(self, response: Any, writes: Sequence[Write]) -> Committed:
         deletes = sum(isinstance(write, Delete) for write in writes)
         self.usage.deletes += deletes
         self.usage.writes += len(writes) - deletes

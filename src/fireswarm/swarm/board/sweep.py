@@ -112,7 +112,7 @@ async def admit_hand_written(board: BoardContext, role: str) -> int:
     Returns how many.
     """
     repaired = 0
-    for snapshot in await board.store.query(queries.queued(role, board.rules.sweep_batch)):
+    for snapshot in await board.store.query(queries.queued_tasks(role, board.rules.sweep_batch)):
         data = snapshot.data or {}
         if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
             await hand_written.repair(board.store, board.clock, snapshot)

@@ -241,7 +241,7 @@ class Journal:
             writes.append(Merge(self.pages.run, fields))
         await self.store.commit([*writes, *also])
         if page is not None:
-            self.pages.stored(page)
+            self.pages.mark_stored(page)
 
     def closing(self, status: RunStatus, summary: str, result: TaskResult | None, error: str | None) -> list[Write]:
         """Return the writes that end this run, for the commit that settles the task."""

@@ -65,7 +65,7 @@ class Pages:
         """Return the write of a whole page, so that it may be sent twice."""
         return Merge(f"{self.run}/journal/{number:06d}", {"events": list(events)})
 
-    def stored(self, page: NextPage) -> None:
+    def mark_stored(self, page: NextPage) -> None:
         """Note that *page* is durable: its events leave the run document."""
         self.count, self._last, self.inline = page.number, page.events, 0
         self._on_pages += page.added

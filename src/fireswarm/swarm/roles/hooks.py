@@ -9,7 +9,7 @@ from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import Fact, SkillResult
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.storage.memory import Memory
-from fireswarm.swarm.roles import memory as memory_role
+from fireswarm.swarm.roles.memory import MEMORY_ROLE, recall_facts, summary_writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,5 @@ class RoleHooks:
 
 
 NO_HOOKS = RoleHooks()
-HOOKS: Mapping[str, RoleHooks] = {
-    memory_role.NAME: RoleHooks(facts=(memory_role.recall_facts,), writes=(memory_role.summary_writes,))
-}
+HOOKS: Mapping[str, RoleHooks] = {MEMORY_ROLE: RoleHooks(facts=(recall_facts,), writes=(summary_writes,))}
 """Hooks by role. A role that is not listed has NO_HOOKS."""

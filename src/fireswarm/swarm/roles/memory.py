@@ -11,7 +11,7 @@ from fireswarm.contracts.skills.skill import Fact, SkillResult
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.storage.memory import Memory, keywords_of
 
-NAME = "memory"
+MEMORY_ROLE = "memory"
 SUMMARY = "session_summary"
 """Artifact type that is kept as a summary document of the session."""
 

@@ -71,11 +71,11 @@ class JournalRecorder:
     ) -> dict[str, Any]:
         """Run a step once, whatever crashes; its result is stored before anything else is done."""
 
-        async def cleaned() -> dict[str, Any]:
+        async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
             return self.redact.value(await (self._run_showing_words(run) if shown else run()))
 
-        return dict(await self.journal.step(f"{self.phase}/{name}", None, cleaned, idempotent=idempotent))
+        return dict(await self.journal.step(f"{self.phase}/{name}", None, clean_result, idempotent=idempotent))
 
     def body(self, name: str, content: str) -> None:
         """Bodies are kept by the stand-alone agent only: a document is no place for them."""

@@ -204,7 +204,7 @@ class Worker:
         """Listen until something is queued for this role, or the sweep or the stop says to look."""
 
         async def follow() -> None:
-            async with self.swarm.store.listen(queries.queued(self.role, 1)) as batches:
+            async with self.swarm.store.listen(queries.queued_tasks(self.role, 1)) as batches:
                 async for snapshots in batches:
                     if snapshots:
                         await self._complete_if_unclaimable(snapshots[0].path)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fireswarm.skills.packs import body as bodies
+from fireswarm.skills.packs import skill_body
 from fireswarm.skills.packs.parse import Parsed
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z]:[\\/]|\\\\")
@@ -21,10 +21,12 @@ def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
     Links, code spans and the commands of code fences count.
     """
     text = parsed.body
-    if not bodies.names_scripts(text):
+    if not skill_body.names_scripts(text):
         return ()
-    named = [(mention.path, mention.line) for mention in bodies.mentions(text) if bodies.is_script(mention.path)]
-    named += bodies.commands(text)
+    named = [
+        (mention.path, mention.line) for mention in skill_body.mentions(text) if skill_body.is_script(mention.path)
+    ]
+    named += skill_body.commands(text)
     faults = [
         f"line {line + parsed.body_line - 1}: the script {path} is outside the skill's folder"
         for path, line in dict(named).items()
