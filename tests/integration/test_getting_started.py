@@ -1,0 +1,78 @@
+"""The commands of docs/getting-started.md, one after another, in one shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "getting-started.md"
+LAST = "## The swarm with a model"
+"""From this heading on the page needs a model's key."""
+
+INSTEAD = {
+    "git clone REPOSITORY fireswarm": 'cp -a "$CLONE" fireswarm',
+    "make setup": 'ln -s "$VENV" .venv',
+    "make demo": ".venv/bin/swarm demo",  # what the target runs once it is set up
+    "agent chat --session garden": "agent chat --session garden --script answers.json < /dev/null",
+    "swarm show c2c402f3": "swarm show $(swarm tasks --json | python -c "
+    "'import json, sys; print(json.load(sys.stdin)[0][\"task_id\"])')",
+    "swarm up": "swarm up > up.log 2>&1 & until swarm agents --json 2>/dev/null | grep -q idle; do :; done",
+    "swarm watch": "timeout 3 swarm watch || test $? -eq 124",
+}
+"""What cannot run as it is printed: downloads, a session at the keyboard, an id, what runs until Ctrl-C."""
+
+
+def commands() -> list[str]:
+    """Return every command of the page up to LAST, in order; blocks that show a prompt hold output as well."""
+    text = PAGE.read_text(encoding="utf-8").split(LAST)[0]
+    lines: list[str] = []
+    for name, language, block in re.findall(r"(?:^`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```$", text, re.M | re.S):
+        if name:
+            lines.append(f"cat > {name} <<'END'\n{block}END")
+        elif language == "console" and "\n$ " in f"\n{block}":
+            lines += [line[2:] for line in block.splitlines() if line.startswith("$ ") and line != "$ make setup"]
+        elif language == "console":
+            lines += block.splitlines()
+    return [INSTEAD.get(line, line) for line in lines]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_every_command_of_the_page_succeeds_in_order(tmp_path: Path) -> None:
+    clone, home = tmp_path / "clone", tmp_path / "home"
+    home.mkdir()
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, clone / name)
+    script = "\n".join(["set -e", "trap 'kill $(jobs -p) 2>/dev/null' EXIT", *map(_echoed, commands())])
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "CLONE": str(clone),
+        "VENV": str(ROOT / ".venv"),
+        "COLUMNS": "120",
+    }
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout[-3_000:]}\n{done.stderr[-3_000:]}"
+    for shown in ("One thing is open: water the basil.", "report:", "swarm 0.1.0"):
+        assert shown in done.stdout, shown
+
+
+def _echoed(command: str) -> str:
+    """Print the command before it runs, so that a failure shows where it happened."""
+    first = command.splitlines()[0].replace("'", "'\\''")
+    return f"echo '+ {first}'\n{command}"
+
+
+def test_page_names_every_replaced_command() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [command for command in INSTEAD if command not in text] == []
