@@ -28,7 +28,7 @@ EVERY_QUERY: dict[str, Query] = {
     "claimable": queries.claimable("scout", 5),
     "claimable_from": queries.claimable_from("scout", 5, "8", 5),
     "claimable_before": queries.claimable_before("scout", 5, "8", 5),
-    "queued": queries.queued_tasks("scout", 1),
+    "queued_tasks": queries.queued_tasks("scout", 1),
     "due": queries.due("scout", NOW, 5),
     "next_due": queries.next_due("scout"),
     "deliverable": queries.deliverable("scout", NOW, 5),
