@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
@@ -59,9 +58,12 @@ def served(folder: Path) -> Generator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "main:app", "--port", str(port), "--log-level", "warning"]
-    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}) as process:
+    command = [sys.executable, "-m", "uvicorn", "main:app", "--port", str(port), "--no-access-log"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
         try:
+            assert any("Uvicorn running" in line for line in process.stderr), "the application did not come up"
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -77,31 +79,11 @@ def post(url: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def wait_until_up(url: str) -> None:
-    deadline = asyncio.run(_connect(url))
-    assert deadline, "the application did not come up"
-
-
-async def _connect(url: str) -> bool:
-    host, port = urllib.parse.urlsplit(url).netloc.split(":")
-    for _ in range(300):
-        try:
-            _, writer = await asyncio.open_connection(host, int(port))
-        except OSError:
-            await asyncio.sleep(0.1)
-        else:
-            writer.close()
-            await writer.wait_closed()
-            return True
-    return False
-
-
 def test_fastapi_application_answers_and_stops(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="the extra `api` is not installed")
     (tmp_path / "main.py").write_text(blocks("in-fastapi.md")[0], encoding="utf-8")
     (tmp_path / "note.txt").write_text("one two three four five\n", encoding="utf-8")
     with served(tmp_path) as url:
-        wait_until_up(url)
         assert post(f"{url}/count?path=note.txt") == (200, {"summary": "5 words"})
         status, problem = post(f"{url}/count?path=missing.txt")
     assert status == 422
