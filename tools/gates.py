@@ -88,6 +88,18 @@ def name_faults(source: Path) -> Iterator[str]:
                 yield f"{name}:{node.lineno} {node.name}: a function is named by what it does"
 
 
+def typing_faults(source: Path) -> Iterator[str]:
+    """Modules whose ``__getattr__`` returns Any: strict typing sees nothing behind them."""
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and _hides_types(node):
+                yield f"{path.relative_to(source)}:{node.lineno} __getattr__ returns Any: return object instead"
+
+
+def _hides_types(node: ast.FunctionDef) -> bool:
+    return node.name == "__getattr__" and isinstance(node.returns, ast.Name) and node.returns.id == "Any"
+
+
 def _is_participle(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     decorators = {getattr(item, "id", getattr(item, "attr", "")) for item in node.decorator_list}
     word = node.name.strip("_")
@@ -105,6 +117,7 @@ def main() -> int:
         *(fault for path in tracked() for fault in faults(path)),
         *layout_faults(source),
         *name_faults(source),
+        *typing_faults(source),
         *prose.faults(),
     ]
     for fault in found:

@@ -91,6 +91,13 @@ def test_class_name_used_twice_alias_and_participle_are_reported(tmp_path: Path)
     ]
 
 
+def test_module_getattr_that_returns_any_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("def __getattr__(name: str) -> Any: ...\n")
+    [fault] = gates().typing_faults(tmp_path / "pkg")
+    assert fault.startswith("__init__.py:1 __getattr__ returns Any")
+
+
 def test_events_of_every_package_are_seen_by_the_drift_test() -> None:
     """An undocumented event planted in any room is found by the pattern that the drift test uses."""
     from tests.repository.test_docs import noted_events

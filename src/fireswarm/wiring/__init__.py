@@ -7,7 +7,7 @@ starts in half the time without.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fireswarm.wiring.packaged import packaged_path
 
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from fireswarm.wiring import swarm
