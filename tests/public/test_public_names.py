@@ -42,6 +42,11 @@ def breaks(request: fs.SkillRequest) -> fs.SkillResult:
     raise RuntimeError("the disk is on fire")
 
 
+@fs.skill("leave", "Ends its process.")
+def leaves(request: fs.SkillRequest) -> fs.SkillResult:
+    raise SystemExit(3)
+
+
 @fs.skill("wrong", "Returns something that is not a result.")
 def wrong(request: fs.SkillRequest) -> Any:
     return 7
@@ -97,8 +102,12 @@ async def test_task_that_is_not_done_raises_with_its_reason(tmp_path: Path) -> N
 
 
 async def test_function_that_raises_or_returns_nonsense_dead_letters_its_task(tmp_path: Path) -> None:
-    async with fs.Swarm.local(roles={"bad": [breaks], "odd": [wrong]}, root=tmp_path) as swarm:
-        for role, said in (("bad", "the disk is on fire"), ("odd", "returned int instead of SkillResult")):
+    async with fs.Swarm.local(roles={"bad": [breaks], "gone": [leaves], "odd": [wrong]}, root=tmp_path) as swarm:
+        for role, said in (
+            ("bad", "the disk is on fire"),
+            ("gone", r"called sys.exit\(3\)"),
+            ("odd", "returned int instead of SkillResult"),
+        ):
             with pytest.raises(fs.errors.NotDone, match=said):
                 await swarm.run("try", role=role, max_attempts=1)
 

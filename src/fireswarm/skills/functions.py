@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.errors import ConfigError
+from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.field_values import is_name
 
@@ -39,10 +39,17 @@ class FunctionSkill:
         if inspect.iscoroutinefunction(self.function):
             result = await self.function(request)
         else:
-            result = await anyio.to_thread.run_sync(self.function, request, abandon_on_cancel=True)
+            result = await anyio.to_thread.run_sync(self._call, request, abandon_on_cancel=True)
         if not isinstance(result, SkillResult):
             raise TypeError(f"skill {self.name!r} returned {type(result).__name__} instead of SkillResult")
         return result
+
+    def _call(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
+        """Call the function; `sys.exit` in it fails the skill and does not end the program."""
+        try:
+            return self.function(request)
+        except SystemExit as error:
+            raise SkillFailed(f"skill {self.name!r} called sys.exit({error.code!r})") from error
 
     def listing(self) -> Skill:
         """Return the skill as a catalog lists it. Its folder is the one of the function's module."""

@@ -316,7 +316,7 @@ def cancel(
 ) -> None:
     """Cancel a task; running work stops within two seconds."""
 
-    async def act(swarm: wiring.Swarm, full_id: str) -> list[str]:
+    async def act(swarm: Swarm, full_id: str) -> list[str]:
         return await swarm.board.cancel(full_id, reason, tree=tree)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
@@ -327,7 +327,7 @@ def retry(
 ) -> None:
     """Requeue a failed or paused task."""
 
-    async def act(swarm: wiring.Swarm, full_id: str) -> Any:
+    async def act(swarm: Swarm, full_id: str) -> Any:
         return await swarm.board.retry(full_id)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
@@ -344,7 +344,7 @@ def answer(
     """Answer the questions of a blocked task. The task is queued again immediately."""
     given = pairs(values, "VALUES")
 
-    async def act(swarm: wiring.Swarm, full_id: str) -> Any:
+    async def act(swarm: Swarm, full_id: str) -> Any:
         return await swarm.board.answer(full_id, given)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "answered")
