@@ -15,6 +15,7 @@ MAX_FUNCTION_LINES = 60
 MAX_FILES_IN_FOLDER = 12
 MAX_ROOT_MODULES = 8
 MAX_DOORS = 20
+SMALLEST_NAMED_LIMIT = 100
 PARTICIPLES = frozenset({
     "asked", "begun", "bound", "brought", "built", "chosen", "drawn", "found", "given", "held", "kept", "known",
     "left", "met", "paid", "said", "seen", "sent", "shown", "spent", "taken", "thought", "told", "understood",
@@ -70,7 +71,10 @@ def layout_faults(source: Path) -> Iterator[str]:
 def name_faults(source: Path) -> Iterator[str]:
     """Class names used twice outside firelite, own modules under another name, functions named by participles."""
     homes: dict[str, Path] = {}
-    modules = {".".join(path.relative_to(source.parent).with_suffix("").parts) for path in source.rglob("*.py")}
+    modules = {
+        ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in source.rglob("*.py")
+    }
     for path in sorted(source.rglob("*.py")):
         name = path.relative_to(source)
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -86,6 +90,18 @@ def name_faults(source: Path) -> Iterator[str]:
                         yield f"{name}:{node.lineno} imports {alias.name} as {alias.asname}: rename the file instead"
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_participle(node):
                 yield f"{name}:{node.lineno} {node.name}: a function is named by what it does"
+
+
+def cut_faults(folder: Path) -> Iterator[str]:
+    """Slices that end at a literal of three digits or more: such a limit needs a name."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Slice(upper=ast.Constant(value=int(limit))) if limit >= SMALLEST_NAMED_LIMIT:
+                    name = path.relative_to(folder.parent)
+                    yield f"{name}:{node.lineno} cuts at {limit}: name the limit, see contracts/limits.py"
+                case _:
+                    pass
 
 
 def typing_faults(source: Path) -> Iterator[str]:
@@ -118,6 +134,8 @@ def main() -> int:
         *layout_faults(source),
         *name_faults(source),
         *typing_faults(source),
+        *cut_faults(source),
+        *cut_faults(ROOT / "skills"),
         *prose.faults(),
     ]
     for fault in found:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fireswarm.capabilities.capability import NoConfig as NoConfig
     from fireswarm.capabilities.capability import tool as tool
     from fireswarm.clocks import VirtualClock as VirtualClock
+    from fireswarm.contracts.limits import MAX_DETAIL_CHARS as MAX_DETAIL_CHARS
+    from fireswarm.contracts.limits import truncate as truncate
     from fireswarm.contracts.llm.response import AgentResponse as AgentResponse
     from fireswarm.contracts.skills.advice import MAX_MATERIAL_CHARS as MAX_MATERIAL_CHARS
     from fireswarm.contracts.skills.advice import AdviceKind as AdviceKind
@@ -95,6 +97,7 @@ _HOMES = {
     "load_entry": "skills.running.execute",
     "load_settings": "settings",
     "Material": "contracts.skills.advice",
+    "MAX_DETAIL_CHARS": "contracts.limits",
     "MAX_MATERIAL_CHARS": "contracts.skills.advice",
     "NoConfig": "capabilities.capability",
     "PatchAdvice": "contracts.skills.advice",
@@ -105,6 +108,7 @@ _HOMES = {
     "RoleConfig": "swarm.worker.role",
     "run_agent": "agent.embedded",
     "TaskEvent": "swarm.swarm",
+    "truncate": "contracts.limits",
     "ScriptedModel": "llm.providers.scripted",
     "Settings": "settings",
     "Signal": "contracts.skills.artifact",
@@ -155,6 +159,7 @@ __all__ = [
     "load_entry",
     "load_settings",
     "Material",
+    "MAX_DETAIL_CHARS",
     "MAX_MATERIAL_CHARS",
     "NoConfig",
     "PatchAdvice",
@@ -183,6 +188,7 @@ __all__ = [
     "tool",
     "TraceEntry",
     "TraceMap",
+    "truncate",
     "VirtualClock",
     "Worker",
 ]

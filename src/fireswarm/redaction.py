@@ -79,12 +79,12 @@ def secret_name(name: str) -> bool:
 def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the values in *environment* that must not be shown: of variables named like secrets, or in *names*."""
     listed = set(names)
-    found = {
+    secrets = {
         value
         for name, value in environment.items()
         if len(value) >= MIN_SECRET_CHARS and (name in listed or secret_name(name))
     }
-    return tuple(sorted(found, key=len, reverse=True))
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 _SUSPECT = re.compile(
@@ -123,8 +123,8 @@ class Redactor:
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
-        if found := _OPEN.search(text, 0, end):
-            end = found.start()
+        if match := _OPEN.search(text, 0, end):
+            end = match.start()
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
                 if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):

@@ -139,7 +139,7 @@ def test_a_prompt_without_a_candidate_says_so(root: Path) -> None:
         "skills:\n  prefilter_zero_candidate_strategy: fail_fast\n  prefilter_min_score: 100\n"
     )
     done = agent(root, "run", "xyzzy plugh", "--show-prompt")
-    assert (done.code, "no skill fits the task" in done.stderr) == (1, True)
+    assert (done.code, "no skill matches the task" in done.stderr) == (1, True)
 
 
 # ── chat ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,7 @@ async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: p
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report")
     conclusion, log = await carry_out(settings, catalog, task, tmp_path, model=ScriptedModel(answers))
-    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "noted"), conclusion.error
+    assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "noted"), conclusion.error
     told = json.dumps([event.payload for event in read_events(log.folder)], default=str)
     assert "Europe/Berlin" in told and told.count("apples ripen in autumn") >= 2
     assert "42" in told or "bubblewrap" in told or "cannot create a sandbox" in told, (

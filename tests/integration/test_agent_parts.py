@@ -37,7 +37,7 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report", context={"path": str(notes)})
     conclusion, log = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(answers))
-    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "reported")
+    assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "reported")
     inventory, report = conclusion.outputs
     assert "12 files" in inventory.summary
     assert len(list((log.folder / "artifacts" / "workspace-inventory").glob("shard-*"))) == 3
@@ -60,5 +60,5 @@ async def test_a_skill_that_stops_and_resumes_is_refused_and_the_model_told_why(
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("write up the migration")
     conclusion, _ = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
-    assert (conclusion.ending, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
+    assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
     assert "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Here, ask_user" in shown[-1]

@@ -130,7 +130,7 @@ async def test_a_fault_gives_the_same_events_with_both_providers(
                 )
                 at = await stack.enter_async_context(lab.with_model(provider, hurried))
             ran = await at.run(bench, provider, in_order(*scenario.replies))
-        assert (ran.conclusion.ending, ran.conclusion.reason) == (scenario.ending, scenario.reason), ran.conclusion
+        assert (ran.conclusion.status, ran.conclusion.reason) == (scenario.ending, scenario.reason), ran.conclusion
         sent = ran.of(EventType.LLM_REQUEST_SENT)
         assert len(lab.served.calls) == len(sent) == scenario.requests  # the SDK itself repeats nothing
         assert KEY not in ran.log
@@ -188,7 +188,7 @@ async def test_cached_and_thinking_tokens_are_counted_once(
 async def test_words_are_shown_while_they_come_and_make_up_the_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
     pieces: list[str] = []
     ran = await lab.run(bench_in(tmp_path / "x"), provider, (GOOD,), words=pieces.append)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert len(pieces) > 1
     assert "".join(pieces) == GOOD.text
 
@@ -217,7 +217,7 @@ async def test_the_mode_decides_how_a_decision_is_asked_for(
 ) -> None:
     bench = bench_in(tmp_path / "x", model__structured_output_mode=mode)
     ran = await lab.run(bench, provider, (GOOD,))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     [request] = lab.served.calls
     assert asks_natively(provider, request.body) is native
     assert ("planned_actions" in system_of(provider, request.body)) is not native
@@ -231,7 +231,7 @@ async def test_after_a_400_for_the_schema_the_run_goes_on_without_it(provider: s
         return Reply(decided(command(f"echo {request.answers}"))) if request.answers < 2 else GOOD
 
     ran = await lab.run(bench_in(tmp_path / "x"), provider, script)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     natively = [sent["native"] for sent in ran.of(EventType.LLM_REQUEST_SENT)]
     assert natively == [True, False, False, False]
 
@@ -252,7 +252,7 @@ async def test_anthropic_can_be_asked_by_a_strict_tool(stream: bool, lab: Lab, t
     bench = bench_in(tmp_path / "x", model__stream=stream)
     async with lab.with_model("anthropic", bench.settings, structured_output="tool") as at:
         ran = await at.run(bench, "anthropic", (Reply(decided(command("echo hi"))), GOOD))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
     body = lab.served.calls[0].body
     assert body["tools"][0]["strict"] is True
     assert body["tool_choice"] == {"type": "tool", "name": "decide"}
@@ -306,7 +306,7 @@ def ten_turns(request: Received) -> Reply:
 async def test_the_prefix_stays_byte_for_byte_the_same_over_ten_turns(provider: str, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x").set(runtime__max_turns=12)
     ran = await lab.run(bench, provider, ten_turns)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
     prompts = [elements(provider, call.body) for call in lab.served.calls]
     assert len(prompts) == 10
     for earlier, later in pairwise(prompts):
@@ -334,7 +334,7 @@ async def test_a_trim_changes_the_prefix_once_and_then_it_holds_again(provider: 
         return Reply(decided(command(line), skill="greeter"), input_tokens=tokens, output_tokens=60)
 
     ran = await lab.run(bench, provider, script)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
     prompts = [elements(provider, call.body) for call in lab.served.calls]
     broken = [later[: len(earlier)] != earlier for earlier, later in pairwise(prompts)]
     trimmed = [bool(budget["trimmed"]) for budget in ran.of(EventType.PROMPT_BUDGET_COMPUTED)][1:]
@@ -368,7 +368,7 @@ async def test_a_recorded_answer_is_read_as_it_was_meant(provider: str, stream: 
     recorded = (FIXTURES / f"{provider}_{kind}").read_bytes()
     bench = bench_in(tmp_path / "x", model__stream=stream)
     ran = await lab.run(bench, provider, (Reply(recorded.decode(), fault="shape"),))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
     assert ran.conclusion.answer == "Hello, Ada."
     [told] = ran.of(EventType.LLM_RESPONSE_RECEIVED)
     assert (told["input_tokens"], told["output_tokens"], told["thinking_tokens"]) == (412, 73, 21)

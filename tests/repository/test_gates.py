@@ -91,6 +91,15 @@ def test_class_name_used_twice_alias_and_participle_are_reported(tmp_path: Path)
     ]
 
 
+def test_cut_at_a_literal_limit_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "room.py").write_text("short = text[:99]\nnamed = text[:LIMIT]\nlong = text[:2_000]\n")
+
+    assert list(gates().cut_faults(tmp_path / "pkg")) == [
+        "pkg/room.py:3 cuts at 2000: name the limit, see contracts/limits.py"
+    ]
+
+
 def test_module_getattr_that_returns_any_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("def __getattr__(name: str) -> Any: ...\n")

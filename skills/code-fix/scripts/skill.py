@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fireswarm import AdviceKind, AdviceRequest, Material, PatchAdvice, SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import (
+    MAX_DETAIL_CHARS,
+    AdviceKind,
+    AdviceRequest,
+    Material,
+    PatchAdvice,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    pipelines,
+    truncate,
+)
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 MAX_LOG_CHARS = 20_000
@@ -22,11 +33,11 @@ def run(request: SkillRequest) -> SkillResult:
     after = pipelines.apply_patch(advice.patch, before, pipelines.Allowlist(patterns), request.limits.max_changed_files)
     if gone := sorted(set(before) - set(after)):
         told = f"the patch removes {', '.join(gone)}: files of a node are changed, not removed"
-        return SkillResult(state=SkillState.FAILED, summary=told)
+        return SkillResult.failure(told)
     changed = pipelines.changed_files(before, after)
     carried.write_project({path: after[path] for path in changed})
     pipelines.write_diff(carried)
-    told = f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}"[:500]
+    told = truncate(f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}", MAX_DETAIL_CHARS)
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.5)
 
 

@@ -10,7 +10,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm import Signal, SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import Signal, SkillRequest, SkillResult, pipelines, truncate
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
@@ -27,7 +27,7 @@ def run(request: SkillRequest) -> SkillResult:
     found = find_spec("pytest")
     if found is None or found.origin is None:
         told = "the generated tests run under pytest: pip install 'fireswarm[pipeline]'"
-        return SkillResult(state=SkillState.FAILED, summary=told)
+        return SkillResult.failure(told)
     carried = pipelines.Carried.of(request)
     files = carried.tree(pipelines.PROJECT)
     faults = [fault for path, text in files.items() for fault in pipelines.code_faults(path, text)]
@@ -49,7 +49,7 @@ def run(request: SkillRequest) -> SkillResult:
     carried.write_json("validation.json", result)
     signal = Signal(name="validation", strength=1.0 if passed else 0.0, note=last)
     told = f"{'passed' if passed else 'failed'}: {last}"
-    return SkillResult(summary=told[:2_000], artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
+    return SkillResult(summary=truncate(told), artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
 
 
 def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> tuple[int, str]:

@@ -21,15 +21,15 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="No file or folder was given.", questions=(ask,))
     place = place_at(str(given))
     if not place.exists():
-        return SkillResult(state=SkillState.FAILED, summary=f"There is nothing at {place}. Give an existing path.")
+        return SkillResult.failure(f"There is nothing at {place}. Give an existing path.")
     try:
         sentences = bounded(request, "sentences", 3, 1, MAX_SENTENCES)
         max_files = bounded(request, "max_files", 200, 1, 5_000)
     except ValueError as reason:
-        return SkillResult(state=SkillState.FAILED, summary=f"{reason}.")
+        return SkillResult.failure(f"{reason}.")
     digest = summarize(place, sentences=sentences, max_files=max_files)
     if not digest.summaries:
-        return SkillResult(state=SkillState.FAILED, summary=f"There is no text file at {place}.")
+        return SkillResult.failure(f"There is no text file at {place}.")
     kept = sum(len(summary.sentences) for summary in digest.summaries)
     words = sum(summary.words for summary in digest.summaries)
     summary = f"{kept} sentences out of {words} words in {len(digest.summaries)} files of {place.name}."

@@ -18,6 +18,7 @@ SECRET = re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|(.*[._-])?(credentials?|secrets
 """Files that usually hold secrets are never read."""
 
 MAX_FILE_BYTES = 2_000_000
+SNIFF_BYTES = 8_192
 MAX_SENTENCES = 20
 SHORT_WORDS, LONG_WORDS = 6, 45
 FIRST, BELOW_HEADING, ODD_LENGTH = 1.3, 1.15, 0.6
@@ -196,7 +197,7 @@ def text_of(file: Path, left_out: Counter[str]) -> str | None:
     except OSError:
         left_out["unreadable"] += 1
         return None
-    if b"\0" in data[:8_192]:
+    if b"\0" in data[:SNIFF_BYTES]:
         left_out["binary"] += 1
         return None
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")

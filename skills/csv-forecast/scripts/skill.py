@@ -40,7 +40,7 @@ def run(request: SkillRequest) -> SkillResult:
             return _ask_for_target(table)
         return _forecast(request, table, path, name)
     except BadTable as reason:
-        return SkillResult(state=SkillState.FAILED, summary=str(reason)[:2_000])
+        return SkillResult.failure(str(reason))
 
 
 def _ask_for_target(table: Table) -> SkillResult:

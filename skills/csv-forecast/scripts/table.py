@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 MAX_BYTES = 50_000_000
 MAX_ROWS = 200_000
+SNIFF_BYTES = 100_000
 MAX_COLUMNS = 500
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "missing", "unknown"})
@@ -65,7 +66,7 @@ def table_at(given: str) -> tuple[Table, Path | None]:
 def _decoded(raw: bytes, name: str) -> str:
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return raw.decode("utf-16", "replace")
-    if b"\0" in raw[:100_000]:
+    if b"\0" in raw[:SNIFF_BYTES]:
         line = raw[: raw.index(b"\0")].count(b"\n") + 1
         raise BadTable(f"{name} line {line} holds a zero byte: this is not a text file. Export it as CSV (UTF-8).")
     try:

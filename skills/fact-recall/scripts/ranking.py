@@ -9,6 +9,8 @@ from collections import Counter
 
 from fireswarm import Fact
 
+MAX_RANKED_CHARS = 2_000
+
 K1, B = 1.2, 0.75
 """The usual BM25 constants (Robertson and Zaragoza, 2009): saturation of repeats, weight of length."""
 
@@ -26,7 +28,7 @@ def words_of(text: str) -> list[str]:
 def fact_words(fact: Fact) -> list[str]:
     """The words a fact is found by: its key, its keywords and its value."""
     value = fact.value if isinstance(fact.value, str) else json.dumps(fact.value, sort_keys=True, default=str)
-    return words_of(" ".join([fact.key, *fact.keywords, value[:2_000]]))
+    return words_of(" ".join([fact.key, *fact.keywords, value[:MAX_RANKED_CHARS]]))
 
 
 def rank(facts: list[Fact], query: list[str], bucket: str) -> list[tuple[float, Fact]]:

@@ -7,9 +7,11 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from fireswarm import Artifact, Fact, SkillRequest, SkillResult
+from fireswarm import Artifact, Fact, SkillRequest, SkillResult, truncate
 
 from .ranking import rank, words_of
+
+MAX_LINE_CHARS = 120
 
 MOST_FACTS = 60
 MOST_BYTES = 12_000
@@ -100,7 +102,7 @@ def _insights(facts: list[Fact], considered: int, bucket: str) -> tuple[str, ...
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return truncate(text, MAX_LINE_CHARS)
 
 
 def _when(fact: Fact) -> float:

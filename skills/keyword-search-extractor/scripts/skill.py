@@ -38,13 +38,13 @@ def run(request: SkillRequest) -> SkillResult:
         )
     place = place_at(str(given))
     if not place.exists():
-        return SkillResult(state=SkillState.FAILED, summary=f"There is nothing at {place}. Give an existing path.")
+        return SkillResult.failure(f"There is nothing at {place}. Give an existing path.")
     try:
         pattern = pattern_of(keywords, str(regex) if regex else None)
         around = bounded(request, "context_lines", 1, 0, 10)
         limit = bounded(request, "limit", 200, 1, MAX_LIMIT)
     except ValueError as reason:
-        return SkillResult(state=SkillState.FAILED, summary=f"{reason}."[:2_000])
+        return SkillResult.failure(f"{reason}.")
     found = search([place], pattern, around=around, limit=limit)
     total = found.counts.total()
     summary = f"{total} hits in {len(found.files)} of {found.searched} files of {place.name}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from fireswarm import Artifact, Signal, SkillRequest, SkillResult, SkillState
+from fireswarm import MAX_DETAIL_CHARS, Artifact, Signal, SkillRequest, SkillResult, truncate
 
 from .chart import MISSING_EXTRA, draw
 from .folder import inventory_section, noticed_section, risk_section
@@ -27,7 +27,7 @@ def run(request: SkillRequest) -> SkillResult:
             "There is nothing to report on: no inventory, risk_scores or csv_forecast artifact came in. "
             "Let this task depend on the tasks that make them."
         )
-        return SkillResult(state=SkillState.FAILED, summary=summary)
+        return SkillResult.failure(summary)
     kind = kind_of(request, sources)
     title = str(request.context.get("title") or "Report")
     artifacts: list[Artifact] = []
@@ -229,7 +229,7 @@ def written(request: SkillRequest, kind: str, name: str, data: bytes, mime: str,
     return Artifact(
         type=kind,
         name=name,
-        summary=summary[:500],
+        summary=truncate(summary, MAX_DETAIL_CHARS),
         uri=f"workdir:{name}",
         mime=mime,
         size_bytes=len(data),

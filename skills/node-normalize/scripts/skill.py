@@ -29,7 +29,7 @@ def run(request: SkillRequest) -> SkillResult:
     size = sum(file["bytes"] for file in files)
     if len(files) > MAX_FILES or size > MAX_BYTES:
         told = f"{named} has {len(files)} files and {size:,} bytes; {MAX_FILES} and {MAX_BYTES:,} are read at most"
-        return SkillResult(state=SkillState.FAILED, summary=f"{told}: name a smaller folder or one file")
+        return SkillResult.failure(f"{told}: name a smaller folder or one file")
     name = pipelines.identifier(str(given.get("name") or place.name.split(".")[0]))
     carried = pipelines.Carried.of(request)
     carried.write_json(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState, truncate
 
 CARRIED = ("report", "chart", "checklist")
 """Artifacts that answer the objective and so become this task's own; the rest stays with the tasks that made it."""
@@ -19,7 +19,7 @@ def review(request: SkillRequest) -> SkillResult:
         reason = missing or "every task finished, but none left a report artifact"
         return SkillResult(
             state=SkillState.FAILED,
-            summary=f"There is no report: {reason}."[:2_000],
+            summary=truncate(f"There is no report: {reason}."),
             artifacts=tuple(carried),
             insights=insights,
             next_recommended_actions=tuple(_remedy(child) for child in unfinished),
@@ -31,7 +31,7 @@ def review(request: SkillRequest) -> SkillResult:
     if missing:
         summary += f" Not finished: {missing}."
     return SkillResult(
-        summary=summary[:2_000],
+        summary=truncate(summary),
         artifacts=tuple(carried),
         insights=insights,
         confidence=_confidence(request.children, done),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState, truncate
 
 from .graph import PlanInvalid, fill, validate
 from .match import Match, choose, rank_templates, wanted
 from .review import review
 from .target import Target, TargetMissing, find_target, keywords_of
 from .templates import TemplateBroken, load_templates
+
+MAX_QUOTED_CHARS = 1_500
 
 PASSED_ON = ("target", "task", "exclude", "level", "shard_files", "max_files", "max_commits")
 """Keys of the objective's context that templates may hand on to tasks as they are."""
@@ -25,7 +27,7 @@ def run(request: SkillRequest) -> SkillResult:
     except TargetMissing as reason:
         return _ask_for_path(f"{reason} Give the path of a folder or CSV file on the workers' machine.")
     except (PlanInvalid, TemplateBroken) as reason:
-        return SkillResult(state=SkillState.FAILED, summary=str(reason)[:2_000])
+        return SkillResult.failure(str(reason))
 
 
 def _plan(request: SkillRequest) -> SkillResult:
@@ -68,7 +70,7 @@ def _delegate(request: SkillRequest, target: Target, chosen: Match, matches: lis
 def _values(request: SkillRequest, target: Target) -> dict[str, Any]:
     known = request.context | request.answers
     return {
-        "objective": " ".join(request.objective.split())[:1_500],
+        "objective": truncate(" ".join(request.objective.split()), MAX_QUOTED_CHARS),
         "path": str(target.path),
         "name": target.path.name or str(target.path),
         "bucket": target.bucket,
@@ -115,4 +117,4 @@ def _ask_for_table(target: Target) -> SkillResult:
         name="path", description=f"Absolute path of the CSV file in {target.path}: {names}", type="path"
     )
     summary = f"{target.path.name} holds {len(target.candidates)} CSV files: {names}. Which one is it?"
-    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary[:2_000], questions=(question,))
+    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=truncate(summary), questions=(question,))

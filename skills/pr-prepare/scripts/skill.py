@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm import SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import MAX_DETAIL_CHARS, SkillRequest, SkillResult, pipelines, truncate
 
 GIT_SECONDS = 60.0
 AUTHOR = {
@@ -33,7 +33,7 @@ def run(request: SkillRequest) -> SkillResult:
     result = carried.json("validation.json")
     if not result["passed"]:
         told = f"the tests do not pass ({result['pytest']}): there is nothing to prepare"
-        return SkillResult(state=SkillState.FAILED, summary=told)
+        return SkillResult.failure(told)
     branch = f"fireswarm/node-{snapshot['node_name']}"
     moment = str(snapshot["requested_at"])  # the same run makes the same commit, however often it is resumed
     try:
@@ -41,7 +41,7 @@ def run(request: SkillRequest) -> SkillResult:
             git = _Git(Path(place), moment)
             made = _prepare(git, carried, snapshot, branch, request)
     except _GitFailed as failure:
-        return SkillResult(state=SkillState.FAILED, summary=f"git: {str(failure)[:1_500]}")
+        return SkillResult.failure(f"git: {failure}")
     carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
     carried.write_json("pull_request.json", made)
     merged = "merged" if made["merge_executed"] else "not merged"
@@ -141,6 +141,6 @@ def _message(snapshot: Mapping[str, Any], carried: pipelines.Carried, request: S
     assumed = sorted(name for name, entry in trace.items() if entry["kind"] == "ASSUMPTION")
     told = f"\n\nAssumed, not read from the source: {', '.join(assumed)}." if assumed else ""
     return (
-        f"Node {snapshot['node_name']}: {snapshot['objective'][:200]}\n\n"
+        f"Node {snapshot['node_name']}: {truncate(snapshot['objective'], MAX_DETAIL_CHARS)}\n\n"
         f"Made by pipeline run {snapshot['correlation_id']}; {carried.json('validation.json')['pytest']}.{told}{review}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fireswarm import (
+    MAX_DETAIL_CHARS,
     AgentResponse,
     Artifact,
     ConversationView,
@@ -11,6 +12,7 @@ from fireswarm import (
     PocketFact,
     SkillRequest,
     TaskState,
+    truncate,
 )
 
 FORMS = ("report", "list", "table", "code")
@@ -52,6 +54,6 @@ def _brief(request: SkillRequest, talk: ConversationView) -> AgentResponse:
         "limits": limits,
         "rounds": talk.turn - 1,
     }
-    summary = f"A {brief['form']} for {brief['audience']}; limits: {limits}."[:2_000]
-    artifact = Artifact(type="brief", name="brief", summary=summary[:500], value=brief)
+    summary = truncate(f"A {brief['form']} for {brief['audience']}; limits: {limits}.")
+    artifact = Artifact(type="brief", name="brief", summary=truncate(summary, MAX_DETAIL_CHARS), value=brief)
     return AgentResponse(state=TaskState.COMPLETED, message=summary, artifacts=(artifact,))

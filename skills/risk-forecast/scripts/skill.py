@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files
@@ -39,12 +39,12 @@ def run(request: SkillRequest) -> SkillResult:
     source = next((artifact for artifact in request.artifacts if artifact.type == "inventory"), None)
     if source is None:
         summary = "There is no inventory artifact to score. Let this task depend on workspace-inventory."
-        return SkillResult(state=SkillState.FAILED, summary=summary)
+        return SkillResult.failure(summary)
     inventory = loaded(source)
     if not isinstance(inventory.get("files"), list):
         name = source.name or "the inventory"
         summary = f"The file of {name} could not be read: only its totals came. Run the inventory again."
-        return SkillResult(state=SkillState.FAILED, summary=summary, retryable=True)
+        return SkillResult.failure(summary, retryable=True)
     records = scored_files(inventory)
     if not records:
         return SkillResult(

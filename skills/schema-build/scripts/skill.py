@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import SkillRequest, SkillResult, SkillState, TraceMap, pipelines
+from fireswarm import SkillRequest, SkillResult, TraceMap, pipelines
 
 JSON_TYPES = {"options": "string"}
 """Kinds of parameters that JSON Schema calls otherwise."""
@@ -16,7 +16,7 @@ def run(request: SkillRequest) -> SkillResult:
     inferred = pipelines.NodeSchema.model_validate(carried.json("inferred_schema.json"))
     trace = TraceMap.model_validate(carried.json("trace_map.json"))
     if faults := pipelines.trace_faults(trace, inferred.fields(), carried.tree(pipelines.SOURCES)):
-        return SkillResult(state=SkillState.FAILED, summary=f"the trace map does not hold: {'; '.join(faults)[:1_500]}")
+        return SkillResult.failure(f"the trace map does not hold: {'; '.join(faults)}")
     schema = inferred.model_copy(
         update={
             "operations": tuple(sorted(inferred.operations, key=lambda operation: operation.key)),

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fireswarm import (
+    MAX_DETAIL_CHARS,
     MAX_MATERIAL_CHARS,
     AdviceKind,
     AdviceRequest,
@@ -15,6 +16,7 @@ from fireswarm import (
     SkillResult,
     SkillState,
     pipelines,
+    truncate,
 )
 
 from . import markdown, openapi
@@ -42,10 +44,15 @@ def run(request: SkillRequest) -> SkillResult:
         trace = reading.trace_map(schema)
         faults = pipelines.trace_faults(trace, schema.fields(), carried.tree(pipelines.SOURCES))
     except (ValidationError, ValueError, LookupError) as error:
-        return _ask(carried, name, found["source_type"], f"reading it by code failed: {str(error)[:300]}")
+        return _ask(
+            carried, name, found["source_type"], f"reading it by code failed: {truncate(str(error), MAX_DETAIL_CHARS)}"
+        )
     if faults:
         return _ask(
-            carried, name, found["source_type"], f"what code could read is not enough: {'; '.join(faults)[:300]}"
+            carried,
+            name,
+            found["source_type"],
+            f"what code could read is not enough: {truncate('; '.join(faults), MAX_DETAIL_CHARS)}",
         )
     carried.write_json("inferred_schema.json", schema.model_dump(mode="json"))
     carried.write_json("trace_map.json", trace.model_dump(mode="json"))

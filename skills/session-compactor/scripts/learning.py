@@ -8,9 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm import Artifact, Fact, SkillRequest
+from fireswarm import MAX_DETAIL_CHARS, Artifact, Fact, SkillRequest, truncate
 
 from .material import all_artifacts, loaded
+
+MAX_BUCKET_CHARS = 100
+MAX_KEY_CHARS = 255
 
 MOST_FACTS = 60
 SAME_WITHIN = 1e-9
@@ -28,7 +31,7 @@ class Change:
 
 def learn(request: SkillRequest) -> list[Fact]:
     """The facts this session's artifacts support, one a bucket and key, at most :data:`MOST_FACTS`."""
-    bucket = str(request.context.get("bucket") or f"session:{request.session_hash}"[:100])
+    bucket = str(request.context.get("bucket") or f"session:{request.session_hash}"[:MAX_BUCKET_CHARS])
     found: dict[tuple[str, str], Fact] = {}
     for artifact in all_artifacts(request):
         if artifact.type == "recalled_facts":
@@ -45,7 +48,7 @@ def learn(request: SkillRequest) -> list[Fact]:
             )
     outcome = next((a.summary for a in all_artifacts(request) if a.type == "report" and a.summary), "")
     name = "objective:" + hashlib.sha256(asked(request).encode()).hexdigest()[:12]
-    value = {"objective": asked(request)[:500], "outcome": outcome[:500]}
+    value = {"objective": truncate(asked(request), MAX_DETAIL_CHARS), "outcome": truncate(outcome, MAX_DETAIL_CHARS)}
     found[bucket, name] = Fact(
         bucket=bucket,
         key=name,
@@ -119,10 +122,10 @@ def _statements(artifact: Artifact, bucket: str) -> list[tuple[str, Any, str]]:
     if not isinstance(content, dict):
         content = {}
     stated = [
-        (str(entry["key"])[:255], entry["value"], str(entry.get("bucket") or bucket)[:100])
+        (str(entry["key"])[:MAX_KEY_CHARS], entry["value"], str(entry.get("bucket") or bucket)[:MAX_BUCKET_CHARS])
         for entry in content.get("facts", [])
         if isinstance(entry, dict) and "key" in entry and "value" in entry
     ]
     if artifact.type in {"report", "checklist"} and artifact.summary:
-        stated.append((f"last_{artifact.type}", artifact.summary[:500], bucket))
+        stated.append((f"last_{artifact.type}", truncate(artifact.summary, MAX_DETAIL_CHARS), bucket))
     return stated

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from fireswarm import Artifact, SkillRequest
 
 MAX_READ_BYTES = 20_000_000
+MAX_SENTENCE_CHARS = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`*])")
 _CITATION = re.compile(r"\s*\[A\d+\]")
 _SKIPPED_HEADINGS = ("source", "what earlier runs learned")
@@ -82,7 +83,7 @@ def gather(request: SkillRequest) -> list[Sentence]:
     for text, kind, source in found:
         clean = " ".join(text.split())
         if clean and clean.lower() not in seen:
-            seen[clean.lower()] = Sentence(clean[:600], kind, source, len(seen))
+            seen[clean.lower()] = Sentence(clean[:MAX_SENTENCE_CHARS], kind, source, len(seen))
     return list(seen.values())
 
 

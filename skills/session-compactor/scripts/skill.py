@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from typing import Any
 
-from fireswarm import Artifact, SkillRequest, SkillResult, SkillState
+from fireswarm import MAX_DETAIL_CHARS, Artifact, SkillRequest, SkillResult, truncate
 
 from .learning import Change, asked, compare, known_before, learn
 from .material import Sentence, all_artifacts, gather
 from .summary import summarise
+
+MAX_LINE_CHARS = 120
 
 MOST_CHARS = 10_000
 """Maximum characters of a summary: another role never gets the whole history."""
@@ -23,7 +25,7 @@ def run(request: SkillRequest) -> SkillResult:
     artifacts = all_artifacts(request)
     if not artifacts and not request.signals and not request.children:
         summary = "There is nothing to compact: no artifact, signal or result came in. Let it depend on other tasks."
-        return SkillResult(state=SkillState.FAILED, summary=summary)
+        return SkillResult.failure(summary)
     changes = compare(learn(request), known_before(request))
     verdicts = Counter(change.verdict for change in changes)
     room = _room(request.context.get("max_chars"))
@@ -49,7 +51,7 @@ def _room(given: Any) -> int:
 def _head(request: SkillRequest, artifacts: list[Artifact], changes: list[Change]) -> str:
     kinds = Counter(artifact.type for artifact in artifacts)
     lines = [
-        f"Objective: {asked(request)[:500]}",
+        f"Objective: {truncate(asked(request), MAX_DETAIL_CHARS)}",
         f"As of: {request.now.strftime('%Y-%m-%d %H:%M')} UTC",
         "Artifacts: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
     ]
@@ -72,4 +74,4 @@ def _sentence(change: Change) -> str:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return truncate(text, MAX_LINE_CHARS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fireswarm import SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import SkillRequest, SkillResult, pipelines
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -19,11 +19,11 @@ def run(request: SkillRequest) -> SkillResult:
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             told = f"{file['name']} changed or went away since it was asked for: submit the pipeline again"
-            return SkillResult(state=SkillState.FAILED, summary=told)
+            return SkillResult.failure(told)
         try:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
-            return SkillResult(state=SkillState.FAILED, summary=f"{file['name']} is not UTF-8 text: save it as UTF-8")
+            return SkillResult.failure(f"{file['name']} is not UTF-8 text: save it as UTF-8")
         carried.write(f"{pipelines.SOURCES}{file['name']}", text)
         lines += len(text.splitlines())
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_FILE_BYTES = 2_000_000
+SNIFF_BYTES = 8_192
 MAX_FILES = 20_000
 MAX_TASKS = 2_000
 MAX_TEXT_CHARS = 300
@@ -162,7 +163,7 @@ def lines_of(file: Path, left_out: Counter[str]) -> list[str] | None:
     except OSError:
         left_out["unreadable"] += 1
         return None
-    if b"\0" in data[:8_192]:
+    if b"\0" in data[:SNIFF_BYTES]:
         left_out["binary"] += 1
         return None
     return data.decode("utf-8-sig", "replace").splitlines()

@@ -21,7 +21,7 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="No folder was given.", questions=(ask,))
     place = Path(unquote(urlsplit(str(given)).path) if str(given).startswith("file://") else str(given)).expanduser()
     if not place.exists():
-        return SkillResult(state=SkillState.FAILED, summary=f"There is nothing at {place}. Give an existing path.")
+        return SkillResult.failure(f"There is nothing at {place}. Give an existing path.")
     found = build(place, include_done=request.context.get("include_done") is True)
     content = as_json(found)
     counts: dict[str, int] = content["counts"]

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+MAX_IMPORTS = 120
+
 _LONGEST_PARSED = 1_000_000
 """Characters handed to the parser: generated giants are measured by indentation instead."""
 
@@ -79,7 +81,7 @@ def _measure_python(tree: ast.Module) -> CodeMeasure:
         worst=counts[worst],
         worst_name=names[worst],
         method="cyclomatic",
-        imports=tuple(sorted(imports))[:120],
+        imports=tuple(sorted(imports))[:MAX_IMPORTS],
     )
 
 

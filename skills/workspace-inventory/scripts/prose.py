@@ -8,6 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+MAX_HEADING_CHARS = 200
+MAX_TARGET_CHARS = 300
+
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _INLINE_CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
@@ -37,7 +40,7 @@ def headings_of(lines: list[str]) -> list[dict[str, Any]]:
     for number, line in outside_fences(lines):
         match = _HEADING.match(line)
         if match:
-            found.append({"line": number, "level": len(match.group(1)), "text": match.group(2)[:200]})
+            found.append({"line": number, "level": len(match.group(1)), "text": match.group(2)[:MAX_HEADING_CHARS]})
     return found
 
 
@@ -50,7 +53,7 @@ def links_of(root: Path, path: str, lines: list[str]) -> list[dict[str, Any]]:
         targets = [match.group(1).strip("<>") for match in _LINK.finditer(bare)]
         targets += [match.group(1).strip("<>") for match in [_REFERENCE.match(bare)] if match]
         for target in targets:
-            link: dict[str, Any] = {"line": number, "target": _USER_INFO.sub("", target)[:300]}
+            link: dict[str, Any] = {"line": number, "target": _USER_INFO.sub("", target)[:MAX_TARGET_CHARS]}
             if target.startswith("#"):
                 anchors = anchors_of(lines) if anchors is None else anchors
                 link["ok"] = unquote(target[1:]).lower() in anchors or target == "#"

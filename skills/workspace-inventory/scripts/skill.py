@@ -61,7 +61,7 @@ def run(request: SkillRequest) -> SkillResult:
             return _share_out(request, root, listing, limits)
         return _finish(request, root, listing, limits, read_all(root, listing.paths, listing))
     except Refused as reason:
-        return SkillResult(state=SkillState.FAILED, summary=str(reason))
+        return SkillResult.failure(str(reason))
 
 
 def place_at(given: str) -> Path:

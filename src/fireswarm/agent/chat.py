@@ -44,8 +44,8 @@ class Chat:
     def add(self, task: str, conclusion: Conclusion) -> None:
         """Remember a task and how it ended."""
         artifacts = [item.uri for output in conclusion.outputs for item in output.artifacts if item.uri]
-        told = {"task": task, "ending": conclusion.ending.value, "answer": conclusion.answer, "artifacts": artifacts}
-        turn = self.redact.value(told)
+        record = {"task": task, "ending": conclusion.status.value, "answer": conclusion.answer, "artifacts": artifacts}
+        turn = self.redact.value(record)
         self.turns.append(turn)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+") as file:
@@ -55,14 +55,14 @@ class Chat:
 
     def material(self) -> str:
         """What the agent is told of earlier tasks: the newest whole, older ones as far as there is room."""
-        told: list[str] = []
+        turns: list[str] = []
         room = REMEMBERED_CHARS
         for turn in reversed(self.turns[-REMEMBERED_TURNS:]):
             text = json.dumps(turn, ensure_ascii=False)
-            if len(text) > room and told:
+            if len(text) > room and turns:
                 break
             if len(text) > room:
                 text = f"{text[:room]} [cut]"
             room -= len(text)
-            told.insert(0, text)
-        return "\n".join(["# Earlier in this conversation", *told]) if told else ""
+            turns.insert(0, text)
+        return "\n".join(["# Earlier in this conversation", *turns]) if turns else ""

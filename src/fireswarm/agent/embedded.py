@@ -11,6 +11,7 @@ from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion
 from fireswarm.settings import AgentSettings, find_agent_file, load_agent_settings
+from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.wiring.model import agent_catalog
 
@@ -41,6 +42,6 @@ def _prepare(
     root: Path | str, settings: AgentSettings | None, skills: Sequence[Path]
 ) -> tuple[Path, AgentSettings, Catalog]:
     """Resolve the folder, and load its settings and skills."""
-    folder, home = Path(root).resolve(), Path.home()
+    folder, home = Path(root).resolve(), home_folder()
     settings = settings or load_agent_settings(find_agent_file(None, folder, home))
     return folder, settings, agent_catalog(settings, folder, home, skills)

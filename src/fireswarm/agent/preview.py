@@ -43,7 +43,7 @@ async def first_request(
     recorder = _SilentRecorder()
     briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
     if not await briefing.prefilter():
-        raise NotFound("no skill fits the task, so there would be no request: add one, or lower prefilter_min_score")
+        raise NotFound("no skill matches the task, so there would be no request: add one, or lower prefilter_min_score")
     talk = Transcript(system)
     talk.say(*briefing.opening())
     announce(talk, settings.model, recorder, 1)

@@ -23,6 +23,7 @@ from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
 from fireswarm.capabilities.workspace import describe_tools
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
@@ -249,7 +250,10 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
             tasks.cancel_scope.cancel()
     except BaseException as error:
         reason = "internal_error" if isinstance(error, Exception) else "interrupted"
-        log.event(EventType.RUN_FAILED, {"reason": reason, "error": f"{type(error).__name__}: {error}"[:2_000]})
+        log.event(
+            EventType.RUN_FAILED,
+            {"reason": reason, "error": truncate(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS)},
+        )
         raise
     finally:
         stop.over()

@@ -136,13 +136,13 @@ class Access:
 
     async def allows(self, authorization: str) -> bool:
         """Return True if the value of an Authorization header is valid."""
-        scheme, _, given = authorization.strip().partition(" ")
-        given = given.strip()
-        if scheme.lower() != "bearer" or not given:
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
             return False
-        if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
+        if self.token and hmac.compare_digest(_digest(token), _digest(self.token)):
             return True
-        return self.google is not None and await self.google.accepts(given)
+        return self.google is not None and await self.google.accepts(token)
 
 
 def _digest(text: str) -> bytes:

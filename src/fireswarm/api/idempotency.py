@@ -133,8 +133,8 @@ class Once:
             await swarm.store.commit([Create(path, fields)])
             return Snapshot(path, fields)
         except Conflict:
-            found = await swarm.store.get(path)
-        data = found.data or {}
+            snapshot = await swarm.store.get(path)
+        data = snapshot.data or {}
         expired = data and as_utc(data["expires_at"]) <= now
         if data and not expired and data.get("fingerprint") != fingerprint:
             detail = "this Idempotency-Key was used for a different request: use a new key"
@@ -144,7 +144,7 @@ class Once:
         stale = data and as_utc(data["claimed_at"]) + timedelta(seconds=CLAIM_SECONDS) <= now
         if expired or stale:
             try:
-                await swarm.store.commit([Update(path, fields, found.update_time)])
+                await swarm.store.commit([Update(path, fields, snapshot.update_time)])
                 return Snapshot(path, fields)
             except Conflict:
                 pass  # another process has just taken it over: the request is in progress
@@ -163,8 +163,8 @@ def _replay_response(data: Any) -> Response:
 def _key(scope: Scope) -> str | None:
     if scope["type"] != "http" or scope["method"] not in METHODS:
         return None
-    found = [value.decode("latin-1").strip() for name, value in scope["headers"] if name == b"idempotency-key"]
-    return found[0] if found else None
+    keys = [value.decode("latin-1").strip() for name, value in scope["headers"] if name == b"idempotency-key"]
+    return keys[0] if keys else None
 
 
 def _fingerprint(scope: Scope, body: bytes) -> str:
@@ -180,9 +180,9 @@ def _fingerprint(scope: Scope, body: bytes) -> str:
 
 def _again(first: Message, receive: Receive) -> Receive:
     """Return a receiver that yields the first message again, then the following ones."""
-    held = [first]
+    pending = [first]
 
     async def replay_body() -> Message:
-        return held.pop() if held else await receive()
+        return pending.pop() if pending else await receive()
 
     return replay_body

@@ -126,8 +126,8 @@ def _body_then_rest(body: bytes, receive: Receive) -> Receive:
 def _safe(send: Send) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            held = {name.lower() for name, _ in message["headers"]}
-            added = [pair for pair in SAFE_HEADERS if pair[0] not in held]
+            names = {name.lower() for name, _ in message["headers"]}
+            added = [pair for pair in SAFE_HEADERS if pair[0] not in names]
             message = {**message, "headers": [*message["headers"], *added]}
         await send(message)
 

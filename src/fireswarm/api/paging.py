@@ -56,10 +56,10 @@ async def read_page[T](
     """Read one page of the session's documents. Raises InvalidInput for a cursor of another list."""
     after = None if cursor is None else _place(cursor, collection)
     query = queries.page(collection, order, limit + 1, after, session_hash=swarm.settings.session, **filters)
-    found = await swarm.store.query(query)
-    items, others = parse_all(found[:limit], parse)
-    more = len(found) > limit
-    cursor_after = _cursor(found[limit - 1], order) if more else None
+    snapshots = await swarm.store.query(query)
+    items, others = parse_all(snapshots[:limit], parse)
+    more = len(snapshots) > limit
+    cursor_after = _cursor(snapshots[limit - 1], order) if more else None
     return PageSlice(tuple(items), cursor_after, tuple(snapshot.id for snapshot, _ in others))
 
 

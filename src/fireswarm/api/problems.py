@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from fireswarm import errors
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.redaction import Redactor
 
 MEDIA_TYPE = "application/problem+json"
@@ -154,4 +155,7 @@ def methods_at(app: FastAPI, path: str) -> list[str]:
 def _fault(item: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
     """Describe a validation error without the rejected value."""
     where = ".".join(str(part) for part in item["loc"])
-    return {"where": redactor.clean(where)[:300], "message": redactor.clean(str(item["msg"]))[:500]}
+    return {
+        "where": truncate(redactor.clean(where), MAX_DETAIL_CHARS),
+        "message": truncate(redactor.clean(str(item["msg"])), MAX_DETAIL_CHARS),
+    }

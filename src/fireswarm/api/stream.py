@@ -70,10 +70,10 @@ class StreamPosition:
             changed = None if at is None else datetime.fromisoformat(at)
             if changed is not None and changed.tzinfo is None:
                 raise ValueError("a time without a zone")
-            told = {str(name): int(count) for name, count in dict(runs).items()}
+            counts = {str(name): int(count) for name, count in dict(runs).items()}
         except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
             raise InvalidInput("the Last-Event-ID is none of this API's: connect without one") from error
-        return cls(changed, str(task_id), told, bool(ended))
+        return cls(changed, str(task_id), counts, bool(ended))
 
 
 def run_key(run_id: str) -> str:
@@ -117,9 +117,9 @@ class StreamFollower:
     async def _tasks(self) -> None:
         silent = self.fresh and self.chain is None
         async with self.swarm.store.listen(self._query_of(TASKS, "updated_at", queries.chain)) as snapshots:
-            async for found in snapshots:
+            async for changed in snapshots:
                 tasks, _ = parse_all(
-                    found, parse_task_snapshot
+                    changed, parse_task_snapshot
                 )  # the others are blocked by their role's sweep, which says why
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
                     await self._task(task, silent=silent)
@@ -137,7 +137,7 @@ class StreamFollower:
         at.changed, at.task_id = task.updated_at, task.task_id
         if silent:
             return
-        told = {
+        payload = {
             "task_id": task.task_id,
             "chain_id": task.trace.chain_id,
             "assigned_to": task.assigned_to,
@@ -146,7 +146,7 @@ class StreamFollower:
             "summary": task.summary,
             "updated_at": task.updated_at,
         }
-        await self.emit("task", told, at.encode())
+        await self.emit("task", payload, at.encode())
 
     async def _finish(self) -> None:
         """Tell what the last commit brought, then that the objective has ended."""
@@ -164,17 +164,17 @@ class StreamFollower:
         if data.get("session_hash") != self.swarm.settings.session:
             return
         ended = data.get("ended_at") is not None
-        told = self.position.runs.get(key, 0)
-        if told == ALL or (silent and ended):
+        sent = self.position.runs.get(key, 0)
+        if sent == ALL or (silent and ended):
             self.position.runs[key] = ALL
             return
         first = run.path not in self.readers
         reader = self.readers.setdefault(run.path, RunReader(self.swarm.store))
         events = await reader.news(run)
-        number = 0 if first else told
+        number = 0 if first else sent
         for event in events:
             number += 1
-            if number <= told:
+            if number <= sent:
                 continue
             self.position.runs[key] = number
             if not silent:

@@ -180,10 +180,10 @@ def _runner(
             raise InvalidInput(f"{name}: {explain_validation(error)}") from error
         values = {field: getattr(read, field) for field in model.model_fields}
         if inspect.iscoroutinefunction(function):
-            found = await function(**values)
+            result = await function(**values)
         else:
-            found = await anyio.to_thread.run_sync(lambda: function(**values))
-        return _JSON.dump_python(found, mode="json")
+            result = await anyio.to_thread.run_sync(lambda: function(**values))
+        return _JSON.dump_python(result, mode="json")
 
     return run
 

@@ -26,9 +26,9 @@ def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tupl
     uses = {use.id: use for use in card.capabilities}
     for use in asked:
         uses[use.id] = _merge_use(registry, uses.get(use.id), use)
-    found = tuple(uses.values())
-    registry.check(found)
-    return found
+    merged = tuple(uses.values())
+    registry.check(merged)
+    return merged
 
 
 def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
@@ -50,9 +50,9 @@ def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityU
         raise InvalidInput(
             f"a task may not set {', '.join(taken)} of the capability {asked.id}: only the role card may set that"
         )
-    held = {name: value for name, value in (own.config if own else {}).items() if name in kept}
+    config = {name: value for name, value in (own.config if own else {}).items() if name in kept}
     prefix = asked.prefix or (own.prefix if own else "")
-    return CapabilityUse(id=asked.id, config=held | asked.config, prefix=prefix)
+    return CapabilityUse(id=asked.id, config=config | asked.config, prefix=prefix)
 
 
 def grants_for_planned(card: RoleCard, names: Sequence[str]) -> tuple[CapabilityUse, ...]:

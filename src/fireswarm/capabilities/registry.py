@@ -98,8 +98,8 @@ class Registry:
 
     def _order(self, uses: Sequence[CapabilityUse]) -> list[CapabilityUse]:
         """Return the uses in order, after their dependencies and without duplicates."""
-        given = {use.id: use for use in uses}
-        if len(given) < len(uses):
+        by_id = {use.id: use for use in uses}
+        if len(by_id) < len(uses):
             names = [use.id for use in uses]
             twice = sorted({name for name in names if names.count(name) > 1})
             raise ConfigError(f"capabilities are listed twice: {', '.join(twice)}")
@@ -115,7 +115,7 @@ class Registry:
                 raise ConfigError(f"the capability {name} is not available yet (coming_soon): remove it")
             for needed in capability.needs:
                 take(needed, (*path, name))
-            ordered[name] = given.get(name, CapabilityUse(id=name))
+            ordered[name] = by_id.get(name, CapabilityUse(id=name))
 
         for use in uses:
             take(use.id, ())
@@ -163,30 +163,30 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
 @cache
 def registry() -> Registry:
     """Return the built-in capabilities, and those of installed packages by entry point."""
-    found = _built_in(LARGER)
+    capabilities = _built_in(LARGER)
     for point in entry_points(group=ENTRY_POINTS):
         loaded = point.load()
         if not isinstance(loaded, Capability):
             raise ConfigError(f"the entry point {point.name} ({point.value}) is not a Capability")
-        found.append(replace(loaded, source=point.value))
-    return Registry.of(found)
+        capabilities.append(replace(loaded, source=point.value))
+    return Registry.of(capabilities)
 
 
 def _built_in(names: Iterable[str]) -> list[Capability]:
     """Return the small built-in capabilities, and the larger ones in *names* with their dependencies."""
     from fireswarm.capabilities.builtin import BUILTIN
 
-    found = list(BUILTIN)
+    capabilities = list(BUILTIN)
     wanted = list(names)
     while wanted:
         place = LARGER.get(wanted.pop(0), "")
         if place:
             module, _, name = place.partition(":")
             capability: Capability = getattr(import_module(f"fireswarm.capabilities.{module}"), name)
-            if capability not in found:
-                found.append(capability)
+            if capability not in capabilities:
+                capabilities.append(capability)
                 wanted += capability.needs
-    return found
+    return capabilities
 
 
 def registry_for(uses: Sequence[CapabilityUse]) -> Registry:

@@ -141,8 +141,8 @@ class Research:
     async def list_notes(self, source: str = "", limit: int = 50) -> dict[str, Any]:
         """Lists notes, the newest first; source limits them to those whose source holds that text."""
         notes = await self.pad.all(self.config.max_notes)
-        found = [note for note in notes if source.lower() in note.source.lower()]
-        return _note_list(found, limit)
+        matches = [note for note in notes if source.lower() in note.source.lower()]
+        return _note_list(matches, limit)
 
     async def search_notes(self, query: str, limit: int = 20) -> dict[str, Any]:
         """Finds notes by words, those that hold the most of them first."""

@@ -54,21 +54,21 @@ class Execution:
                 raise InvalidInput(f"timeout_seconds must be greater than 0 and at most {limits.timeout_seconds:g}")
             limits = limits.model_copy(update={"timeout_seconds": timeout_seconds})
         ran = await self.sandbox.run(language, code, self.folder, limits, stdin)
-        told = ran.model_dump(mode="json", exclude_none=True)
+        result = ran.model_dump(mode="json", exclude_none=True)
         files, total = await anyio.to_thread.run_sync(_files, self.folder)
-        return told | {"files": files, "file_count": total}
+        return result | {"files": files, "file_count": total}
 
 
 def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the files by path; links and devices are left out."""
     from fireswarm.processes.bubblewrap import walk
 
-    found: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
     for entry in walk(folder):
         if entry.is_file(follow_symlinks=False):
             path = Path(entry.path).relative_to(folder).as_posix().encode("utf-8", "replace").decode()
-            found.append({"path": path, "bytes": entry.stat(follow_symlinks=False).st_size})
-    return sorted(found, key=lambda each: each["path"])[:MAX_LISTED], len(found)
+            files.append({"path": path, "bytes": entry.stat(follow_symlinks=False).st_size})
+    return sorted(files, key=lambda each: each["path"])[:MAX_LISTED], len(files)
 
 
 @asynccontextmanager

@@ -11,16 +11,18 @@ from typing import Any
 
 import anyio.to_thread
 
+from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
 
 MAX_ENTRIES = 500
 MAX_LINES = 400
 MAX_MATCHES = 100
+MAX_MATCH_CHARS = 300
 MAX_SEARCHED_BYTES = 2_000_000
 """Larger files are not searched: they rarely contain human-written text."""
 
-SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".fireswarm", ".hg", ".svn"})
+SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", ".fireswarm", ".hg", ".svn"})
 
 
 def reading_tools(root: Path) -> dict[str, Tool]:
@@ -96,15 +98,15 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _list_files(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     folder, pattern = _inside(root, given), str(given.get("pattern") or "*")
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     total = 0
     for path in _files(folder) if folder.is_dir() else iter((folder,)):
         relative = path.relative_to(root).as_posix()
         if fnmatch.fnmatch(path.name, pattern) or fnmatch.fnmatch(relative, pattern):
             total += 1
             if total <= MAX_ENTRIES:
-                found.append({"path": relative, "bytes": path.lstat().st_size})
-    return {"files": found, "total": total}
+                entries.append({"path": relative, "bytes": path.lstat().st_size})
+    return {"files": entries, "total": total}
 
 
 def _read(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,11 +118,11 @@ def _read(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     with path.open("rb") as file:
         content = file.read(MAX_SEARCHED_BYTES)
         whole = not file.read(1)
-    if b"\0" in content[:8_192]:
+    if b"\0" in content[:SNIFF_BYTES]:
         raise InvalidInput(f"{given.get('path')} is not text")
     lines = content.decode("utf-8", "replace").splitlines()
-    found = {"lines": lines[start - 1 : start - 1 + count], "from": start, "total_lines": len(lines)}
-    return found if whole else found | {"cut": f"only the first {MAX_SEARCHED_BYTES:,} bytes were read"}
+    excerpt = {"lines": lines[start - 1 : start - 1 + count], "from": start, "total_lines": len(lines)}
+    return excerpt if whole else excerpt | {"cut": f"only the first {MAX_SEARCHED_BYTES:,} bytes were read"}
 
 
 def _text_in(path: Path) -> bytes:
@@ -131,7 +133,7 @@ def _text_in(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError:
         return b""
-    return b"" if b"\0" in content[:8_192] else content
+    return b"" if b"\0" in content[:SNIFF_BYTES] else content
 
 
 def _search(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,5 +149,7 @@ def _search(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             if wanted in line.lower():
                 total += 1
                 if total <= MAX_MATCHES:
-                    matches.append({"path": path.relative_to(root).as_posix(), "line": number, "text": line[:300]})
+                    matches.append(
+                        {"path": path.relative_to(root).as_posix(), "line": number, "text": line[:MAX_MATCH_CHARS]}
+                    )
     return {"matches": matches, "total": total}

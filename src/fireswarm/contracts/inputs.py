@@ -24,14 +24,14 @@ def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: boo
         Draft202012Validator.check_schema(asked)
     except SchemaError as error:
         raise ConfigError(f"input_request_jsonschema is not a valid JSON Schema: {error.message}") from error
-    found = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
-    return [_describe_fault(error) for error in found[:MAX_FAULTS]]
+    errors = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
+    return [_describe_fault(error) for error in errors[:MAX_FAULTS]]
 
 
 def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
     """Return the fault of one value, or ""."""
-    told = faults({"properties": {name: dict(schema)}}, {name: value})
-    return told[0] if told else ""
+    reasons = faults({"properties": {name: dict(schema)}}, {name: value})
+    return reasons[0] if reasons else ""
 
 
 def _describe_fault(error: Any) -> str:

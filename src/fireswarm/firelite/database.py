@@ -261,23 +261,23 @@ class Database:
         self.check_query(query)
         transaction = consistency.transaction
         if transaction is not None and consistency.snapshot_us is None:
-            found, skipped = await self._locked_query(query, transaction)
+            records, skipped = await self._locked_query(query, transaction)
             if consistency.snapshot_us is None:
-                return found, skipped, self.clock.now()
+                return records, skipped, self.clock.now()
         snapshot_us = consistency.snapshot_us
-        found, skipped = self.store.run(query, snapshot_us)
-        return found, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+        records, skipped = self.store.run(query, snapshot_us)
+        return records, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
         """Run a query and lock what it returns; after a wait the result may be another one, so again."""
         while True:
             self.group.flush()
-            found, skipped = self.store.run(query)
-            waited = await self.transactions.lock_reads(transaction, [record.name for record in found])
+            records, skipped = self.store.run(query)
+            waited = await self.transactions.lock_reads(transaction, [record.name for record in records])
             if not waited or transaction.lost is not None:
                 break
-        transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(found)))
-        return found, skipped
+        transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
+        return records, skipped
 
     def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
         """Raise FailedPrecondition when production would miss an index for the query (with ``indexes`` given)."""

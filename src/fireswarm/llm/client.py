@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
 from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
@@ -95,7 +96,9 @@ class Asking:
     def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
         """Return the decision in *answer*, or None to ask for a repair. Raises DecisionInvalid after the repair."""
         if answer.stop is StopReason.REFUSAL:
-            raise DecisionInvalid(f"{self.client.model.name} refused to answer: {answer.text[:300] or 'no reason'}")
+            raise DecisionInvalid(
+                f"{self.client.model.name} refused to answer: {truncate(answer.text, MAX_DETAIL_CHARS) or 'no reason'}"
+            )
         try:
             decision = decode(answer.text)
         except Undecodable as error:
@@ -222,17 +225,17 @@ class Asking:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
     def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
-        found: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
+        payload: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
         if decision is None:
-            found["fault"] = fault
+            payload["fault"] = fault
         else:
-            found |= {
+            payload |= {
                 "selected_skill": decision.selected_skill,
                 "reasoning_summary": decision.reasoning_summary,
                 "required_disclosure_paths": list(decision.required_disclosure_paths),
                 "actions": [action.type.value for action in decision.planned_actions],
             }
-        self.recorder.event(EventType.LLM_DECISION_DECODED, found)
+        self.recorder.event(EventType.LLM_DECISION_DECODED, payload)
 
     async def _count(self) -> None:
         """Let the provider count a prompt that is near its limit; without an answer the estimate is used."""

@@ -115,7 +115,7 @@ class Limiter:
             return left + self.chance.uniform(0.0, min(left, SPREAD_SECONDS))
         if self._requests is None and self._tokens is None:
             return 0.0
-        return await self._fleet(tokens) if self.shared is not None else self._alone(tokens)
+        return await self._fleet(self.shared, tokens) if self.shared is not None else self._alone(tokens)
 
     async def _refusal_left(self) -> float:
         now = self.clock.now()
@@ -133,9 +133,8 @@ class Limiter:
             return pause
         return 0.0
 
-    async def _fleet(self, tokens: int) -> float:
+    async def _fleet(self, shared: Shared, tokens: int) -> float:
         """Take from this process's share of the minute; if it is used up, reserve another block or the rest."""
-        assert self.shared is not None
         minute = self.clock.now().replace(second=0, microsecond=0)
         if minute != self._granted_in:  # a share ends with its minute; a debt does not
             self._granted_in = minute
@@ -146,9 +145,9 @@ class Limiter:
         if max(missing) > 0:
             least = [min(rate or 0, max(0, amount)) for rate, amount in zip(rates, missing, strict=True)]
             block = [_block(rate, amount) for rate, amount in zip(rates, least, strict=True)]
-            pause = await self.shared.take(*block)
+            pause = await shared.take(*block)
             if pause and block != least:
-                block, pause = least, await self.shared.take(*least)
+                block, pause = least, await shared.take(*least)
             if pause:
                 return pause
             self._granted = [left + taken for left, taken in zip(self._granted, block, strict=True)]
@@ -212,8 +211,8 @@ class FirestoreLimits:
         now = self.clock.now()
         if self._read_at is None or (now - self._read_at).total_seconds() >= FRESH_SECONDS:
             self._read_at = now
-            found = (await self.store.get(self.path)).data or {}
-            self._pause_until = found.get("paused_until")
+            data = (await self.store.get(self.path)).data or {}
+            self._pause_until = data.get("paused_until")
         if self._pause_until is None or self._pause_until <= now:
             return 0.0
         return (self._pause_until - now).total_seconds()

@@ -125,9 +125,9 @@ class StoreLedger:
 
     def mark_stored(self, writes: Sequence[Write]) -> None:
         """Note which figures a commit has stored; later calls remain to be stored."""
-        told = {write.path: write.data for write in writes if isinstance(write, Merge)}
+        stored = {write.path: write.data for write in writes if isinstance(write, Merge)}
         for day in self._own:
-            if (data := told.get(self._path(day))) is not None:
+            if (data := stored.get(self._path(day))) is not None:
                 self._stored[day] = max(self._stored.get(day, 0), int(data["calls"]))
 
     def _path(self, day: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
@@ -98,8 +99,8 @@ class Actor:
         async def run() -> dict[str, Any]:
             ran = await self.shell.run(command, self.assignment.cwd, self.timeout_seconds)
             status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
-            told = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
-            return self._result(step, ran.exit_code, ran.stdout, told, retry, status)
+            stderr = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+            return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status)
 
         return await self._step(f"act:{step}", run, idempotent=self.profile == "read_only")
 
@@ -110,16 +111,16 @@ class Actor:
             known = ", ".join(sorted(self.assignment.tools)) or "none"
             return _refusal(step, f"unknown tool {name!r}; known: {known}", retry)
         try:
-            given = json_params(action.params.get("input"))
+            inputs = json_params(action.params.get("input"))
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
-        reason = refuse_tool(tool, given, self.profile, skill)
+        reason = refuse_tool(tool, inputs, self.profile, skill)
         if reason:
             return _refusal(step, reason, retry)
 
         async def run() -> dict[str, Any]:
             try:
-                value = await tool.run(given)
+                value = await tool.run(inputs)
             except LeaseLost:
                 raise
             except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
@@ -136,13 +137,13 @@ class Actor:
             return _refusal(step, f"skill {name!r} is not among the skills you were shown", retry)
         skill = self.catalog.skills[name]
         try:
-            given = json_params(action.params.get("input"))
+            inputs = json_params(action.params.get("input"))
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
 
         async def run() -> dict[str, Any]:
             try:
-                result = await self.assignment.run_skill(skill, given)
+                result = await self.assignment.run_skill(skill, inputs)
             except SkillRefused as error:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             except SkillFailed as error:
@@ -166,7 +167,7 @@ class Actor:
         asked = str(action.params["question"])
         name = _identifier(str(action.params.get("name") or "answer"))
         answer = self.assignment.answers.get(name)
-        question = Question(name=name, description=self.redact.clean(asked)[:1_000])
+        question = Question(name=name, description=truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS))
         if answer is None and self.assignment.ask is not None:
             answer = await self.assignment.ask(question)
         if answer is None:

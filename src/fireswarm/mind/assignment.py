@@ -64,7 +64,7 @@ class ConclusionStatus(StrEnum):
 class Conclusion:
     """Result of a run. ``reason`` is a stable code, ``answer`` is for people; ``error`` is the cause of a failure."""
 
-    ending: ConclusionStatus
+    status: ConclusionStatus
     reason: str = ""
     answer: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
@@ -75,3 +75,7 @@ class Conclusion:
     questions: tuple[Question, ...] = ()
     tasks: tuple[PlannedTask, ...] = ()
     error: Exception | None = None
+
+
+UNFINISHED = Conclusion(ConclusionStatus.FAILED, "unfinished", "the run has not ended")
+"""The conclusion of a run that is still in progress."""

@@ -132,9 +132,9 @@ class Briefing:
         if not executes or name in self._scripts or name not in self.catalog.skills:
             return []
         self._scripts.add(name)
-        found = disclosure.scripts(self.catalog.skills[name], block_outside=self._block_outside)
-        self._say(found)
-        return self._part(found, f"scripts of {name}")
+        parts = disclosure.scripts(self.catalog.skills[name], block_outside=self._block_outside)
+        self._say(parts)
+        return self._part(parts, f"scripts of {name}")
 
     def fallback(self, led: Collection[str]) -> str:
         """Return the next candidate that has not been selected yet, or ""."""
@@ -201,9 +201,9 @@ class Briefing:
         if name in self._overviews or name not in self.catalog.skills:
             return []
         self._overviews.add(name)
-        found = disclosure.overview(self.catalog.skills[name], block_outside=self._block_outside)
-        self._say(found)
-        return self._part(found, f"overview of {name}")
+        overview = disclosure.overview(self.catalog.skills[name], block_outside=self._block_outside)
+        self._say(overview)
+        return self._part(overview, f"overview of {name}")
 
     def _part(self, found: Disclosed, name: str) -> list[Part]:
         lines = [f"# {name.capitalize()}", found.text] if found.text else []

@@ -57,7 +57,7 @@ def record_end(recorder: Recorder, conclusion: Conclusion) -> None:
     """Record the end of the run: the last event."""
     if conclusion.skill:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": conclusion.skill, "reason": conclusion.reason})
-    failed = conclusion.ending is ConclusionStatus.FAILED
+    failed = conclusion.status is ConclusionStatus.FAILED
     payload: dict[str, Any] = {
         "reason": conclusion.reason,
         "turns": conclusion.turns,
@@ -66,5 +66,5 @@ def record_end(recorder: Recorder, conclusion: Conclusion) -> None:
         ("error" if failed else "answer"): conclusion.answer,
     }
     if not failed:
-        payload["mode"] = "dry_run" if conclusion.ending is ConclusionStatus.DRY_RUN else conclusion.ending.value
+        payload["mode"] = "dry_run" if conclusion.status is ConclusionStatus.DRY_RUN else conclusion.status.value
     recorder.event(EventType.RUN_FAILED if failed else EventType.RUN_FINISHED, payload)

@@ -73,8 +73,8 @@ def refuse_command(command: str, profile: str, skill: Skill | None, cwd: Path) -
         return f"the task is {profile}: the command is empty"
     for words in commands:
         if not _only_reads(words) and not (profile == "demo_safe" and _own_script(words, skill, cwd)):
-            told = " ".join(words).replace(MAY_BE_OPTION, "")[:80]
-            return f"the task is {profile}: `{told}` is not known to be read-only"
+            line = " ".join(words).replace(MAY_BE_OPTION, "")[:80]
+            return f"the task is {profile}: `{line}` is not known to be read-only"
     return ""
 
 

@@ -9,19 +9,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatResponse
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.errors import BudgetExceeded, MissingApiKey, ModelError, NoProgress, NotFound
+from fireswarm.errors import BudgetExceeded, ModelError, NoProgress, NotFound
 from fireswarm.llm.client import Asking, announce
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.mind import events
 from fireswarm.mind.actions import Actor, Delegates, NeedsAnswer
-from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.assignment import UNFINISHED, Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.briefing import Briefing, results_part
-from fireswarm.mind.mind import Mind, RunFailed
+from fireswarm.mind.mind import Mind, NoModel, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
 
@@ -43,8 +44,8 @@ class MindRun:
     recorder: Recorder
     machine: Machine = field(default_factory=Machine)
     briefing: Briefing = field(init=False)
-    talk: Transcript | None = None
-    asking: Asking | None = None
+    transcript: Transcript = field(init=False)
+    asking: Asking | NoModel = field(init=False)
     actor: Actor = field(init=False)
     progress: Progress = field(default_factory=Progress)
     turn: int = 0
@@ -52,10 +53,10 @@ class MindRun:
     skill: str = ""
     led: set[str] = field(default_factory=set)
     result_faults: int = 0
-    answer: ChatResponse | None = None
+    answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
     decision: ModelDecision = field(default_factory=ModelDecision)
     pending: list[Part] = field(default_factory=list)
-    conclusion: Conclusion | None = None
+    conclusion: Conclusion = UNFINISHED
 
     def __post_init__(self) -> None:
         """Create the parts of the run."""
@@ -64,6 +65,11 @@ class MindRun:
             mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder, mind.reranker
         )
         self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
+        self.transcript = Transcript(assignment.system)
+        self.asking = NoModel(mind.no_model)
+        if mind.client is not None:
+            words = self.recorder.words if self.recorder.follows else None
+            self.asking = Asking(mind.client, self.recorder, self.transcript, words)
 
     async def conclude(self) -> Conclusion:
         """Move from state to state until the run ends."""
@@ -90,7 +96,6 @@ class MindRun:
                 self._fail(failure.reason, str(failure), failure.error)
             except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
                 self._fail(error.code, str(error), error)
-        assert self.conclusion is not None
         events.record_end(self.recorder, self.conclusion)
         return self.conclusion
 
@@ -115,9 +120,8 @@ class MindRun:
         return State.DISCLOSE_CONTEXT_STAGE
 
     async def _disclose(self) -> State:
-        if self.talk is None:
-            self.talk = Transcript(self.assignment.system)
-            self.talk.say(*self.briefing.opening())
+        if not self.turn:
+            self.transcript.say(*self.briefing.opening())
             return State.CALL_LLM
         wanted = self.decision.required_disclosure_paths
         shown = self.briefing.disclose(self.skill, wanted)
@@ -133,29 +137,22 @@ class MindRun:
     # ── one decision ────────────────────────────────────────────────────────────────────────────────
 
     async def _call_llm(self) -> State:
-        assert self.talk is not None
         mind = self.mind
         if self.assignment.dry_run:
-            announce(self.talk, mind.settings.model, self.recorder, 1)
+            announce(self.transcript, mind.settings.model, self.recorder, 1)
             return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
-        if self.asking is None:
-            if mind.client is None:
-                raise MissingApiKey(mind.no_model)
-            words = self.recorder.words if self.recorder.follows else None
-            self.asking = Asking(mind.client, self.recorder, self.talk, words)
         if not self.attempt:
             if self.turn >= mind.settings.runtime.max_turns:
                 raise RunFailed(
                     "max_turns_exceeded",
                     f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
                 )
+            self.briefing.forget(await self.asking.compose(self.turn + 1))
             self.turn += 1
-            self.briefing.forget(await self.asking.compose(self.turn))
         self.answer = await self.asking.ask(self.turn, self.attempt)
         return State.DECODE_DECISION
 
     async def _decode(self) -> State:
-        assert self.asking is not None and self.answer is not None
         decision = self.asking.decode(self.turn, self.attempt, self.answer)
         if decision is None:
             self.attempt = 1
@@ -219,10 +216,9 @@ class MindRun:
             self._take_up(other, f"step {result.step_id} failed ({result.status.value}), {other} is tried instead")
             self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
             return True
-        told = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
-        raise RunFailed(
-            "step_failed", f"step {result.step_id} ({action.type.value}) {result.status.value}: {told[:1_000]}"
-        )
+        output = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
+        output = truncate(output, MAX_STORED_SUMMARY_CHARS)
+        raise RunFailed("step_failed", f"step {result.step_id} ({action.type.value}) {result.status.value}: {output}")
 
     async def _verify(self) -> State:
         self.progress.check()
@@ -294,34 +290,32 @@ class MindRun:
         return State.CALL_LLM
 
     def _say(self, *parts: Part) -> None:
-        assert self.talk is not None
-        self.talk.say(*parts)
+        self.transcript.say(*parts)
         self.pending = []
 
     def _note(self, text: str) -> None:
         self.pending.append(Part(Component.STATE, text))
 
-    def _end(self, ending: ConclusionStatus, reason: str, answer: str, **more: Any) -> State:
+    def _end(self, status: ConclusionStatus, reason: str, answer: str, **more: Any) -> State:
         # Decoding may have spelled out what was escaped in the answer's text: cleaned once more.
         clean = self.mind.redact
         more = {key: clean.value(value) if key == "result" else value for key, value in more.items()}
-        spend = self.asking.spent if self.asking is not None else None
         self.conclusion = Conclusion(
-            ending,
+            status,
             reason,
             clean.clean(answer),
             skill=self.skill,
             turns=self.turn,
             outputs=tuple(self.actor.outputs),
-            **({"spend": spend} if spend else {}),
+            spend=self.asking.spent,
             **more,
         )
         return State.DONE
 
-    def _wait(self, ending: ConclusionStatus, why: Exception, **more: Any) -> None:
+    def _wait(self, status: ConclusionStatus, why: Exception, **more: Any) -> None:
         """End the run for now; journaled steps are not repeated when it continues."""
         self.machine.move(State.HANDOFF_OR_FINISH)
-        self.machine.move(self._end(ending, ending.value, str(why), **more))
+        self.machine.move(self._end(status, status.value, str(why), **more))
 
     def _fail(self, reason: str, message: str, error: Exception | None) -> None:
         self._end(ConclusionStatus.FAILED, reason, message, error=error)

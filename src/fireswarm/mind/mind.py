@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from fireswarm.contracts.llm.chat import ChatResponse
+from fireswarm.contracts.llm.decision import ModelDecision
+from fireswarm.errors import MissingApiKey
+from fireswarm.llm.budget import Spend
 from fireswarm.llm.client import ModelClient
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
@@ -25,6 +29,26 @@ class Mind:
     client: ModelClient | None = None
     no_model: str = ""
     reranker: Reranker | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoModel:
+    """Takes the place of ``Asking`` where no model can be called; every call raises MissingApiKey."""
+
+    reason: str
+    spent: Spend = field(default_factory=Spend)
+
+    async def compose(self, turn: int) -> tuple[str, ...]:
+        """Raise MissingApiKey."""
+        raise MissingApiKey(self.reason)
+
+    async def ask(self, turn: int, attempt: int) -> ChatResponse:
+        """Raise MissingApiKey."""
+        raise MissingApiKey(self.reason)
+
+    def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
+        """Raise MissingApiKey."""
+        raise MissingApiKey(self.reason)
 
 
 class RunFailed(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult, StepStatus
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
@@ -25,15 +26,17 @@ class Progress:
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
         """Record a step; retries of a step count as one."""
-        told = result.model_dump(mode="json", exclude={"step_id", "retry_count"})
-        key = canonical_json([action.type.value, action.params, told])
+        outcome = result.model_dump(mode="json", exclude={"step_id", "retry_count"})
+        key = canonical_json([action.type.value, action.params, outcome])
         self.seen[key] = self.seen.get(key, 0) + 1
         self.idle = 0
         self._handoffs.clear()
         self.failed_now = self.failed_now or result.status is not StepStatus.OK
         if self.seen[key] >= SAME_TWICE:
             what = action.params.get("command") or action.params.get("tool") or action.params.get("skill") or ""
-            self._repeated = f"{action.type.value} {str(what)[:120]!r} returned the same result twice"
+            self._repeated = (
+                f"{action.type.value} {truncate(str(what), MAX_LABEL_CHARS)!r} returned the same result twice"
+            )
 
     def check(self) -> None:
         """Raise NoProgress if a step repeated an earlier one."""

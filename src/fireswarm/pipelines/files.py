@@ -45,8 +45,8 @@ class Carried:
     @classmethod
     def of(cls, request: SkillRequest) -> Carried:
         """Collect the files of *request*; the last artifact of a name wins."""
-        found = [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]
-        return cls(request.workdir, {artifact.name: artifact for artifact in found if artifact.type == FILE})
+        artifacts = [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]
+        return cls(request.workdir, {artifact.name: artifact for artifact in artifacts if artifact.type == FILE})
 
     def __contains__(self, name: str) -> bool:
         """Return True if the file exists."""
@@ -114,8 +114,8 @@ def lay_out(files: Mapping[str, str], folder: Path) -> None:
 
 def read_back(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Read the named files below *folder*; missing files are left out."""
-    found = {name: folder / name for name in names}
-    return {name: path.read_text(encoding="utf-8") for name, path in found.items() if path.is_file()}
+    paths = {name: folder / name for name in names}
+    return {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path.is_file()}
 
 
 def _local(artifact: Artifact) -> Path:

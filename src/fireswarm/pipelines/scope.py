@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import lay_out, read_back, safe_path
 
@@ -39,12 +40,12 @@ class Allowlist:
     def faults(self, paths: Iterable[str], most: int) -> list[str]:
         """Return the faults of a change of *paths*, of which there may be at most *most*."""
         listed = sorted(set(paths))
-        found = [
+        faults = [
             f"{path} is outside the scope ({', '.join(self.patterns)})" for path in listed if not self.allows(path)
         ]
         if len(listed) > most:
-            found.append(f"{len(listed)} files are changed; {most} are allowed")
-        return found
+            faults.append(f"{len(listed)} files are changed; {most} are allowed")
+        return faults
 
 
 def _as_regex(pattern: str) -> str:
@@ -81,7 +82,7 @@ def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most
         except FileNotFoundError as error:
             raise InvalidInput("git is needed to apply patches: install it") from error
         if ran.returncode:
-            raise InvalidInput(f"the patch does not apply: {ran.stderr.strip()[:1_000]}")
+            raise InvalidInput(f"the patch does not apply: {truncate(ran.stderr.strip(), MAX_DETAIL_CHARS)}")
         after = read_back(folder, {*files, *paths})
     if faults := allowlist.faults(changed_files(files, after), most):
         raise InvalidInput("; ".join(faults))

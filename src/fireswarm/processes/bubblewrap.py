@@ -25,6 +25,7 @@ import anyio.abc
 import anyio.to_thread
 import psutil
 
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.skills.sandbox import SandboxEnd, SandboxLimits, SandboxRun
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes import sandbox_entry
@@ -70,15 +71,15 @@ class Bubblewrap:
                 name: stack.enter_context(_memory_file(content))
                 for name, content in (("calls", calls), ("entry", _entry()), ("code", code.encode()))
             }
-            given = stack.enter_context(_memory_file(stdin.encode()))
+            stdin_fd = stack.enter_context(_memory_file(stdin.encode()))
             argv = [program, *_arguments(folder, user, handed, status), *_command(language, limits, user)]
             watched = _Watched(folder, limits)
             began = time.monotonic()
-            code_left, out, err = await watched.run(argv, (status, *handed.values()), given)
+            code_left, out, err = await watched.run(argv, (status, *handed.values()), stdin_fd)
             os.lseek(status, 0, os.SEEK_SET)
-            told = os.read(status, 65_536)
-        if watched.ended is None and (b'"exit-code"' not in told or err.startswith(sandbox_entry.MARK)):
-            reason = err.removeprefix(sandbox_entry.MARK).strip()[:300] or "no error message"
+            report = os.read(status, 65_536)
+        if watched.ended is None and (b'"exit-code"' not in report or err.startswith(sandbox_entry.MARK)):
+            reason = truncate(err.removeprefix(sandbox_entry.MARK).strip(), MAX_DETAIL_CHARS) or "no error message"
             raise SandboxRefused(f"{self.program} cannot create a sandbox on this machine: {reason}")
         return SandboxRun(
             exit_code=code_left,
@@ -220,7 +221,7 @@ def _arguments(folder: Path, user: int, handed: dict[str, int], status: int) -> 
 
 
 def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
-    held = {
+    arguments = {
         "uid": user,
         "cpu_seconds": limits.cpu_seconds,
         "memory_bytes": limits.memory_bytes,
@@ -230,7 +231,7 @@ def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
     }
     python = str(interpreter())
     program = [python, "-s", "-u", "/run/main"] if language == "python" else ["/bin/sh", "/run/main"]
-    return [python, "-I", "-S", "/run/entry.py", json.dumps(held), *program]
+    return [python, "-I", "-S", "/run/entry.py", json.dumps(arguments), *program]
 
 
 @cache

@@ -45,11 +45,11 @@ def _system_paths() -> tuple[str, ...]:
     based = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not those of a virtual environment
     own = [interpreter(), *(Path(sysconfig.get_path(name, vars=based)) for name in ("stdlib", "platstdlib"))]
     own += shared_python()
-    found = [path for path in (*_SYSTEM, *_SINGLE) if Path(path).exists()]
+    paths = [path for path in (*_SYSTEM, *_SINGLE) if Path(path).exists()]
     for path in own:
-        if not _within(path, found):
-            found.append(str(path))
-    return tuple(found)
+        if not _within(path, paths):
+            paths.append(str(path))
+    return tuple(paths)
 
 
 @cache

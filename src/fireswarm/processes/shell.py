@@ -135,11 +135,11 @@ class _Own:
 
     def kill_all(self) -> None:
         for _ in range(ROUNDS):
-            found = [process for pid in set(psutil.pids()) - self.before if (process := self._own_process(pid))]
-            for process in found:
+            processes = [process for pid in set(psutil.pids()) - self.before if (process := self._own_process(pid))]
+            for process in processes:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
-            if not found:
+            if not processes:
                 return
 
     def _own_process(self, pid: int) -> psutil.Process | None:

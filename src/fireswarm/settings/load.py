@@ -62,14 +62,22 @@ def load_settings(
     return validate(Settings, source)
 
 
+def home_folder() -> Path:
+    """Return the user's home folder, or ``/`` for a user id without one, as container runtimes set it."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
 def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
     """Return the settings file of ``agent``: *named*, ``./agent.yaml``, ``~/.config/agent/agent.yaml``, or None."""
     if named is not None:
         if not named.is_file():
             raise ConfigError(f"{named} does not exist: give another --config, or make one with `agent config init`")
         return named
-    found = (root / AGENT_FILE, home / ".config" / "agent" / AGENT_FILE)
-    return next((path for path in found if path.is_file()), None)
+    candidates = (root / AGENT_FILE, home / ".config" / "agent" / AGENT_FILE)
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:

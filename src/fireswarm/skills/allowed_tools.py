@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.skills.command_line import Unreadable, read_command_line
 
 SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
@@ -56,13 +57,13 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
         return _commands(limits, argument, listed)
     if any(_fits(pattern, argument) for pattern in limits):
         return None
-    return f"{tool} is not allowed with {argument[:200]!r}; the skill allows {listed}"
+    return f"{tool} is not allowed with {truncate(argument, MAX_LABEL_CHARS)!r}; the skill allows {listed}"
 
 
 def _parts(rule: str) -> tuple[str, str | None]:
     """Split a rule into name and pattern; an invalid rule matches no tool."""
-    found = _RULE.fullmatch(rule)
-    return (found[1], found[2]) if found is not None else ("", None)
+    match = _RULE.fullmatch(rule)
+    return (match[1], match[2]) if match is not None else ("", None)
 
 
 def _same_tool(rule: str, tool: str) -> bool:
@@ -88,7 +89,8 @@ def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
         return "the command is empty"
     for command in commands:
         if not any(_matches(pattern, command) for pattern in patterns):
-            return f"the command {' '.join(command)[:200]!r} is not one of the skill's allowed tools ({listed})"
+            line = truncate(" ".join(command), MAX_LABEL_CHARS)
+            return f"the command {line!r} is not one of the skill's allowed tools ({listed})"
     return None
 
 
@@ -103,13 +105,13 @@ def _matches(pattern: str, command: Sequence[str]) -> bool:
 
 def _simple_commands(line: str) -> list[list[str]]:
     """Split a shell line into commands. Raises Unreadable also for words that change how the shell parses the line."""
-    found = [[word.text for word in words] for words in read_command_line(line).commands]
-    for command in found:
+    commands = [[word.text for word in words] for words in read_command_line(line).commands]
+    for command in commands:
         if re.match(r"\w+\+?=", command[0]):
             raise Unreadable("an assignment before a command")
         if command[0] in _KEYWORDS:
             raise Unreadable(f"the shell word {command[0]}")
-    return found
+    return commands
 
 
 # ── paths and addresses ─────────────────────────────────────────────────────────────────────────────────

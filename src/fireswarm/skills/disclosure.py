@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.skills.packs import origin, skill_body
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
@@ -161,8 +162,8 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     blocked = _block(skill, 3, block_outside)
     if blocked is not None:
         return blocked
-    found = scripts_of(skill.folder, skill.entry)
-    lines = [describe(script) for script in found] or ["This skill has no scripts."]
+    scripts = scripts_of(skill.folder, skill.entry)
+    lines = [describe(script) for script in scripts] or ["This skill has no scripts."]
     tools = ", ".join(skill.allowed_tools) if skill.allowed_tools else "all that the run allows"
     lines += ["", f"Run from: {skill.folder}", f"Allowed tools: {tools}"]
     if skill.compatibility:
@@ -171,8 +172,8 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
         safe = "is idempotent and may be repeated" if skill.idempotent else "must not be repeated once started"
         lines.append(f"Entry: {skill.entry.as_posix()}, function run(SkillRequest) -> SkillResult; it {safe}")
     text = "\n".join(lines)
-    shown = [_disclosed_file(script.path, describe(script)) for script in found]
-    return Disclosed(3, skill.name, text, tuple(shown), tuple(script.path for script in found))
+    shown = [_disclosed_file(script.path, describe(script)) for script in scripts]
+    return Disclosed(3, skill.name, text, tuple(shown), tuple(script.path for script in scripts))
 
 
 # ── stage 1 ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,7 +231,7 @@ def _inside(folder: Path, path: str) -> Path:
 def _text_of(file: Path) -> str:
     with file.open("rb") as opened:
         data = opened.read(MAX_FILE_BYTES)
-    if b"\0" in data[:8_192]:
+    if b"\0" in data[:SNIFF_BYTES]:
         raise ValueError("it is not text")
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 

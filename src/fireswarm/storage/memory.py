@@ -92,10 +92,10 @@ class Memory:
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
         """Return the facts of one bucket of a session, newest first."""
-        found = await self.store.query(
+        snapshots = await self.store.query(
             queries.newest(MEMORY, "created_at", limit, session_hash=session_hash, bucket=bucket)
         )
-        return parse_readable(found, parse_fact)
+        return parse_readable(snapshots, parse_fact)
 
     async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
         """Delete a fact; returns False if it did not exist."""

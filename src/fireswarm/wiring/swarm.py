@@ -27,6 +27,7 @@ from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
 from fireswarm.firelite.errors import DataFileInUse, FireliteError
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.settings import Settings
+from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
@@ -70,7 +71,7 @@ def new_agent_id(role: str) -> str:
 def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
     """Read role cards, skills and the handoff policy; ConfigError names file and key."""
     roles = load_roles(data_path(settings, "roles"))
-    folders = places((), settings.path("."), Path.home(), packaged_path("skills"))
+    folders = places((), settings.path("."), home_folder(), packaged_path("skills"))
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
     return roles, catalog, policy

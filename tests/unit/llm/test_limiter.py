@@ -198,7 +198,7 @@ async def test_429_in_a_run_pauses_every_process_on_the_store(tmp_path: Path) ->
         bench = Bench(tmp_path)
         bench.store = swarm.store
         ran = await bench.run(Heard({"error": 429, "retry_after": 30}, answer))
-        assert ran.conclusion.ending is ConclusionStatus.FINISHED
+        assert ran.conclusion.status is ConclusionStatus.FINISHED
         data = (await swarm.store.get(FirestoreLimits(swarm.store, bench.clock, "scripted").path)).data
         assert 30 <= (data["paused_until"] - START).total_seconds() <= 33
         bench.clock = LeapingClock()  # another process, at the time of the refusal

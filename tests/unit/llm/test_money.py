@@ -160,7 +160,7 @@ async def test_spend_is_added_to_commits_until_one_succeeds() -> None:
 async def test_exceeded_budget_ends_the_run_before_the_call(tmp_path: Path) -> None:
     bench = Bench(tmp_path).set(budget__task_tokens=1_200)
     ran = await bench.run(SCRIPT)
-    assert (ran.conclusion.ending, ran.conclusion.reason) == (ConclusionStatus.FAILED, "budget_exceeded")
+    assert (ran.conclusion.status, ran.conclusion.reason) == (ConclusionStatus.FAILED, "budget_exceeded")
     assert "budget.task_tokens" in ran.conclusion.answer
     assert ran.conclusion.spend.tokens <= 1_200
     assert len(ran.of(EventType.LLM_REQUEST_SENT)) == ran.conclusion.spend.calls >= 1

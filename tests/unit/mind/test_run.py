@@ -33,7 +33,7 @@ def bench(tmp_path: Path) -> Bench:
 
 async def test_a_run_of_one_turn(bench: Bench) -> None:
     ran = await bench.run([GOOD])
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert (ran.conclusion.answer, ran.conclusion.result) == ("hello Ada", {"greeted": "Ada"})
     assert (ran.conclusion.skill, ran.conclusion.turns) == ("greeter", 1)
 
@@ -41,7 +41,7 @@ async def test_a_run_of_one_turn(bench: Bench) -> None:
 async def test_step_results_are_in_the_next_message(bench: Bench) -> None:
     script = Heard(decided(command("echo one; echo two >&2; exit 0")), GOOD)
     ran = await bench.run(script)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     told = json.loads(script.told.splitlines()[-1])
     assert (told["stdout_summary"], told["stderr_summary"], told["exit_code"]) == ("one\n", "two\n", 0)
 
@@ -81,7 +81,7 @@ async def test_repair_does_not_count_as_a_turn(bench: Bench) -> None:
     bench.set(runtime__max_turns=1)
     script = Heard("nonsense", GOOD)
     ran = await bench.run(script)
-    assert (ran.conclusion.ending, ran.conclusion.turns) == (ConclusionStatus.FINISHED, 1)
+    assert (ran.conclusion.status, ran.conclusion.turns) == (ConclusionStatus.FINISHED, 1)
     assert "contains no JSON object" in script.told
     assert "planned_actions" in script.told
 
@@ -95,7 +95,7 @@ async def test_there_is_exactly_one_repair_and_it_fails_the_same_way_every_time(
 
 async def test_each_turn_has_its_own_repair(bench: Bench) -> None:
     ran = await bench.run(Heard("?", decided(command("echo 1")), "?", decided(command("echo 2")), GOOD))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
 async def test_without_a_key_no_call_is_made_and_the_variable_is_named(bench: Bench) -> None:
@@ -110,7 +110,7 @@ async def test_without_a_key_no_call_is_made_and_the_variable_is_named(bench: Be
 async def test_a_dry_run_plans_and_calls_nothing(bench: Bench) -> None:
     model = ScriptedModel([GOOD])
     ran = await bench.run(model, dry_run=True)
-    assert (ran.conclusion.ending, model.calls) == (ConclusionStatus.DRY_RUN, 0)
+    assert (ran.conclusion.status, model.calls) == (ConclusionStatus.DRY_RUN, 0)
     assert ran.kinds == [
         "run_started", "skill_catalog_loaded", "skill_prefilter_completed", "skill_disclosure_loaded",
         "skill_disclosure_loaded", "prompt_budget_computed", "prompt_composed", "run_finished",
@@ -125,14 +125,14 @@ async def test_no_candidate_fails_fast_or_shows_all_skills_as_configured(bench: 
     assert ran.kinds[-2:] == ["skill_prefilter_completed", "run_failed"]
     bench.set(skills__prefilter_min_score=100)
     ran = await bench.run([GOOD], task="xyzzy plugh")
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     [found] = ran.of(EventType.SKILL_PREFILTER_COMPLETED)
     assert found["strategy"] == "fallback_all_skills"
     assert {each["skill_name"] for each in found["candidates"]} == {"greeter", "farewell"}
 
 
 async def test_a_skill_that_the_task_names_must_exist(bench: Bench) -> None:
-    assert (await bench.run([GOOD], named="greeter")).conclusion.ending is ConclusionStatus.FINISHED
+    assert (await bench.run([GOOD], named="greeter")).conclusion.status is ConclusionStatus.FINISHED
     ran = await bench.run([GOOD], named="nobody")
     assert (ran.conclusion.reason, "nobody" in ran.conclusion.answer) == ("not_found", True)
 
@@ -179,7 +179,7 @@ async def test_handoff_to_a_skill_not_shown_is_rejected(bench: Bench) -> None:
     bench.set(skills__prefilter_top_k=1)
     script = Heard(decided(call("farewell"), skill="greeter"), GOOD)
     ran = await bench.run(script)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert "Skill 'farewell' is not among the skills you were shown" in script.told
 
 
@@ -194,7 +194,7 @@ async def test_the_same_action_with_the_same_result_twice_ends_the_run_with_the_
 async def test_repeated_action_with_another_result_continues(bench: Bench) -> None:
     line = command("echo x >> log; wc -l < log")
     ran = await bench.run(Heard(decided(line), decided(line), decided(line), GOOD))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
 async def test_second_decision_without_a_plan_ends_the_run(bench: Bench) -> None:
@@ -203,7 +203,7 @@ async def test_second_decision_without_a_plan_ends_the_run(bench: Bench) -> None
     assert ran.conclusion.reason == "no_progress"
     assert "You planned no action" in script.told
     ran = await bench.run(Heard(decided(), decided(command("echo 1")), decided(), GOOD))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
 async def test_repeated_request_for_shown_material_ends_the_run(bench: Bench) -> None:
@@ -235,7 +235,7 @@ async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
     fill = [decided(command(f"seq {number} {number + 900}"), skill="greeter") for number in range(2)]
     script = Heard(asks, *fill, asks, GOOD)
     ran = await bench.run(script)
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED, ran.conclusion
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
     trimmed = [name for each in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in each["trimmed"]]
     assert "references of greeter" in trimmed
     assert TRIMMED in str([message.text for message in script.requests[-1].messages])
@@ -248,21 +248,21 @@ async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
 async def test_a_question_waits_is_answered_at_once_or_was_answered_before(bench: Bench) -> None:
     plan = decided(ask("Who is it?", "the name!"), skill="greeter")
     ran = await bench.run([plan])
-    assert (ran.conclusion.ending, ran.conclusion.answer) == (ConclusionStatus.WAITING, "Who is it?")
+    assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.WAITING, "Who is it?")
     assert [(each.name, each.description) for each in ran.conclusion.questions] == [("the_name_", "Who is it?")]
 
     async def somebody(question: Question) -> str:
         return f"Ada, asked for {question.name}"
 
     script = Heard(plan, GOOD)
-    assert (await bench.run(script, ask=somebody)).conclusion.ending is ConclusionStatus.FINISHED
+    assert (await bench.run(script, ask=somebody)).conclusion.status is ConclusionStatus.FINISHED
     assert "Ada, asked for the_name_" in script.told
 
     async def nobody(_question: Question) -> None: ...
 
-    assert (await bench.run([plan], ask=nobody)).conclusion.ending is ConclusionStatus.WAITING
+    assert (await bench.run([plan], ask=nobody)).conclusion.status is ConclusionStatus.WAITING
     script = Heard(plan, GOOD)
-    assert (await bench.run(script, answers={"the_name_": "Grace"})).conclusion.ending is ConclusionStatus.FINISHED
+    assert (await bench.run(script, answers={"the_name_": "Grace"})).conclusion.status is ConclusionStatus.FINISHED
     assert "Grace" in script.told
 
 

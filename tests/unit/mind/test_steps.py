@@ -70,7 +70,7 @@ async def test_failed_step_is_handled_by_the_policy(
 async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
     line = command("if [ -e again ]; then echo fine; else touch again; exit 1; fi")
     ran = await bench.run(Heard(decided(line), GOOD))
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     steps = ran.of(EventType.SKILL_STEP_EXECUTED)
     assert [(step["step_id"], step["status"], step["retry_count"]) for step in steps] == [
         ("1.1", "failed", 0),
@@ -82,7 +82,7 @@ async def test_the_fallback_is_the_best_candidate_that_has_not_led(bench: Bench)
     script = Heard(decided(FAILING, skill="farewell"), GOOD)
     ran = await bench.run(script)
     assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == ["farewell", "greeter"]
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
 async def test_a_plan_ends_with_its_failed_step(bench: Bench) -> None:
@@ -172,7 +172,7 @@ async def test_a_skill_may_ask_or_delegate_and_the_run_waits(bench: Bench) -> No
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="who?", questions=questions)
 
     ran = await bench.run([decided(call("counter"))], run_skill=asks)
-    assert (ran.conclusion.ending, ran.conclusion.questions[0].name) == (ConclusionStatus.WAITING, "who")
+    assert (ran.conclusion.status, ran.conclusion.questions[0].name) == (ConclusionStatus.WAITING, "who")
     assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "input_required"
 
     async def delegates(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
@@ -180,7 +180,7 @@ async def test_a_skill_may_ask_or_delegate_and_the_run_waits(bench: Bench) -> No
         return SkillResult(state=SkillState.DELEGATING, summary="handed out", tasks=tasks)
 
     ran = await bench.run([decided(call("counter"))], run_skill=delegates)
-    assert (ran.conclusion.ending, ran.conclusion.tasks[0].key) == (ConclusionStatus.DELEGATING, "a")
+    assert (ran.conclusion.status, ran.conclusion.tasks[0].key) == (ConclusionStatus.DELEGATING, "a")
 
 
 class Odd(Exception):
@@ -194,7 +194,7 @@ async def test_tool_exception_becomes_a_result(error: Exception, bench: Bench) -
 
     script = Heard(decided({"type": "call_tool", "tool": "broken", "input": "{}"}), GOOD)
     ran = await bench.run(script, tools={"broken": Tool("broken", "", {}, broken)})
-    assert ran.conclusion.ending is ConclusionStatus.FINISHED
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert f"{type(error).__name__}: {error}" in script.told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.settings import AgentSettings, Settings, find_agent_file, load_agent_settings, load_settings
+from fireswarm.settings.load import home_folder
 from fireswarm.settings.sample import keys, sample
 from fireswarm.wiring.model import key_for
 
@@ -209,3 +211,13 @@ def test_the_key_is_that_of_the_chosen_provider(provider: str, variable: str) ->
             key_for(settings, environment)
     named = load_agent_settings(None, {"model.provider": provider, f"model.providers.{provider}.api_key_env": "MINE"})
     assert key_for(named, {"MINE": " k \n"}) == "k"
+
+
+def test_home_of_a_user_id_without_one_is_the_root_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(number: int) -> object:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+    assert home_folder() == Path("/")

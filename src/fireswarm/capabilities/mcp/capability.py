@@ -42,12 +42,12 @@ async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator
 
 async def _tools_of(connections: Sequence[Connection]) -> list[Tool]:
     """Return the tools of all servers, listed concurrently, in the order of the settings."""
-    found: dict[str, Sequence[Tool]] = {}
+    tools: dict[str, Sequence[Tool]] = {}
     failures: dict[str, FireswarmError] = {}
 
     async def ask(connection: Connection) -> None:
         try:
-            found[connection.name] = await connection.tools()
+            tools[connection.name] = await connection.tools()
         except FireswarmError as error:
             if not connection.server.optional:
                 failures[connection.name] = error
@@ -58,7 +58,7 @@ async def _tools_of(connections: Sequence[Connection]) -> list[Tool]:
     for connection in connections:
         if connection.name in failures:
             raise failures[connection.name]
-    return [tool for connection in connections for tool in found.get(connection.name, ())]
+    return [tool for connection in connections for tool in tools.get(connection.name, ())]
 
 
 MCP = Capability(

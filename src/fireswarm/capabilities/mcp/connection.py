@@ -126,8 +126,8 @@ class Connection:
             return cause
         log.seek(max(0, log.seek(0, 2) - MAX_LOG_BYTES))
         written = " ".join(log.read().decode("utf-8", "replace").split())
-        told = f"the MCP server {self.name} failed to start: {str(cause) or type(cause).__name__}"
-        return ToolFailed(environment_redactor().clean(f"{told}; its stderr: {written}" if written else told))
+        message = f"the MCP server {self.name} failed to start: {str(cause) or type(cause).__name__}"
+        return ToolFailed(environment_redactor().clean(f"{message}; its stderr: {written}" if written else message))
 
     async def client(self) -> Client:
         """Return the connected client, or raise the error of the connection."""
@@ -153,15 +153,15 @@ class Connection:
 
     async def _list(self) -> tuple[types.Tool, ...]:
         client = await self.client()
-        found: list[types.Tool] = []
+        tools: list[types.Tool] = []
         cursor: str | None = None
         try:
             with anyio.fail_after(self.config.list_seconds):
                 for _ in range(MAX_PAGES):
                     page = await client.list_tools(cursor=cursor)
-                    found += page.tools
+                    tools += page.tools
                     cursor = page.next_cursor
-                    if not cursor or len(found) > MAX_TOOLS:
+                    if not cursor or len(tools) > MAX_TOOLS:
                         break
         except TimeoutError as error:
             raise ToolFailed(
@@ -169,7 +169,7 @@ class Connection:
             ) from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise self._failure_of(error) from error
-        return tuple(found[:MAX_TOOLS])
+        return tuple(tools[:MAX_TOOLS])
 
     def _tool(self, tool: types.Tool) -> Tool:
         hints = tool.annotations if self.server.trust_annotations else None

@@ -53,10 +53,10 @@ class SessionFilesConfig(BaseModel):
 
 def normal(path: str) -> str:
     """Return the canonical form of *path*: absolute, without empty parts. Raises InvalidInput for an invalid path."""
-    given = unicodedata.normalize("NFC", path)
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in given):
+    text = unicodedata.normalize("NFC", path)
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in text):
         raise InvalidInput(f"the path {path!r} contains control characters")
-    parts = [part for part in given.split("/") if part not in ("", ".")]
+    parts = [part for part in text.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise InvalidInput(f"the path {path!r} contains '..': give an absolute path, such as /docs/readme.txt")
     made = "/" + "/".join(parts)
@@ -167,25 +167,25 @@ class SessionFiles:
         if place == "/" or path.endswith("/"):
             raise InvalidInput(f"{path!r} is a directory: name a file in it")
         kept = _content(content, encoding, self.config.max_file_bytes)
-        told: dict[str, Any] = {"redacted": True} if encoding == "text" and kept != content else {}
+        note: dict[str, Any] = {"redacted": True} if encoding == "text" and kept != content else {}
         unsure: int | None = None
         for _ in range(WRITE_ATTEMPTS):
             before = await self._get(place)
             if unsure is not None and before is not None and (before.version, before.content) == (unsure, kept):
-                told.pop("overtook")  # the answer was lost, not the write
-                return self._write_result(before.version, kept, place, told)
+                note.pop("overtook")  # the answer was lost, not the write
+                return self._write_result(before.version, kept, place, note)
             self._expect(place, before, if_version)
             if before is None:
                 await self._admit(place)
             try:
                 version = await self.shelf.put(place, kept, before)
             except Conflict as error:
-                told["overtook"] = (
+                note["overtook"] = (
                     "another agent wrote this file at the same time: read it and merge if both versions matter"
                 )
                 unsure = (1 if before is None else before.version + 1) if error.ambiguous else None
                 continue
-            return self._write_result(version, kept, place, told)
+            return self._write_result(version, kept, place, note)
         raise Conflict(f"{place} has too many concurrent writers: try again, or use a separate file")
 
     async def list_directory(self, path: str = "/") -> dict[str, Any]:
@@ -222,8 +222,8 @@ class SessionFiles:
                 for kept in page
                 if isinstance(kept.content, str) and _fits(kept.path, path_pattern or "*")
             ]
-            found, lines = await search(pattern, texts, MAX_MATCHES - len(matches), self.config.grep_seconds)
-            matches += found
+            hits, lines = await search(pattern, texts, MAX_MATCHES - len(matches), self.config.grep_seconds)
+            matches += hits
             total, files = total + lines, files + len(texts)
             searched += sum(len(text) for _, text in texts)
             if searched > MAX_SEARCHED_BYTES:
@@ -238,18 +238,18 @@ class SessionFiles:
     async def delete_file(self, path: str, recursive: bool = False) -> dict[str, Any]:
         """Deletes a file, or with recursive a directory and all that is in it."""
         place = normal(path)
-        found = [place] if place != "/" and await self._get(place) is not None else []
+        paths = [place] if place != "/" and await self._get(place) is not None else []
         lower, upper = _below(place)
-        if not found and not recursive and await self.shelf.between(lower, upper, 1):
+        if not paths and not recursive and await self.shelf.between(lower, upper, 1):
             raise InvalidInput(
                 f"{place} is a directory that is not empty: pass recursive=true to delete it with its content"
             )
         if recursive:
             async for page in self._pages(lower, upper):
-                found += [kept.path for kept in page]
-        await self.shelf.remove(found)
+                paths += [kept.path for kept in page]
+        await self.shelf.remove(paths)
         self.folders, self.room = set(), 0
-        return {"path": place, "deleted": bool(found), "files_deleted": len(found)}
+        return {"path": place, "deleted": bool(paths), "files_deleted": len(paths)}
 
     async def stat_file(self, path: str) -> dict[str, Any]:
         """Tells whether a path is a file or a directory, its size, its version and its times."""

@@ -89,13 +89,13 @@ class StoreShelf:
 
     async def get_many(self, paths: Sequence[str]) -> list[StoredFile | None]:
         """Read files in one call; billed one read each."""
-        found = await self.store.get_many([self._document(path) for path in paths])
-        return [_parse_file(item) if item.data is not None else None for item in found]
+        snapshots = await self.store.get_many([self._document(path) for path in paths])
+        return [_parse_file(item) if item.data is not None else None for item in snapshots]
 
     async def between(self, lower: str, upper: str, limit: int) -> list[StoredFile]:
         """Return files with *lower* <= path < *upper*, in order."""
-        found = await self.store.query(queries.session_files(self.session_hash, lower, upper, limit))
-        return [_parse_file(item) for item in found]
+        snapshots = await self.store.query(queries.session_files(self.session_hash, lower, upper, limit))
+        return [_parse_file(item) for item in snapshots]
 
     async def count(self) -> int:
         """Return the number of files; billed one read per thousand."""
@@ -172,8 +172,8 @@ class FolderShelf:
         return self.folder / f"{file_id('', path)}.json"
 
     def _all(self) -> list[StoredFile]:
-        found = (self._read(place) for place in self.folder.glob("*.json"))
-        return [item for item in found if item is not None]
+        files = (self._read(place) for place in self.folder.glob("*.json"))
+        return [item for item in files if item is not None]
 
     @staticmethod
     def _read(place: Path) -> StoredFile | None:

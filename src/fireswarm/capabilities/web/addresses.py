@@ -50,10 +50,10 @@ def embedded_ipv4(address: Address) -> list[IPv4Address]:
     if isinstance(address, IPv4Address):
         return []
     number = int(address)
-    found = [address.sixtofour, *(address.teredo or ())]
+    embedded = [address.sixtofour, *(address.teredo or ())]
     if _is_carrier(address) or (number >> 32) & 0xFFFFFFFF in _ISATAP:
-        found.append(IPv4Address(number & 0xFFFFFFFF))
-    return [each for each in found if each is not None]
+        embedded.append(IPv4Address(number & 0xFFFFFFFF))
+    return [each for each in embedded if each is not None]
 
 
 def why_refused(address: Address) -> str:

@@ -17,6 +17,7 @@ CONVERT_MEMORY_BYTES = 1_500_000_000
 
 SNIFFED_BYTES = 2_048
 MAX_NAME_CHARS = 200
+HTML_SNIFF_CHARS = 200
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 TEXT_TYPES = frozenset({
@@ -44,11 +45,11 @@ def type_of(content_type: str) -> str:
 
 def parameters_of(header: str) -> dict[str, str]:
     """Return the parameters of a header such as Content-Type, with names in lower case and without quotes."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in _PARAMETER.findall(";" + header.partition(";")[2]):
         quoted = value.startswith('"')
-        found.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", value[1:-1]) if quoted else value.strip())
-    return found
+        parameters.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", value[1:-1]) if quoted else value.strip())
+    return parameters
 
 
 def is_binary(media_type: str, start: bytes) -> bool:
@@ -92,16 +93,16 @@ def decode_body(body: bytes, content_type: str) -> str:
 
 def filename(disposition: str, url: str) -> str | None:
     """Return the file's name from Content-Disposition (RFC 6266, ``filename*`` first), or from the URL's path."""
-    given = parameters_of(disposition)
+    parameters = parameters_of(disposition)
     found = ""
-    extended = given.get("filename*", "")
+    extended = parameters.get("filename*", "")
     if extended.count("'") >= 2:
         charset, _, text = extended.split("'", 2)
         try:
             found = unquote_to_bytes(text).decode(charset or "utf-8")
         except (LookupError, UnicodeDecodeError):
             found = ""
-    found = found or given.get("filename", "") or unquote(urlsplit(url).path.rpartition("/")[2])
+    found = found or parameters.get("filename", "") or unquote(urlsplit(url).path.rpartition("/")[2])
     name = re.split(r"[/\\]", found)[-1]
     name = "".join(char for char in name if char.isprintable()).strip(" .")[:MAX_NAME_CHARS]
     return name or None
@@ -111,7 +112,9 @@ def is_html(media_type: str, text: str) -> bool:
     """Return True for an HTML page, even without a type."""
     if media_type in HTML_TYPES:
         return True
-    return media_type in UNSURE_TYPES and text[:200].lstrip().lower().startswith(("<!doctype html", "<html"))
+    return media_type in UNSURE_TYPES and text[:HTML_SNIFF_CHARS].lstrip().lower().startswith(
+        ("<!doctype html", "<html")
+    )
 
 
 async def convert_page(page: str, *, markdown: bool, most: int) -> str:
@@ -161,14 +164,14 @@ class Unpacker:
         if self._stream is None:
             return data[:most]
         try:
-            found = self._stream.decompress(data, most)
+            inflated = self._stream.decompress(data, most)
         except zlib.error as error:
             if self._started or self.encoding != "deflate":
                 raise ToolFailed(f"the content is not valid {self.encoding}: {error}") from error
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send it without a header
-            found = self._stream.decompress(data, most)
+            inflated = self._stream.decompress(data, most)
         self._started = True
-        while self._stream.eof and self._stream.unused_data and len(found) < most:
+        while self._stream.eof and self._stream.unused_data and len(inflated) < most:
             rest, self._stream = self._stream.unused_data, zlib.decompressobj(zlib.MAX_WBITS | 32)
-            found += self._stream.decompress(rest, most - len(found))
-        return found
+            inflated += self._stream.decompress(rest, most - len(inflated))
+        return inflated

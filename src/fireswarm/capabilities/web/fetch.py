@@ -113,7 +113,7 @@ class WebFetch:
         content_type = response.headers.get("content-type", "")
         media_type = type_of(content_type)
         announced = response.headers.get("content-length", "")
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "url": url,
             "status_code": response.status_code,
             "content_type": content_type,
@@ -122,22 +122,22 @@ class WebFetch:
             "filename": filename(response.headers.get("content-disposition", ""), str(response.url)),
         }
         if str(response.url) != url:
-            told["final_url"] = str(response.url)
-        told = {name: value for name, value in told.items() if value is not None}
+            result["final_url"] = str(response.url)
+        result = {name: value for name, value in result.items() if value is not None}
         if response.request.method == "HEAD":
-            return told
+            return result
         if known_binary(media_type):
-            return told | {"format": "raw", "truncated": False, "error": BINARY}
+            return result | {"format": "raw", "truncated": False, "error": BINARY}
         body = await self._read(response)
-        told |= {"size": len(body.content), "format": "raw", "truncated": bool(body.suffix)}
+        result |= {"size": len(body.content), "format": "raw", "truncated": bool(body.suffix)}
         if is_binary(media_type, body.content[:SNIFFED_BYTES]):
-            return told | {"error": BINARY}
+            return result | {"error": BINARY}
         text, suffix = decode_body(body.content, content_type), body.suffix
         if form != "raw" and is_html(media_type, text):
             text = await convert_page(text, markdown=form == "markdown", most=self.config.max_bytes)
             suffix = CUT if len(text) == self.config.max_bytes else suffix
-            told |= {"format": form, "truncated": bool(suffix)}
-        return told | {"content": f"{text}\n\n{suffix}" if suffix else text}
+            result |= {"format": form, "truncated": bool(suffix)}
+        return result | {"content": f"{text}\n\n{suffix}" if suffix else text}
 
     async def _read(self, response: httpx2.Response) -> _PageBody:
         """Read the body up to the limits of time and size."""
@@ -155,15 +155,15 @@ class WebFetch:
 
 def _check_url(url: str) -> str:
     """Raise InvalidInput if *url* is not a web address."""
-    given = url.strip()
-    if not given.lower().startswith(("http://", "https://")):
+    text = url.strip()
+    if not text.lower().startswith(("http://", "https://")):
         raise InvalidInput(f"{url!r} must start with http:// or https://")
-    authority = given.partition("//")[2].partition("/")[0]
+    authority = text.partition("//")[2].partition("/")[0]
     if not authority:
         raise InvalidInput(f"{url!r} has no host")
     if "@" in authority:
         raise InvalidInput("the URL contains a user or password: remove them, since URLs are logged")
-    return given
+    return text
 
 
 def _tools(config: WebFetchConfig, context: CapabilityContext) -> Sequence[Tool]:

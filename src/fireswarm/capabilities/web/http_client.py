@@ -30,8 +30,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """Resolve a host with the system's resolver."""
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(where[0]) for *_, where in found))
+    records = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(where[0]) for *_, where in records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Guard:
         if name in METADATA_NAMES and not allowed:
             raise HostRefused(_refusal(name, port, "", "metadata"))
         number = as_number(name)
-        found = [str(number)] if number is not None else await self.resolve(name, port)
-        if not found:
+        resolved = [str(number)] if number is not None else await self.resolve(name, port)
+        if not resolved:
             raise OSError(f"{name} has no address")
         if not allowed:
-            for address in found:
+            for address in resolved:
                 if reason := why_refused(ip_address(address.partition("%")[0])):
                     raise HostRefused(_refusal(name, port, address, reason))
-        return found
+        return resolved
 
 
 def _host_in_url(name: str) -> str:
@@ -99,12 +99,12 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         """Resolve, check, connect; all within *timeout* seconds."""
         try:
             with anyio.fail_after(timeout):
-                found = await self._guard.addresses(host, port)
-                for address in found[:-1]:
+                addresses = await self._guard.addresses(host, port)
+                for address in addresses[:-1]:
                     with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                        share = None if timeout is None else timeout / len(found)
+                        share = None if timeout is None else timeout / len(addresses)
                         return await self._real.connect_tcp(address, port, share, local_address, socket_options)
-                return await self._real.connect_tcp(found[-1], port, timeout, local_address, socket_options)
+                return await self._real.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"cannot connect to {host} within {timeout:g} s") from error
         except OSError as error:

@@ -14,6 +14,7 @@ from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.startup import without_collector
+from fireswarm.settings.load import home_folder
 
 if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
     from fireswarm.settings import AgentSettings
@@ -141,7 +142,7 @@ def replay(
     from fireswarm.cli.agent import run
     from fireswarm.settings import find_agent_file, load_agent_settings
 
-    settings = load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()))
+    settings = load_agent_settings(find_agent_file(config_file, Path.cwd(), home_folder()))
     run.replay(settings, run_id, event_stream=event_stream, as_json=as_json)
 
 
@@ -171,12 +172,12 @@ def validate(
     """Check a settings file and report all errors with their lines."""
     from fireswarm.settings import find_agent_file, load_agent_settings
 
-    found = find_agent_file(file, Path.cwd(), Path.home())
-    settings = load_agent_settings(found)
+    path = find_agent_file(file, Path.cwd(), home_folder())
+    settings = load_agent_settings(path)
     if as_json:
         sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
     else:
-        typer.echo(f"{found or 'built-in defaults'}: valid ({settings.model.provider}, {settings.model.model_name})")
+        typer.echo(f"{path or 'built-in defaults'}: valid ({settings.model.provider}, {settings.model.model_name})")
 
 
 def _settings(
@@ -191,7 +192,7 @@ def _settings(
 ) -> AgentSettings:
     from fireswarm.settings import find_agent_file, load_agent_settings
 
-    given: Mapping[str, Any] = {
+    values: Mapping[str, Any] = {
         "runtime.profile": profile,
         "model.provider": provider or ("scripted" if script else None),
         "model.name": model,
@@ -200,7 +201,7 @@ def _settings(
         "runtime.max_turns": max_turns,
         "logging.debug_llm_bodies": None if debug_llm is None else _yes("--debug-llm", debug_llm),
     }
-    return load_agent_settings(find_agent_file(config_file, Path.cwd(), Path.home()), given)
+    return load_agent_settings(find_agent_file(config_file, Path.cwd(), home_folder()), values)
 
 
 def _yes(option: str, word: str) -> bool:

@@ -23,6 +23,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.load import home_folder
 from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
 from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
 
@@ -48,7 +49,7 @@ def task_of(task: str, skill: str | None, context: Sequence[str] | None, *, dry_
 def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path], *, as_json: bool) -> int:
     """Run one task; returns the exit code."""
     watching = Watching() if as_json else _watching(settings)
-    catalog = agent_catalog(settings, Path.cwd(), Path.home(), skills_dir)
+    catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
 
     async def call() -> tuple[Conclusion, RunLog]:
         return await carry_out(settings, catalog, task, Path.cwd(), watching)
@@ -66,13 +67,13 @@ def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path
 def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
     """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
-    catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
+    catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     name = settings.model.chosen.api_key_env
     model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
 
     async def call() -> dict[str, Any]:
-        async with agent_capabilities(settings, task.session, cwd) as given:
-            return await first_request(settings, catalog, task, agent_system(cwd, given), cwd, model)
+        async with agent_capabilities(settings, task.session, cwd) as session:
+            return await first_request(settings, catalog, task, agent_system(cwd, session), cwd, model)
 
     request = anyio.run(call)
     sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
@@ -86,15 +87,15 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
     cwd = Path.cwd()
     console = Console(highlight=False)
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
-    catalog = agent_catalog(settings, cwd, Path.home(), skills_dir)
-    told = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
-    console.print(f"session {session}: {told}. An empty line or Ctrl+D ends the chat.", style="dim")
+    catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
+    opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
+    console.print(f"session {session}: {opening}. An empty line or Ctrl+D ends the chat.", style="dim")
     code = 0
     while task := _read_line():
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
-            given = AgentTask(task, material=conversation.material(), session=session)
-            return await carry_out(settings, catalog, given, cwd, _watching(settings))
+            request = AgentTask(task, material=conversation.material(), session=session)
+            return await carry_out(settings, catalog, request, cwd, _watching(settings))
 
         conclusion, log = anyio.run(call)
         conversation.add(task, conclusion)
@@ -157,9 +158,9 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    if conclusion.ending is ConclusionStatus.FAILED:
+    if conclusion.status is ConclusionStatus.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
-    elif conclusion.ending is ConclusionStatus.WAITING:
+    elif conclusion.status is ConclusionStatus.WAITING:
         for question in conclusion.questions:
             console.print(f"needs {question.name}: {question.description}", markup=False)
         console.print("Answer it in a terminal, or give it with --context name=value.")
@@ -175,7 +176,7 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
     return {
         "run_id": log.run_id,
-        "ending": conclusion.ending.value,
+        "ending": conclusion.status.value,
         "reason": conclusion.reason,
         "answer": conclusion.answer,
         "result": dict(conclusion.result),
@@ -193,5 +194,5 @@ def _exit_code(conclusion: Conclusion) -> int:
     if conclusion.reason == "interrupted":
         return INTERRUPTED
     return {ConclusionStatus.FAILED: 1, ConclusionStatus.WAITING: WAITING, ConclusionStatus.DELEGATING: 1}.get(
-        conclusion.ending, 0
+        conclusion.status, 0
     )

@@ -32,9 +32,9 @@ def show(name: str, *, as_json: bool) -> None:
     tools = anyio.run(tools_of, capability, ServerClock())
     settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})
     if as_json:
-        told: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)
-        told |= {"needs": capability.needs, "settings": settings, "operator_keys": capability.operator_keys}
-        print_json(told | {"tools": None if tools is None else [_tool_row(tool) for tool in tools]})
+        info: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)
+        info |= {"needs": capability.needs, "settings": settings, "operator_keys": capability.operator_keys}
+        print_json(info | {"tools": None if tools is None else [_tool_row(tool) for tool in tools]})
         return
     console.print(f"[bold]{capability.id}[/]  {capability.name}, {capability.status.value}, {capability.source}")
     console.print(capability.description, soft_wrap=True)

@@ -13,9 +13,9 @@ async def find_task(swarm: Swarm, prefix: str) -> Task:
     """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
     if not prefix:
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
-    found = await swarm.store.query(queries.id_prefix(prefix))
-    if not found:
+    snapshots = await swarm.store.query(queries.id_prefix(prefix))
+    if not snapshots:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists the tasks")
-    if len(found) > 1 and found[0].id != prefix:
+    if len(snapshots) > 1 and snapshots[0].id != prefix:
         raise InvalidInput(f"more than one task id begins with {prefix}: give more characters")
-    return parse_task_snapshot(found[0])
+    return parse_task_snapshot(snapshots[0])

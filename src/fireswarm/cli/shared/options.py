@@ -54,10 +54,10 @@ def settings_for(
     root: Path, store: str | None, project: str | None = None, session: str | None = None, **overrides: Any
 ) -> Settings:
     """Load settings from the file, the environment and a command's options."""
-    given: dict[str, Any] = {"store.uri": store, "store.project": project, "session": session, **overrides}
+    values: dict[str, Any] = {"store.uri": store, "store.project": project, "session": session, **overrides}
     if project and not store:
-        given["store.uri"] = "firestore"
-    return load_settings(root, overrides=given)
+        values["store.uri"] = "firestore"
+    return load_settings(root, overrides=values)
 
 
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:

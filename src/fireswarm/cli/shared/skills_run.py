@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from fireswarm.cli.shared.options import clip, console, count_noun, print_json, table
 from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.settings.load import home_folder
 from fireswarm.skills import disclosure
 from fireswarm.skills.checks.pack import check_paths
 from fireswarm.skills.packs import skill_body
@@ -31,7 +32,7 @@ def _packaged_skills() -> Path:
 
 
 def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
-    folders = places(skills_dirs or (), Path.cwd(), Path.home(), _packaged_skills())
+    folders = places(skills_dirs or (), Path.cwd(), home_folder(), _packaged_skills())
     return load_catalog(folders, cache=default_cache(folders))
 
 
@@ -100,9 +101,9 @@ def _sections(parsed: Parsed) -> list[dict[str, Any]]:
 
 def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as_json: bool) -> int:
     """Check skills strictly against the specification; returns the exit code: 1 if there is an error."""
-    given = [*(paths or ()), *(skills_dir or ())]
+    places = [*(paths or ()), *(skills_dir or ())]
     usual = [path for path in (Path("skills"), Path(".agents/skills")) if path.is_dir()]
-    report = check_paths(given or usual or [_packaged_skills()])
+    report = check_paths(places or usual or [_packaged_skills()])
     if as_json:
         faults = [
             {"path": fault.path, "line": fault.line, "rule": fault.rule, "message": fault.message}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fireswarm import wiring as roots
+from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, count_noun, run_async, settings_for
 
 app = typer.Typer(help="Maintain the stored conversations of skills: migrate, prune.", no_args_is_help=True)
@@ -50,7 +50,7 @@ def prune(
     """Remove ended conversations whose retention time is over."""
 
     async def main() -> int:
-        async with roots.open_swarm(settings_for(root, store, project)) as swarm:
+        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             assert swarm.conversations is not None
             return await swarm.conversations.prune(swarm.clock.now() + timedelta(days=days))
 

@@ -13,7 +13,17 @@ from pathlib import Path
 import typer
 
 from fireswarm import wiring
-from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.options import (
+    AsJson,
+    Project,
+    Root,
+    StoreUri,
+    console,
+    count_noun,
+    print_json,
+    run_async,
+    settings_for,
+)
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError
@@ -23,6 +33,9 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 from fireswarm.swarm.swarm import Swarm
+
+MAX_STRAYS = 20
+"""Number of tasks without a role that are counted exactly."""
 
 EXTRAS = {
     "sklearn": "predict",
@@ -180,11 +193,12 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
 
 
 async def _strays(swarm: Swarm) -> list[Finding]:
-    found = await swarm.store.query(queries.strays(sorted(swarm.roles), 20))
-    if not found:
+    strays = await swarm.store.query(queries.strays(sorted(swarm.roles), MAX_STRAYS + 1))
+    if not strays:
         return [Finding("tasks", True, "all tasks are assigned to roles of this swarm")]
-    roles = sorted({str((item.data or {}).get("assigned_to")) for item in found})
-    return [Finding("tasks", None, f"{len(found)} or more tasks wait for roles that do not exist: {', '.join(roles)}")]
+    roles = sorted({str((item.data or {}).get("assigned_to")) for item in strays})
+    number = f"more than {MAX_STRAYS} tasks" if len(strays) > MAX_STRAYS else count_noun(len(strays), "task")
+    return [Finding("tasks", None, f"wait for roles that do not exist ({', '.join(roles)}): {number}")]
 
 
 def _extras() -> list[Finding]:

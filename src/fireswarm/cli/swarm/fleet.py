@@ -70,8 +70,8 @@ def demo(
     if not folder.is_dir():
         raise InvalidInput(f"{path} is not a folder: name an existing one")
     session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-    given = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
-    settings = settings_for(root, store, project, session, **given)
+    overrides = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
+    settings = settings_for(root, store, project, session, **overrides)
     spec = TaskSpec(
         objective=objective,
         assigned_to="architect",
@@ -228,8 +228,8 @@ def role(
 
     async def main() -> None:
         async with stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
-            told = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(swarm)}"
-            errors.print(told, style="dim", soft_wrap=True)
+            line = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(swarm)}"
+            errors.print(line, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
             await run(RoleConfig(swarm, name, agent, stop))

@@ -64,9 +64,9 @@ def runs(
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            found = parse_readable(await swarm.store.query(query), parse_run_snapshot)
+            runs = parse_readable(await swarm.store.query(query), parse_run_snapshot)
         if as_json:
-            print_json(found)
+            print_json(runs)
             return
         rows = [
             (
@@ -78,7 +78,7 @@ def runs(
                 run.agent_id.rpartition("-")[2],
                 escape(clip(run.summary, 80)),
             )
-            for run in found
+            for run in runs
         ]
         columns = ["run", "role", "status", "started", "took", "agent", "summary"]
         table("runs", columns, rows, none="no runs yet: `swarm up` starts agents")
@@ -93,9 +93,9 @@ def agents(
 
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            found = await swarm.heartbeats.latest(limit)
+            heartbeats = await swarm.heartbeats.latest(limit)
         if as_json:
-            print_json(found)
+            print_json(heartbeats)
             return
         rows = [
             (
@@ -108,7 +108,7 @@ def agents(
                 f"{status.queue_hints.get('running', 0)}/{status.queue_hints.get('capacity', 0)}",
                 "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
             )
-            for status in found
+            for status in heartbeats
         ]
         columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
         table("agents", columns, rows, none="no agents yet: `swarm up` starts them")
@@ -132,9 +132,9 @@ def mail(
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
-            found = await swarm.mailbox.read(query)
+            messages = await swarm.mailbox.read(query)
         if as_json:
-            print_json(found)
+            print_json(messages)
             return
         rows = [
             (
@@ -147,7 +147,7 @@ def mail(
                 ago(message.created_at),
                 escape(clip(message.outcome or message.payload.notes, 70)),
             )
-            for message in found
+            for message in messages
         ]
         columns = ["message", "from", "to", "status", "hop", "artifacts/signals", "sent", "notes"]
         table("mail", columns, rows, none="no messages yet")
@@ -173,9 +173,9 @@ def memory(
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
-            found = [dict(item.data or {}) for item in await swarm.store.query(query)]
+            entries = [dict(item.data or {}) for item in await swarm.store.query(query)]
         if as_json:
-            print_json(found)
+            print_json(entries)
             return
         rows = [
             (
@@ -185,7 +185,7 @@ def memory(
                 escape(clip(str(fact.get("value") or fact.get("text") or fact.get("message") or ""), 90)),
                 ago(fact.get("created_at")),
             )
-            for fact in found
+            for fact in entries
         ]
         table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="no memory documents yet")
 
@@ -205,11 +205,11 @@ def cost(
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             spent = await read_spending(swarm.store, limit, session)
-            found = await swarm.heartbeats.latest(1_000)
+            heartbeats = await swarm.heartbeats.latest(1_000)
             own = asdict(swarm.store.usage)
         by_role: dict[str, Counter[str]] = {}
         total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
-        for status in found:
+        for status in heartbeats:
             by_role.setdefault(status.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(status.usage)
             total.update(status.usage)
         if as_json:

@@ -41,10 +41,10 @@ def demo(
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
         raise InvalidInput(f"there is no {source}: name the file or folder of a node's source")
-    given: dict[str, Any] = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto"}
+    overrides: dict[str, Any] = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto"}
     if source is None:
-        given |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
-    settings = settings_for(root, store, project, SESSION, **given)
+        overrides |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
+    settings = settings_for(root, store, project, SESSION, **overrides)
     spec = TaskSpec(
         objective=f"Make a node from {place.name}",
         assigned_to="architect",

@@ -64,15 +64,15 @@ def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> No
     from fireswarm.firelite.wire import admin
 
     with Database.open(_path(root, data)) as database:
-        found = admin.stats(database)
+        stats = admin.stats(database)
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(stats))
         return
     console.print(
-        f"{found.documents:,} documents, {found.document_bytes:,} bytes in a file of {found.file_bytes:,} bytes"
+        f"{stats.documents:,} documents, {stats.document_bytes:,} bytes in a file of {stats.file_bytes:,} bytes"
     )
     rows = [
-        (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(found.collections.items())
+        (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(stats.collections.items())
     ]
     table("collections", ["collection", "documents"], rows, none="no collections yet")
 

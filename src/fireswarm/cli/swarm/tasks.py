@@ -38,7 +38,7 @@ from fireswarm.cli.swarm.show import draw, look
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
-from fireswarm.contracts.base import explain_validation as explain_error
+from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
@@ -138,7 +138,7 @@ def _spec(**fields: Any) -> TaskSpec:
     try:
         return TaskSpec(**fields)
     except ValidationError as error:
-        raise InvalidInput(f"task not submitted: {explain_error(error)}") from error
+        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
 
 
 def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
@@ -146,7 +146,7 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
     try:
         return tuple(CapabilityUse.model_validate(json.loads(text) if "{" in text else text) for text in given or ())
     except ValidationError as error:
-        raise InvalidInput(f"--capability: {explain_error(error)}") from error
+        raise InvalidInput(f"--capability: {explain_validation(error)}") from error
     except ValueError as error:
         raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
 
@@ -216,9 +216,9 @@ def tasks(
 
     async def main() -> None:
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            found = await swarm.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+            tasks = await swarm.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
         if as_json:
-            print_json(found)
+            print_json(tasks)
             return
         rows = [
             (
@@ -229,7 +229,7 @@ def tasks(
                 ago(task.updated_at),
                 escape(f"{clip(task.objective, 60)} | {clip(task.summary, 80)}"),
             )
-            for task in found
+            for task in tasks
         ]
         columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
         table("tasks", columns, rows, none="no tasks yet: `swarm submit` creates one")
@@ -256,8 +256,8 @@ def show(
             task = await find_task(swarm, task_id)
             seen = await look(swarm, task)
             if as_json:
-                told = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
-                print_json(told)
+                view = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
+                print_json(view)
             else:
                 draw(seen, events=events, level=level)
 
@@ -283,9 +283,9 @@ def watch(
                 chain = newest[0].trace.chain_id
             else:
                 chain = (await find_task(swarm, task_id)).trace.chain_id
-            found = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
-            console.print(progress.view(found))
-            return all(task.status is TaskStatus.DONE for task in found)
+            ended = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
+            console.print(progress.view(ended))
+            return all(task.status is TaskStatus.DONE for task in ended)
 
     if not run_async(main):
         console.print(f"not all tasks are done: see `swarm show {task_id or 'TASK'}`", style="yellow")
@@ -342,9 +342,9 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer the questions of a blocked task. The task is queued again immediately."""
-    given = pairs(values, "VALUES")
+    answers = pairs(values, "VALUES")
 
     async def act(swarm: Swarm, full_id: str) -> Any:
-        return await swarm.board.answer(full_id, given)
+        return await swarm.board.answer(full_id, answers)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "answered")

@@ -74,7 +74,7 @@ class RunEventPrinter:
         """Print an event of the journal itself, which a run without a model has as well."""
         style = {0: "dim", 3: "red"}.get(severity(event), "")
         step = _step_of(payload)
-        told = step or str(payload.get("skill", ""))
+        detail = step or str(payload.get("skill", ""))
         said = payload.get("error") or payload.get("reason") or ""
         if why := payload.get("without_model"):  # what to do about it was said when the agents started
             said = f"by its code, {str(why).partition(',')[0]}"
@@ -82,7 +82,7 @@ class RunEventPrinter:
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
         line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
         line.append(f"{kind:<27} ", style or "bold")
-        line.append(f"{told}{': ' if told and said else ''}{clip(str(said), 160)}", style)
+        line.append(f"{detail}{': ' if detail and said else ''}{clip(str(said), 160)}", style)
         if self._console.is_terminal:  # one line an event, as those of the table
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:

@@ -63,8 +63,8 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
                 runs.on_change = show
                 group.start_soon(runs.follow)
             async with swarm.store.listen(queries.chain(root_id)) as snapshots:
-                async for found in snapshots:
-                    tasks = parse_readable(found, parse_task_snapshot)
+                async for changed in snapshots:
+                    tasks = parse_readable(changed, parse_task_snapshot)
                     show()
                     if is_over(tasks, root_id):
                         break
@@ -76,8 +76,8 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
 
 async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
-    found = await swarm.store.query(queries.chain(root_id))
-    tasks = sort_objective(parse_readable(found, parse_task_snapshot))
+    snapshots = await swarm.store.query(queries.chain(root_id))
+    tasks = sort_objective(parse_readable(snapshots, parse_task_snapshot))
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)

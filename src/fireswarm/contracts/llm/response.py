@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, JsonObject
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.conversation import (
     ConversationEvent,
@@ -32,7 +33,7 @@ class AgentResponse(Contract):
     """The end of a turn. A caller that resumes must pass back ``resume_token``, which is valid for one turn."""
 
     state: TaskState
-    message: str = Field(default="", max_length=2_000)
+    message: str = Field(default="", max_length=MAX_RESULT_SUMMARY_CHARS)
     outputs: JsonObject = Field(default_factory=dict)
     input_request: InputRequest | None = None
     tasks: tuple[PlannedTask, ...] = ()
@@ -70,11 +71,16 @@ def as_result(response: AgentResponse) -> SkillResult:
         known = ", ".join(state.value for state in _RESULT_STATES)
         raise ValueError(f"a skill cannot end in {response.state.value}: use {known}")
     asked = response.input_request
-    outputs = Artifact(type=OUTPUTS, name=OUTPUTS, summary=", ".join(response.outputs)[:200], value=response.outputs)
+    outputs = Artifact(
+        type=OUTPUTS,
+        name=OUTPUTS,
+        summary=truncate(", ".join(response.outputs), MAX_LABEL_CHARS),
+        value=response.outputs,
+    )
     summary = response.message or "; ".join(response.errors) or (asked.message if asked else "")
     return SkillResult(
         state=_RESULT_STATES[response.state],
-        summary=(summary or _default_summary(response))[:2_000],
+        summary=truncate(summary or _default_summary(response), MAX_RESULT_SUMMARY_CHARS),
         artifacts=(*response.artifacts, outputs) if response.outputs else response.artifacts,
         tasks=response.tasks,
         questions=tuple(Question(**field.model_dump()) for field in asked.missing_fields) if asked else (),
@@ -101,7 +107,7 @@ def as_response(
     fields = tuple(InputField(**question.model_dump()) for question in result.questions)
     return AgentResponse(
         state=state,
-        message=(reason or result.summary)[:2_000],
+        message=truncate(reason or result.summary, MAX_RESULT_SUMMARY_CHARS),
         outputs=outputs if isinstance(outputs, dict) and not failed else {},
         input_request=InputRequest(missing_fields=fields, message=result.summary) if fields and not stopped else None,
         tasks=() if stopped else result.tasks,

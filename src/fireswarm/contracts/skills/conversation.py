@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, JsonObject, Stored, Timestamp
+from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS
 
 DEFAULT_MAX_TURNS = 8
 MAX_TURNS = 20
@@ -120,7 +121,7 @@ class InputRequest(Contract):
     """The inputs that a skill needs before it can continue."""
 
     missing_fields: tuple[InputField, ...] = Field(min_length=1, max_length=40)
-    message: str = Field(default="", max_length=2_000)
+    message: str = Field(default="", max_length=MAX_RESULT_SUMMARY_CHARS)
 
 
 class InteractionOutcomes(Contract):

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityId
@@ -59,7 +60,7 @@ class PlannedTask(Contract):
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
     assigned_to: RoleName
-    objective: str = Field(min_length=1, max_length=8_000)
+    objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
     constraints: JsonObject = Field(default_factory=dict)
@@ -147,7 +148,7 @@ class SkillResult(Contract):
     """
 
     state: SkillState = SkillState.COMPLETED
-    summary: str = Field(max_length=2_000)
+    summary: str = Field(max_length=MAX_RESULT_SUMMARY_CHARS)
     artifacts: tuple[Artifact, ...] = ()
     signals: tuple[Signal, ...] = ()
     insights: tuple[str, ...] = ()
@@ -163,3 +164,9 @@ class SkillResult(Contract):
     asks: AdviceRequest | None = None
     retryable: bool = False
     escalated: bool = False
+
+    @classmethod
+    def failure(cls, reason: str, *, retryable: bool = False, escalated: bool = False) -> Self:
+        """Build a failed result. *reason* becomes the summary, cut to its limit."""
+        summary = truncate(reason, MAX_RESULT_SUMMARY_CHARS)
+        return cls(state=SkillState.FAILED, summary=summary, retryable=retryable, escalated=escalated)

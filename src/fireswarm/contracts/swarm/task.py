@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
+from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Question
@@ -92,7 +93,7 @@ class TaskSpec(Contract):
     sees ``instructions`` after the role's prompt; ``for_agent`` is the id of the stored agent that they belong to.
     """
 
-    objective: str = Field(min_length=1, max_length=8_000)
+    objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     assigned_to: RoleName
     session_hash: str = Field(min_length=1, max_length=128)
     created_by: str = "operator"

@@ -74,17 +74,17 @@ class QueryTarget:
 
     def open(self, store: Store, resume_us: int | None) -> Opening:
         """The whole result, or what changed in it since a moment."""
-        found, _ = store.run(self.query)
-        self.shown = {record.name: record.update_us for record in found}
+        records, _ = store.run(self.query)
+        self.shown = {record.name: record.update_us for record in records}
         if resume_us is None:
-            return Opening({record.name: record for record in found})
-        newer: Events = {record.name: record for record in found if record.update_us > resume_us}
+            return Opening({record.name: record for record in records})
+        newer: Events = {record.name: record for record in records if record.update_us > resume_us}
         if resume_us >= store.horizon_us:
-            return Opening(self._since(store, resume_us, found, newer))
+            return Opening(self._since(store, resume_us, records, newer))
         if self.query.bounded:
             # An old document may have moved into view, which neither its time nor a count would tell.
-            return Opening({record.name: record for record in found}, reset=True)
-        return Opening(newer, count=len(found))
+            return Opening({record.name: record for record in records}, reset=True)
+        return Opening(newer, count=len(records))
 
     def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
         if self.query.bounded:
@@ -107,9 +107,9 @@ class QueryTarget:
         if not events:
             return events
         if self.query.bounded:
-            found, _ = store.run(self.query)
-            events = _difference(self.shown, found)
-            self.shown = {record.name: record.update_us for record in found}
+            records, _ = store.run(self.query)
+            events = _difference(self.shown, records)
+            self.shown = {record.name: record.update_us for record in records}
             return events
         for name, record in events.items():
             if record is None:

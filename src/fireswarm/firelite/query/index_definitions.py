@@ -129,16 +129,16 @@ class IndexSet:
     def _has_composite(self, need: Need) -> bool:
         """Return True if composite indexes that all end in the tail have, together, the equality fields before it."""
         covered: set[FieldPath] = set()
-        found = False
+        joined = False
         for composite in self._candidates(need):
             cut = len(composite.fields) - len(need.tail) - len(need.summed)
             if cut < 0 or not _serves_prefix(composite.fields[:cut], need):
                 continue
             tail, summed = composite.fields[cut:][: len(need.tail)], composite.fields[cut + len(need.tail) :]
             if tail == need.tail and frozenset(path for path, _ in summed) == need.summed:
-                found = True
+                joined = True
                 covered.update(path for path, _ in composite.fields[:cut])
-        return found and need.fixed == frozenset(covered)
+        return joined and need.fixed == frozenset(covered)
 
     def _candidates(self, need: Need) -> list[Composite]:
         return [c for c in self.composites if c.group == need.group and c.scope == need.scope]

@@ -169,18 +169,18 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
     if not masked and write.WhichOneof("operation") == "transform":
         return Document.FromString(before) if before else Document(name=name), set()
     source = write.update
-    given = set(source.fields)
+    fields = set(source.fields)
     if not masked:
-        return Document.FromString(source.SerializeToString()), given
+        return Document.FromString(source.SerializeToString()), fields
     mask = mask_of(write.update_mask.SerializeToString())
-    if not (mask.flat and given <= mask.names):
+    if not (mask.flat and fields <= mask.names):
         document = Document.FromString(before) if before else Document(name=name)
         merge(document.fields, source.fields, mask.paths)
         return document, {name for name in mask.names if name in document.fields}
     # On the wire a later entry of a map replaces an earlier one whole, so parsing the two messages in a row is the
     # merge, made by the parser: far cheaper than a value at a time.
     document = Document.FromString(before + source.SerializeToString())
-    if len(given) < len(mask.names):
-        for gone in mask.names - given:
+    if len(fields) < len(mask.names):
+        for gone in mask.names - fields:
             remove(document.fields, (gone,))
-    return document, given
+    return document, fields

@@ -130,12 +130,12 @@ class SqliteStorage:
     def last_commit_us(self) -> int:
         """The newest commit time written, in microseconds."""
         try:
-            found = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
-        if found is None:
+        if row is None:
             raise CorruptDataFile(self.path, "it holds no last commit time")
-        return int(found[0])
+        return int(row[0])
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Make the newest versions durable, all or none; raises ResourceExhausted or Unavailable."""

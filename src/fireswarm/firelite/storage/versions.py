@@ -168,17 +168,17 @@ class Store:
         """The query's documents in order, and how many the offset skipped."""
         if query.limit == 0:
             return [], 0
-        found = self._stream(query, read_us)
-        skipped = sum(1 for _ in islice(found, query.offset)) if query.offset else 0
-        return list(islice(found, query.limit) if query.limit is not None else found), skipped
+        records = self._stream(query, read_us)
+        skipped = sum(1 for _ in islice(records, query.offset)) if query.offset else 0
+        return list(islice(records, query.limit) if query.limit is not None else records), skipped
 
     def count(self, query: Query) -> int | None:
         """Count the matching documents (offset and limit applied), or return None if an index is not sufficient."""
         scans = plan(query)
         if len(scans) != 1 or scans[0].residual or scans[0].check_scope:
             return None
-        found = max(0, self._index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
-        return found if query.limit is None else min(found, query.limit)
+        matching = max(0, self._index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
+        return matching if query.limit is None else min(matching, query.limit)
 
     def _stream(self, query: Query, read_us: int | None) -> Iterator[Record]:
         if read_us is not None and read_us < self.last_commit_us:
@@ -220,14 +220,14 @@ class Store:
         self.check_readable(read_us)
         names = {record.name for record in self.members(query.scope)}
         names.update(name for name in self.changed_since(read_us) if query.scope.contains(name))
-        found: list[tuple[bytes, Record]] = []
+        entries: list[tuple[bytes, Record]] = []
         for name in names:
             record = self.get_at(name, read_us)
             place = None if record is None else query.sort_key(record.fields(), record.key)
             if record is not None and place is not None:
-                found.append((place, record))
-        found.sort(key=lambda item: item[0])
-        return [record for _, record in found]
+                entries.append((place, record))
+        entries.sort(key=lambda item: item[0])
+        return [record for _, record in entries]
 
 
 @lru_cache(maxsize=1024)

@@ -85,9 +85,9 @@ async def list_documents(
     entries: list[tuple[bytes, Record | str]] = [(_place(query, record), record) for record in records]
     if request.show_missing:
         collection = f"{request.parent}/{request.collection_id}"
-        found = {record.name for record in records}
+        names = {record.name for record in records}
         paths = [f"{collection}/{document_id}" for document_id in database.store.tree.on_the_way(collection)]
-        entries += [(name_key(name), name) for name in paths if name not in found]
+        entries += [(name_key(name), name) for name in paths if name not in names]
         entries.sort(key=lambda entry: entry[0])
     chosen, token = page(entries, request.page_size, request.page_token)
     return [Document(name=item) if isinstance(item, str) else project(item.data or b"", mask) for item in chosen], token

@@ -69,7 +69,7 @@ class GeminiReranker:
     async def _embed(self, texts: Sequence[str], task: str) -> list[tuple[float, ...]]:
         if not texts:
             return []
-        found: list[tuple[float, ...]] = []
+        vectors: list[tuple[float, ...]] = []
         try:
             async with httpx2.AsyncClient(timeout=self.timeout_seconds) as http:
                 client = genai.Client(
@@ -85,14 +85,14 @@ class GeminiReranker:
                     answer = await client.aio.models.embed_content(
                         model=self.model, contents=contents, config=types.EmbedContentConfig(task_type=task)
                     )
-                    found += [tuple(item.values or ()) for item in answer.embeddings or ()]
+                    vectors += [tuple(item.values or ()) for item in answer.embeddings or ()]
         except errors.APIError as error:
             raise from_status("gemini", int(error.code or 500), error.message or str(error)) from error
         except (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError) as error:
             raise unreachable("gemini", error) from error
-        if len(found) != len(texts):
-            raise unreachable("gemini", ValueError(f"{len(texts)} texts were sent, {len(found)} vectors came back"))
-        return found
+        if len(vectors) != len(texts):
+            raise unreachable("gemini", ValueError(f"{len(texts)} texts were sent, {len(vectors)} vectors came back"))
+        return vectors
 
 
 def _skill_text(skill: Skill) -> str:

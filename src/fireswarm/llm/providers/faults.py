@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from fireswarm.contracts.base import as_utc
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
 
 TRANSIENT = frozenset({408, 409, 429, 529})
@@ -20,7 +21,7 @@ MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError)
 
 def from_status(provider: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> ModelError:
     """Return the error for an HTTP status, with advice."""
-    said = f"{provider} answered {status}: {message.strip()[:500] or 'no message'}"
+    said = f"{provider} answered {status}: {truncate(message.strip(), MAX_DETAIL_CHARS) or 'no message'}"
     if status in TRANSIENT or status >= 500:
         return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
     hint = {
@@ -36,18 +37,22 @@ def from_status(provider: str, status: int, message: str, headers: Mapping[str, 
 
 def unreachable(provider: str, error: Exception) -> ModelUnavailable:
     """Return the error for a connection that failed, broke or timed out."""
-    told = str(error) or type(error).__name__
-    return ModelUnavailable(f"{provider} is unreachable, or its response was interrupted: {told[:300]}")
+    message = str(error) or type(error).__name__
+    return ModelUnavailable(
+        f"{provider} is unreachable, or its response was interrupted: {truncate(message, MAX_DETAIL_CHARS)}"
+    )
 
 
 def misshapen(provider: str, error: Exception) -> ModelUnavailable:
     """Return the error for a malformed answer, such as the error page of a gateway."""
-    return ModelUnavailable(f"{provider} returned a malformed response: {type(error).__name__}: {error}"[:400])
+    return ModelUnavailable(
+        truncate(f"{provider} returned a malformed response: {type(error).__name__}: {error}", MAX_DETAIL_CHARS)
+    )
 
 
 def bad_options(provider: str, error: Exception) -> ModelRejected:
     """Return the error for options that the provider's SDK rejects."""
-    return ModelRejected(f"model.providers.{provider}.options are not accepted: {error}"[:600])
+    return ModelRejected(truncate(f"model.providers.{provider}.options are not accepted: {error}", MAX_DETAIL_CHARS))
 
 
 def cut_short(provider: str) -> ModelUnavailable:
@@ -60,14 +65,14 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return _clamp(milliseconds / 1_000)
-    given = headers.get("retry-after")
-    seconds = _number(given)
+    header = headers.get("retry-after")
+    seconds = _number(header)
     if seconds is not None:
         return _clamp(seconds)
-    if not given:
+    if not header:
         return None
     try:
-        when = parsedate_to_datetime(given)
+        when = parsedate_to_datetime(header)
     except (ValueError, OverflowError):
         return None
     return _clamp((as_utc(when) - datetime.now(UTC)).total_seconds())

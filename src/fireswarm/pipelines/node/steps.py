@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.pipelines.files import Carried
 
@@ -43,8 +44,8 @@ def next_round(request: SkillRequest) -> SkillResult:
     children = request.children
     files = Carried.of(request)
     if stuck := [child for child in children if child.status != "done"]:
-        told = "; ".join(f"{child.key} is {child.status}: {child.summary}" for child in stuck)
-        return SkillResult(state=SkillState.FAILED, summary=f"the run stopped: {told}"[:2_000], escalated=True)
+        reason = "; ".join(f"{child.key} is {child.status}: {child.summary}" for child in stuck)
+        return SkillResult.failure(f"the run stopped: {reason}", escalated=True)
     fixes = sum(child.key.startswith("code-fix") for child in children)
     chosen = _choose_round(children, files, fixes, request)
     if chosen.ending:
@@ -54,8 +55,8 @@ def next_round(request: SkillRequest) -> SkillResult:
         return SkillResult(state=SkillState.FAILED, summary=chosen.ending, artifacts=ended, escalated=True)
     total = len(children) + len(chosen.steps)
     if total > request.limits.max_steps:
-        told = f"the run would need {total} steps; {request.limits.max_steps} are allowed"
-        return SkillResult(state=SkillState.FAILED, summary=told, escalated=True)
+        reason = f"the run would need {total} steps; {request.limits.max_steps} are allowed"
+        return SkillResult.failure(reason, escalated=True)
     tasks = _plan_tasks(chosen.steps, request, fixes)
     summary = f"steps {len(children) + 1} to {total}: {', '.join(chosen.steps)}"
     return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks, artifacts=files.artifacts())
@@ -95,7 +96,7 @@ def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tupl
                 key=f"{step}.{number}" if number else step,
                 assigned_to=ROLES.get(step, "executor"),
                 skill=step,
-                objective=f"{step}: {request.objective}"[:2_000],
+                objective=truncate(f"{step}: {request.objective}", MAX_OBJECTIVE_CHARS),
                 context=context,
                 depends_on=(tasks[-1].key,) if tasks else (),
                 handoff_reason=f"step {step} of the pipeline",

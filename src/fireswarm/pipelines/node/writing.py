@@ -25,9 +25,9 @@ def write_operations(request: SkillRequest, question: str) -> SkillResult:
     advice = CodeAdvice.model_validate(request.advice[-1].content)
     carried.write_project({draft.path: draft.content for draft in advice.files})
     write_diff(carried)
-    told = f"{target} written by {request.advice[-1].by or 'the advisor'}"
+    summary = f"{target} written by {request.advice[-1].by or 'the advisor'}"
     notes = (advice.notes,) if advice.notes else ()
-    return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.6)
+    return SkillResult(summary=summary, artifacts=carried.artifacts(), insights=notes, confidence=0.6)
 
 
 def material_of(carried: Carried, paths: list[str]) -> tuple[Material, ...]:

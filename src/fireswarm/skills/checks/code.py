@@ -42,16 +42,16 @@ class Module:
     @classmethod
     def of(cls, tree: ast.Module) -> Module:
         """Collect the imports of a module."""
-        found = cls(tree)
+        module = cls(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     first = alias.name if alias.asname else alias.name.partition(".")[0]
-                    found.names[alias.asname or first] = first
+                    module.names[alias.asname or first] = first
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 for alias in node.names:
-                    found.names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        return found
+                    module.names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return module
 
     def full(self, node: ast.expr) -> str:
         """Return the full name of an expression, with imports resolved, or ""."""
@@ -142,11 +142,11 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
         for item in node.items
     }
     ended = _joined_names(module)
-    held = _names_by_call(module)
+    names = _names_by_call(module)
     for node, name in module.calls():
-        if name in _POOLS and id(node) not in managed and held.get(id(node), "") not in ended:
+        if name in _POOLS and id(node) not in managed and names.get(id(node), "") not in ended:
             yield node.lineno, "thread-outlives", f"{name} outlives the call: use it in a `with` statement"
-        elif name in _THREADS and held.get(id(node), "") not in ended:
+        elif name in _THREADS and names.get(id(node), "") not in ended:
             yield node.lineno, "thread-outlives", f"{name} may outlive the call: join it before returning"
 
 
@@ -170,16 +170,16 @@ def _is_text(node: ast.expr) -> bool:
 
 def _names_by_call(module: Module) -> dict[int, str]:
     """Map each call to the name that holds its result: assigned, in an assigned list, or appended to a list."""
-    held: dict[int, str] = {}
+    names: dict[int, str] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             for inner in ast.walk(node.value):
-                held[id(inner)] = ast.unparse(target)
+                names[id(inner)] = ast.unparse(target)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
             for inner in ast.walk(node):
-                held.setdefault(id(inner), ast.unparse(node.func.value))
-    return held
+                names.setdefault(id(inner), ast.unparse(node.func.value))
+    return names
 
 
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "request", "stream")
@@ -191,8 +191,8 @@ _BY_POSITION = {"urllib.request.urlopen": 3, "http.client.HTTPConnection": 3, "h
 
 def http_with_timeout(module: Module) -> Iterator[Finding]:
     """Require a timeout on each HTTP request; httpx's default of five seconds is not the skill's decision."""
-    held = _names_by_call(module)
-    sessions = {held[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in held}
+    names = _names_by_call(module)
+    sessions = {names[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in names}
     sessions |= {
         ast.unparse(item.optional_vars)
         for node in ast.walk(module.tree)
@@ -205,7 +205,7 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
     timed = {
         name
         for node, called in module.calls()
-        if called in _CLIENTS and _has_timeout(node) and (name := held.get(id(node)))
+        if called in _CLIENTS and _has_timeout(node) and (name := names.get(id(node)))
     }
     for node, name in module.calls():
         owner, _, verb = name.rpartition(".")
@@ -222,8 +222,8 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
 
 
 def _has_timeout(node: ast.Call) -> bool:
-    given = [word for word in node.keywords if word.arg == "timeout" or word.arg is None]
-    return any(not (isinstance(word.value, ast.Constant) and word.value.value is None) for word in given)
+    timeouts = [word for word in node.keywords if word.arg == "timeout" or word.arg is None]
+    return any(not (isinstance(word.value, ast.Constant) and word.value.value is None) for word in timeouts)
 
 
 def no_model(module: Module) -> Iterator[Finding]:

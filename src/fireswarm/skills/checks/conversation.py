@@ -26,13 +26,13 @@ def check_terms(parsed: Parsed) -> Iterator[tuple[int, str, str]]:
     if not any(name in parsed.header for name in FIELDS):
         return
     try:
-        found = conversation_fields(parsed.header)
+        fields = conversation_fields(parsed.header)
     except yaml.YAMLError as error:
         mark: Any = getattr(error, "problem_mark", None)
         yield parsed.header_line + (mark.line if mark else 0), "conversation-yaml", f"not valid YAML: {error}"
         return
-    lines = {name: parsed.header_line + field.line for name, field in found.items()}
-    values = {name: field.value for name, field in found.items()}
+    lines = {name: parsed.header_line + field.line for name, field in fields.items()}
+    values = {name: field.value for name, field in fields.items()}
     try:
         Terms.model_validate(values)
     except ValidationError as error:

@@ -75,18 +75,18 @@ def check_file(path: Path) -> tuple[PackFault, ...]:
     except OSError as error:
         return (PackFault(path, 1, "unreadable", str(error.strerror)),)
     parsed = parse(data)
-    found = [*_form(path, data, parsed)]
+    findings = [*_form(path, data, parsed)]
     if parsed.has_header and parsed.closed:
-        found += _header(parsed, path)
+        findings += _header(parsed, path)
     folder = Path(os.path.realpath(path.parent))
     for sentence in origin.outside(parsed, folder):
         line, _, text = sentence.removeprefix("line ").partition(": ")
-        found.append((int(line), "script-outside", text))
-    found += [(1, "script-outside", text) for text in origin.entry_outside(_metadata(parsed), folder)]
+        findings.append((int(line), "script-outside", text))
+    findings += [(1, "script-outside", text) for text in origin.entry_outside(_metadata(parsed), folder)]
     if parsed.has_header and parsed.closed:
-        found += check_terms(parsed)
-        found += _mode(_metadata(parsed).get("execution_mode", ""))
-    judged = tuple(PackFault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(found)))
+        findings += check_terms(parsed)
+        findings += _mode(_metadata(parsed).get("execution_mode", ""))
+    judged = tuple(PackFault(path, line, rule, message) for line, rule, message in sorted(dict.fromkeys(findings)))
     return (*judged, *_code(folder, _metadata(parsed)))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm import __version__
+from fireswarm.settings.load import home_folder
 
 FORMAT = f"fireswarm-skills/{__version__}/1"
 """Incremented when the content of a record changes; a file of another format is rebuilt."""
@@ -32,7 +33,7 @@ Stamp = list[int]
 
 def default_cache(roots: Iterable[Path]) -> Path:
     """Path of the cache for *roots*, in the user's cache folder."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or home_folder() / ".cache")
     key = "\0".join(str(root) for root in roots)
     return base / "fireswarm" / f"skills-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 

@@ -125,12 +125,12 @@ def _load(found: FoundSkill, remembered: CatalogCache) -> Catalog:
 @contextmanager
 def without_collection() -> Generator[None]:
     """Pause the cyclic garbage collector: loading creates no cycles, and collections took a third of its time."""
-    held = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if held:
+        if enabled:
             gc.enable()
 
 
@@ -208,15 +208,15 @@ def _first(fields: Mapping[str, Any], *names: str) -> Any:
 
 def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
     """Return the name as written if valid, otherwise the folder's, otherwise the nearest valid name."""
-    given = field_values.plain(fields.get("name"))
-    if field_values.is_name(given):
-        if given != folder:
-            warnings.append(f"its name is {given} but its folder is named {folder}")
-        return given
+    written = field_values.plain(fields.get("name"))
+    if field_values.is_name(written):
+        if written != folder:
+            warnings.append(f"its name is {written} but its folder is named {folder}")
+        return written
     name = (
-        folder if field_values.is_name(folder) else field_values.slug(given) or field_values.slug(folder) or "unnamed"
+        folder if field_values.is_name(folder) else field_values.slug(written) or field_values.slug(folder) or "unnamed"
     )
-    said = f"{given[:80]!r} is not a valid name" if given else "it has no name"
+    said = f"{written[:80]!r} is not a valid name" if written else "it has no name"
     warnings.append(f"{said}; {name} is used instead")
     return name
 

@@ -137,7 +137,7 @@ class _Search:
 def files_below(folder: str, *, limit: int = 500, depth: int = 4) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield files and folders below *folder* by name, with paths relative to its parent; links are not followed."""
     pending = [(folder, os.path.basename(folder), 0)]  # noqa: PTH119 - called for each of 20,000 folders
-    given = 0
+    listed = 0
     while pending:
         path, name, level = pending.pop(0)
         try:
@@ -148,8 +148,8 @@ def files_below(folder: str, *, limit: int = 500, depth: int = 4) -> Iterator[tu
         for entry in entries:
             if entry.name.startswith(".") or entry.name in _SKIPPED:
                 continue
-            given += 1
-            if given > limit:
+            listed += 1
+            if listed > limit:
                 return
             yield f"{name}/{entry.name}", entry
             if entry.is_dir(follow_symlinks=False) and level < depth:

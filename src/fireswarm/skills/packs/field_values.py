@@ -56,18 +56,18 @@ def tools(value: Any) -> tuple[str, ...]:
     Commas and spaces inside parentheses belong to the tool.
     """
     parts = [text for _, text in _leaves(value)] if isinstance(value, list | dict) else [plain(value).strip("[]")]
-    found: list[str] = []
+    words: list[str] = []
     for part in parts:
         depth, word = 0, ""
         for letter in part + " ":
             if letter in ", \t\n" and depth == 0:
-                found.append(word.strip().strip("\"'"))
+                words.append(word.strip().strip("\"'"))
                 word = ""
                 continue
             depth = max(0, depth + (letter == "(") - (letter == ")"))
             word += letter
-        found.append(word.strip())
-    return tuple(dict.fromkeys(word for word in found if word))
+        words.append(word.strip())
+    return tuple(dict.fromkeys(word for word in words if word))
 
 
 def flat(value: Any) -> dict[str, str]:
@@ -75,12 +75,12 @@ def flat(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         text = plain(value)
         return {"metadata": text[:MAX_VALUE_CHARS]} if text else {}
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for key, text in _leaves(value):
-        if key in found:
-            text = f"{found[key]}, {text}"
-        found[key] = text[:MAX_VALUE_CHARS]
-    return found
+        if key in fields:
+            text = f"{fields[key]}, {text}"
+        fields[key] = text[:MAX_VALUE_CHARS]
+    return fields
 
 
 def _leaves(value: Any) -> list[tuple[str, str]]:
@@ -88,13 +88,13 @@ def _leaves(value: Any) -> list[tuple[str, str]]:
 
     The number of visited nodes is limited too: nine levels of YAML aliases contain a billion paths.
     """
-    found: list[tuple[str, str]] = []
+    leaves: list[tuple[str, str]] = []
     for visited, leaf in enumerate(_walk(value, "", 0)):
         if leaf is not None:
-            found.append(leaf)
-        if len(found) >= MAX_METADATA or visited >= MAX_VISITED:
+            leaves.append(leaf)
+        if len(leaves) >= MAX_METADATA or visited >= MAX_VISITED:
             break
-    return found
+    return leaves
 
 
 def _walk(value: Any, key: str, depth: int) -> Iterator[tuple[str, str] | None]:

@@ -141,13 +141,13 @@ def _simple(header: str) -> dict[str, Any] | None:
     """
     fields: dict[str, Any] = {}
     for line in header.split("\n"):
-        found = _SIMPLE.fullmatch(line)
-        if found is None or found[1] in fields:
+        match = _SIMPLE.fullmatch(line)
+        if match is None or match[1] in fields:
             return None
-        value = found[2] or found[3] or found[4] or ""
-        if found[4] and (": " in value or " #" in value or value.endswith(":")):
+        value = match[2] or match[3] or match[4] or ""
+        if match[4] and (": " in value or " #" in value or value.endswith(":")):
             return None
-        fields[found[1]] = value.rstrip(" ")
+        fields[match[1]] = value.rstrip(" ")
     return fields
 
 
@@ -178,12 +178,12 @@ def _repeated_keys(header: str, first_line: int) -> list[tuple[str, int]]:
     seen: set[str] = set()
     again: list[tuple[str, int]] = []
     for number, line in enumerate(header.split("\n")):
-        found = _FIELD.match(line)
-        if found is None:
+        match = _FIELD.match(line)
+        if match is None:
             continue
-        if found[1] in seen:
-            again.append((found[1], first_line + number))
-        seen.add(found[1])
+        if match[1] in seen:
+            again.append((match[1], first_line + number))
+        seen.add(match[1])
     return again
 
 
@@ -206,9 +206,9 @@ def _blocks(lines: list[str], first_line: int) -> list[tuple[str, str, str, int]
     """Return (name, first line's value, whole block, line number) of each field at the left margin."""
     blocks: list[tuple[str, str, list[str], int]] = []
     for number, line in enumerate(lines):
-        found = _FIELD.match(line)
-        if found is not None:
-            blocks.append((found[1], (found[2] or "").strip(), [line], first_line + number))
+        match = _FIELD.match(line)
+        if match is not None:
+            blocks.append((match[1], (match[2] or "").strip(), [line], first_line + number))
         elif blocks:
             blocks[-1][2].append(line)
     return [(name, value, "\n".join(block), line) for name, value, block, line in blocks]

@@ -43,12 +43,12 @@ def scripts_of(folder: Path, entry: Path | None = None) -> tuple[Script, ...]:
         names += sorted(item.name for item in items if item.is_file(follow_symlinks=False) and is_script(item.name))
     if entry is not None:
         names.append(entry.as_posix())
-    found: list[Script] = []
+    scripts: list[Script] = []
     for name in dict.fromkeys(names):
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-            found.append(_describe_script(path, name))
-    return tuple(found[:MAX_SCRIPTS])
+            scripts.append(_describe_script(path, name))
+    return tuple(scripts[:MAX_SCRIPTS])
 
 
 def describe(script: Script) -> str:

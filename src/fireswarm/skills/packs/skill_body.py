@@ -59,28 +59,28 @@ def headings(body: str) -> tuple[tuple[int, str, int], ...]:
     if "#" not in body:
         return ()
     fenced = fences(body)
-    found: list[tuple[int, str, int]] = []
+    headings: list[tuple[int, str, int]] = []
     line = seen = 0
     for heading in _HEADING.finditer("\n" + body):
         start = heading.start()  # of the heading in the body, since the match begins one letter before it
         line, seen = line + body.count("\n", seen, start), start
         if not _inside(fenced, start):
-            found.append((len(heading[1]), heading[2].strip().rstrip("#").rstrip() or heading[2].strip(), line))
-    return tuple(found)
+            headings.append((len(heading[1]), heading[2].strip().rstrip("#").rstrip() or heading[2].strip(), line))
+    return tuple(headings)
 
 
 @lru_cache(maxsize=8)
 def fences(body: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of each code fence; an unclosed fence ends at the end of the body."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     opened, mark = -1, ""
     for fence in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
         if opened < 0:
             opened, mark = fence.start(), fence[1]
         elif fence[1].startswith(mark):
-            found.append((opened, fence.end()))
+            ranges.append((opened, fence.end()))
             opened = -1
-    return (*found, (opened, len(body))) if opened >= 0 else tuple(found)
+    return (*ranges, (opened, len(body))) if opened >= 0 else tuple(ranges)
 
 
 def _inside(places: Sequence[tuple[int, int]], place: int) -> bool:
@@ -91,11 +91,11 @@ def sections(body: str) -> tuple[BodySection, ...]:
     """Return every section of *body*; its text includes the subsections."""
     lines = body.split("\n")
     marks = headings(body)
-    found: list[BodySection] = []
+    sections: list[BodySection] = []
     for place, (level, title, line) in enumerate(marks):
         end = next((later for deeper, _, later in marks[place + 1 :] if deeper <= level), len(lines))
-        found.append(BodySection(title, level, line + 1, "\n".join(lines[line:end]).strip()))
-    return tuple(found)
+        sections.append(BodySection(title, level, line + 1, "\n".join(lines[line:end]).strip()))
+    return tuple(sections)
 
 
 def anchor(title: str) -> str:
@@ -106,14 +106,14 @@ def anchor(title: str) -> str:
 @lru_cache(maxsize=8)
 def mentions(body: str) -> tuple[Mention, ...]:
     """Return local files named in links and code spans, each once, in order."""
-    found: dict[str, Mention] = {}
+    mentions: dict[str, Mention] = {}
     line, seen = 1, 0
     for place, path, linked in sorted(_named_paths(body)):
         clean = unquote(path).split("#")[0].split("?")[0].removeprefix("./") if linked else path.removeprefix("./")
-        if clean and clean not in found:
+        if clean and clean not in mentions:
             line, seen = line + body.count("\n", seen, place), place
-            found[clean] = Mention(clean, line, linked)
-    return tuple(found.values())
+            mentions[clean] = Mention(clean, line, linked)
+    return tuple(mentions.values())
 
 
 def _named_paths(body: str) -> Iterator[tuple[int, str, bool]]:

@@ -51,8 +51,8 @@ def read_terms(path: Path) -> Terms | None:
     if not any(name in header for name in FIELDS):
         return None
     try:
-        found = conversation_fields(header)
-        return Terms.model_validate({name: field.value for name, field in found.items()}) if found else None
+        fields = conversation_fields(header)
+        return Terms.model_validate({name: field.value for name, field in fields.items()}) if fields else None
     except ValidationError as error:
         raise ConfigError(f"{path}: invalid conversation contract: {explain_validation(error)}") from error
     except yaml.YAMLError as error:
@@ -67,12 +67,12 @@ def conversation_fields(header: str) -> dict[str, Said]:
     if not isinstance(node, yaml.MappingNode):
         return {}
     whole = yaml.load(header, Loader=_LOADER)
-    found: dict[str, Said] = {}
+    fields: dict[str, Said] = {}
     for key, value in node.value:
         if key.value == "metadata" and isinstance(value, yaml.MappingNode):
             inner: Mapping[str, Any] = whole["metadata"]
-            found |= {name: _field(inner[name], line) for name, line in _lines(value) if name in FIELDS}
-    return found | {name: _field(whole[name], line) for name, line in _lines(node) if name in FIELDS}
+            fields |= {name: _field(inner[name], line) for name, line in _lines(value) if name in FIELDS}
+    return fields | {name: _field(whole[name], line) for name, line in _lines(node) if name in FIELDS}
 
 
 def _lines(node: yaml.MappingNode) -> list[tuple[str, int]]:

@@ -31,13 +31,13 @@ def read_labelled(path: Path) -> list[Labelled]:
         raise InvalidInput(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(content, list) or not content:
         raise InvalidInput(f'{path} must be a list of {{"skill": name, "query": text}} with at least one entry')
-    found: list[Labelled] = []
+    prompts: list[Labelled] = []
     for number, entry in enumerate(content, start=1):
         skill, query = (entry.get("skill"), entry.get("query")) if isinstance(entry, dict) else (None, None)
         if not (isinstance(skill, str) and isinstance(query, str)):
             raise InvalidInput(f"{path}: entry {number} must have skill and query as text")
-        found.append(Labelled(skill, query))
-    return found
+        prompts.append(Labelled(skill, query))
+    return prompts
 
 
 def measure(rank: Ranker, prompts: Iterable[Labelled], *, top_k: int = TOP_K) -> dict[str, Any]:

@@ -96,10 +96,10 @@ class Index:
 
     def rarity(self, term: str) -> float:
         """BM25's idf: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` for a term in n of N skills; 0 for none."""
-        found = self.postings.get(term)
-        if found is None:
+        posting = self.postings.get(term)
+        if posting is None:
             return 0.0
-        return self.rarity_of(len(found.skills))
+        return self.rarity_of(len(posting.skills))
 
     def rarity_of(self, having: float) -> float:
         """Return the idf of a term in *having* skills."""
@@ -215,8 +215,8 @@ def _add(index: Index, number: int, counts: Mapping[str, Counter[str]], average:
             weighed[term] = weighed.get(term, 0.0) + factor * frequency
     postings = index.postings
     for term, weight in weighed.items():
-        found = postings.get(term)
-        if found is None:
-            found = postings[term] = Postings()
-        found.skills.append(number)
-        found.weights.append(weight)
+        posting = postings.get(term)
+        if posting is None:
+            posting = postings[term] = Postings()
+        posting.skills.append(number)
+        posting.weights.append(weight)

@@ -59,15 +59,15 @@ def concepts(text: str, index: Index) -> list[Concept]:
     listed = [word for word in words(text) if word not in STOP and not word.isdigit()]
     often = Counter(listed)
     named = set(extensions(text))
-    found: list[Concept] = []
+    parsed: list[Concept] = []
     for word in list(often)[:MAX_WORDS]:
         weight = SOFT_WEIGHT if is_soft(word) else 1 + 0.5 * math.log(often[word])
         if word in named:
             weight *= EXTENSION_WEIGHT
         terms = tuple(_terms(word, index))
         if terms:
-            found.append(Concept(word, weight, terms))
-    return found + list(_phrases(listed[: 2 * MAX_WORDS], index))
+            parsed.append(Concept(word, weight, terms))
+    return parsed + list(_phrases(listed[: 2 * MAX_WORDS], index))
 
 
 def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
@@ -77,18 +77,18 @@ def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
 def _terms(word: str, index: Index) -> Iterator[Term]:
     """Yield index terms for a word: itself, related ones, its family; a compound or a typo only if these fail."""
     key = stem(word)
-    given = {key}
+    yielded = {key}
     if key in index.postings:
         yield _term(index, key, 1.0)
     for other in related_stems().get(key, ()):
-        if other not in given and other in index.postings:
-            given.add(other)
+        if other not in yielded and other in index.postings:
+            yielded.add(other)
             yield _term(index, other, RELATED_FACTOR, f"related to {word}")
     for other in _family(key, index):
-        if other not in given:
-            given.add(other)
+        if other not in yielded:
+            yielded.add(other)
             yield _term(index, other, FAMILY_FACTOR, f"form of {word}")
-    if len(given) > 1 or key in index.postings or key in related_stems():
+    if len(yielded) > 1 or key in index.postings or key in related_stems():
         return
     compound = list(_compound(key, index))
     yield from compound or _correct_typo(word, index)

@@ -40,7 +40,7 @@ def known_words() -> frozenset[str]:
 
 def read_groups(text: str) -> dict[str, tuple[str, ...]]:
     """Parse lines of ``a, b`` (both ways) and ``a > b`` (one way); ``#`` begins a comment line."""
-    found: dict[str, list[str]] = {}
+    related: dict[str, list[str]] = {}
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
             continue
@@ -48,8 +48,8 @@ def read_groups(text: str) -> dict[str, tuple[str, ...]]:
         sources = [key_of(phrase) for phrase in left.split(",")]
         meant = [key_of(phrase) for phrase in right.split(",")] if arrow else sources
         for source in sources:
-            found.setdefault(source, []).extend(key for key in meant if key != source)
-    return {source: tuple(dict.fromkeys(keys)) for source, keys in found.items()}
+            related.setdefault(source, []).extend(key for key in meant if key != source)
+    return {source: tuple(dict.fromkeys(keys)) for source, keys in related.items()}
 
 
 def key_of(phrase: str) -> str:

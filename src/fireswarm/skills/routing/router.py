@@ -85,7 +85,7 @@ class Router:
         named = self._named_in(query)
         evidence = self._evidence(asked, named)
         half = HALF_EVIDENCE + HALF_EVIDENCE_PER_CONCEPT * sum(1 for concept in asked if " " not in concept.word)
-        found: list[SkillCandidate] = []
+        candidates: list[SkillCandidate] = []
         chosen = ((worth, -number) for number, worth in evidence.items() if allowed is None or number in allowed)
         for worth, place in heapq.nlargest(top_k, chosen):
             score = round(100 * worth / (worth + half), 2) if worth > 0 else 0.0
@@ -93,12 +93,12 @@ class Router:
                 break
             skill = self.skills[-place]
             reason = explain(self._words_of(-place), -place, asked, self.index, named=-place in named)
-            found.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
-        if len(found) < top_k and min_score <= 0 and self.index.count <= SPELLED_AMONG:
-            found += self._spelled_like(
-                query, top_k - len(found), {self._numbers[c.skill_name] for c in found}, allowed
+            candidates.append(SkillCandidate(skill_name=skill.name, score=score, reason=reason))
+        if len(candidates) < top_k and min_score <= 0 and self.index.count <= SPELLED_AMONG:
+            candidates += self._spelled_like(
+                query, top_k - len(candidates), {self._numbers[c.skill_name] for c in candidates}, allowed
             )
-        return found
+        return candidates
 
     def _spelled_like(
         self, query: str, wanted: int, taken: Collection[int], allowed: Collection[int] | None
@@ -153,12 +153,12 @@ class Router:
 
 def _long_names(skills: Sequence[Skill]) -> dict[str, list[tuple[str, int]]]:
     """Return names of two words or more by their first word; a single word is treated like any other."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    families: dict[str, list[tuple[str, int]]] = {}
     for number, skill in enumerate(skills):
         parts = skill.name.split("-")
         if len(parts) > 1:
-            found.setdefault(parts[0], []).append((" ".join(parts), number))
-    return found
+            families.setdefault(parts[0], []).append((" ".join(parts), number))
+    return families
 
 
 def _size(concept: Concept, index: Index) -> int:
@@ -173,9 +173,9 @@ def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
     """Add the value of each skill's best term for *concept*."""
     best: dict[int, float] = {}
     for term in concept.terms:
-        found = index.postings[term.key]
+        posting = index.postings[term.key]
         worth = concept.weight * term.worth
-        for number, weight in zip(found.skills, found.weights, strict=True):
+        for number, weight in zip(posting.skills, posting.weights, strict=True):
             value = worth * weight * (SATURATION + 1) / (weight + SATURATION)
             if value > best.get(number, 0.0):
                 best[number] = value
@@ -211,5 +211,5 @@ def choose(objective: str, named: str | None, role_skills: Sequence[str], catalo
     if named is not None:
         return catalog.get(named)
     skills = [catalog.get(name) for name in role_skills]
-    found = Router(skills, bodies=False).route(objective, top_k=1) if len(skills) > 1 else []
-    return catalog.get(found[0].skill_name) if found else skills[0]
+    best = Router(skills, bodies=False).route(objective, top_k=1) if len(skills) > 1 else []
+    return catalog.get(best[0].skill_name) if best else skills[0]

@@ -85,8 +85,8 @@ def _in_child(folder: str, entry: str, deterministic: bool, request: str, until:
                 return None
             result: Any = module.run(asked)
     except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
-        told = traceback.format_exception(error, limit=-8)
-        return False, f"raised {told[-1].strip()}\n{''.join(told)[-6_000:]}"
+        lines = traceback.format_exception(error, limit=-8)
+        return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"
     if isinstance(result, AgentResponse):
         try:
             result = as_result(result)

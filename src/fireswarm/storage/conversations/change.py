@@ -94,8 +94,8 @@ def is_duplicate(found: Conversation | None, change: ConversationChange) -> bool
 
 def duplicate(change: ConversationChange, answer: JsonObject | None = None) -> DuplicateMessage:
     """Return the error for a message that was already handled, with its answer."""
-    told = f"message {change.message_id} of conversation {change.context_id} was already handled"
-    return DuplicateMessage(told, answer)
+    message = f"message {change.message_id} of conversation {change.context_id} was already handled"
+    return DuplicateMessage(message, answer)
 
 
 def restore(
@@ -107,13 +107,13 @@ def restore(
     stamp: Any = None,
 ) -> Conversation:
     """Build a conversation from stored data. Expired facts that are still stored are excluded."""
-    held = sorted(facts, key=lambda fact: (fact.at, fact.name))
+    ordered = sorted(facts, key=lambda fact: (fact.at, fact.name))
     return Conversation(
         state,
-        tuple(fact for fact in held if not _is_expired(fact, now)),
+        tuple(fact for fact in ordered if not _is_expired(fact, now)),
         tuple(events),
         tuple(messages),
-        gone=tuple(fact.name for fact in held if _is_expired(fact, now)),
+        gone=tuple(fact.name for fact in ordered if _is_expired(fact, now)),
         stamp=stamp,
     )
 

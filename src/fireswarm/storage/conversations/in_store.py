@@ -63,11 +63,11 @@ class DocumentConversations:
         snapshot = await self.store.get(path)
         if snapshot.data is None:
             return None
-        found = await self.store.query(queries.pocket(path))
+        facts = await self.store.query(queries.pocket(path))
         try:
             return restore(
                 ConversationState.model_validate(snapshot.data),
-                [KeptFact.model_validate(item.data) for item in found],
+                [KeptFact.model_validate(item.data) for item in facts],
                 [LoggedEvent.model_validate(event) for event in snapshot.data.get("events") or ()],
                 snapshot.data.get("messages") or (),
                 self.clock.now(),
@@ -78,12 +78,12 @@ class DocumentConversations:
 
     async def apply(self, change: ConversationChange) -> Conversation:
         """Apply a change in a separate commit."""
-        found = await self.load(change.context_id)
-        if is_duplicate(found, change):
+        conversation = await self.load(change.context_id)
+        if is_duplicate(conversation, change):
             raise duplicate(change, await self.response(change.context_id, str(change.message_id)))
-        advanced = advance(found, change, self.clock.now(), self.clean)
+        advanced = advance(conversation, change, self.clock.now(), self.clean)
         try:
-            committed = await self.store.commit(self._write(found, change, advanced))
+            committed = await self.store.commit(self._write(conversation, change, advanced))
         except Conflict as conflict:
             after = await self.load(change.context_id) if conflict.ambiguous else None
             if after is not None and after.state == advanced.context.state:
@@ -106,8 +106,8 @@ class DocumentConversations:
     async def prune(self, before: datetime) -> int:
         """Remove conversations that expired before *before*, with their subcollections."""
         removed = 0
-        while found := await self.store.query(queries.ended_contexts(before, PRUNE_BATCH)):
-            for snapshot in found:
+        while batch := await self.store.query(queries.ended_contexts(before, PRUNE_BATCH)):
+            for snapshot in batch:
                 below = await self.store.query(queries.pocket(snapshot.path))
                 messages = (snapshot.data or {}).get("messages") or ()
                 paths = [item.path for item in below] + [message_path(snapshot.id, str(name)) for name in messages]

@@ -94,11 +94,11 @@ class PostgresContexts:
         """Apply a change in one transaction."""
         check_context_id(change.context_id)
         async with self._transaction() as database:
-            found = await self._read(database, change.context_id, " FOR UPDATE")
-            if is_duplicate(found, change):
+            conversation = await self._read(database, change.context_id, " FOR UPDATE")
+            if is_duplicate(conversation, change):
                 raise duplicate(change, await _answer(database, change.context_id, str(change.message_id)))
-            advanced = advance(found, change, self.clock.now(), self.clean)
-            await _write_state(database, advanced.context.state, new=found is None)
+            advanced = advance(conversation, change, self.clock.now(), self.clean)
+            await _write_state(database, advanced.context.state, new=conversation is None)
             await _write_rest(database, change, advanced)
             return advanced.context
 

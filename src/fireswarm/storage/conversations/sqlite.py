@@ -88,10 +88,10 @@ class SqliteContexts:
         with _connect(path) as database:
             database.executescript(_SCHEMA)
             database.execute("BEGIN IMMEDIATE")
-            found = _read(database, self.clock.now())
-            if is_duplicate(found, change):
+            data = _read(database, self.clock.now())
+            if is_duplicate(data, change):
                 raise duplicate(change, _answer(database, str(change.message_id)))
-            advanced = advance(found, change, self.clock.now(), self.clean)
+            advanced = advance(data, change, self.clock.now(), self.clean)
             _write(database, change, advanced)
             database.execute("COMMIT")
             return advanced.context
@@ -99,8 +99,8 @@ class SqliteContexts:
     def _prune(self, before: datetime) -> int:
         removed = 0
         for path in sorted(self.folder.glob(f"*/{STATE_FILE}")):
-            found = self._load(path)
-            if found is None or found.state.expires_at is None or found.state.expires_at > before:
+            conversation = self._load(path)
+            if conversation is None or conversation.state.expires_at is None or conversation.state.expires_at > before:
                 continue
             path.unlink(missing_ok=True)
             if not any(path.parent.iterdir()):

@@ -18,9 +18,9 @@ def append_to_summary(before: str, dropped: Iterable[LoggedEvent]) -> str:
     A text written by a model counts as one or several such lines; its beginning is kept longest.
     """
     lost = 0
-    found = _LEFT_OUT.match(before)
-    if found:
-        lost, before = int(found[1]), before[found.end() :]
+    match = _LEFT_OUT.match(before)
+    if match:
+        lost, before = int(match[1]), before[match.end() :]
     lines = [line for line in before.split("\n") if line] + [format_event(event) for event in dropped]
     kept: list[str] = []
     room = MAX_SUMMARY_CHARS - 60

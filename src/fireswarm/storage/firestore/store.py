@@ -84,7 +84,7 @@ class FirestoreStore:
         request = BatchGetDocumentsRequest(
             database=self._channel.database, documents=[f"{self._channel.root}/{path}" for path in wanted]
         )
-        found: dict[str, Snapshot] = {}
+        snapshots: dict[str, Snapshot] = {}
         with translate_errors(f"reading {_some(wanted)}"):
             stream = await self._channel.api.batch_get_documents(
                 request=request, metadata=self._channel.metadata, **_READ
@@ -93,22 +93,22 @@ class FirestoreStore:
                 message = type(response).pb(response)
                 if message.WhichOneof("result") == "found":
                     read = codec.snapshot(message.found)
-                    found[read.path] = read
+                    snapshots[read.path] = read
         self.usage.reads += len(wanted)
-        return [found.get(path) or Snapshot(path, None) for path in paths]
+        return [snapshots.get(path) or Snapshot(path, None) for path in paths]
 
     async def query(self, query: Query) -> list[Snapshot]:
         """Run a query; billed at least one read."""
         request = _query_request(self._channel.parent_of(query.collection), query, self._channel.root)
-        found: list[Snapshot] = []
+        snapshots: list[Snapshot] = []
         with translate_errors(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
             async for response in stream:
                 message = _query_pb(response)
                 if message.HasField("document"):
-                    found.append(codec.snapshot(message.document))
-        self.usage.reads += max(1, len(found))
-        return found
+                    snapshots.append(codec.snapshot(message.document))
+        self.usage.reads += max(1, len(snapshots))
+        return snapshots
 
     async def count(self, query: Query) -> int:
         """Count a query's results without reading them."""

@@ -80,13 +80,13 @@ class Claimer:
             return []
         if not self.contention.contended:
             try:
-                held = await self._commit(ready)
+                leases = await self._commit(ready)
             except Conflict as conflict:
                 if conflict.ambiguous:
                     return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
             else:
-                self.contention.learn(len(held), 0)
-                return held
+                self.contention.learn(len(leases), 0)
+                return leases
         return await self._one_by_one(ready)
 
     async def _candidates(self, wanted: int) -> list[Snapshot]:
@@ -98,10 +98,12 @@ class Claimer:
         if priority is None:
             return head
         place = self.contention.somewhere()
-        found = await self.store.query(queries.claimable_from(self.role, priority, place, wanted))
-        if len(found) < wanted:
-            found += await self.store.query(queries.claimable_before(self.role, priority, place, wanted - len(found)))
-        return found
+        snapshots = await self.store.query(queries.claimable_from(self.role, priority, place, wanted))
+        if len(snapshots) < wanted:
+            snapshots += await self.store.query(
+                queries.claimable_before(self.role, priority, place, wanted - len(snapshots))
+            )
+        return snapshots
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         try:
@@ -127,20 +129,20 @@ class Claimer:
         return task
 
     async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
-        held: list[HeldLease] = []
+        leases: list[HeldLease] = []
 
         async def attempt(task: Task, snapshot: Snapshot) -> None:
             try:
-                held.extend(await self._commit([(task, snapshot)]))
+                leases.extend(await self._commit([(task, snapshot)]))
             except Conflict as conflict:
                 if conflict.ambiguous:
-                    held.extend(await self._mine_after_all(task))
+                    leases.extend(await self._mine_after_all(task))
 
         async with anyio.create_task_group() as group:
             for task, snapshot in ready:
                 group.start_soon(attempt, task, snapshot)
-        self.contention.learn(len(held), len(ready) - len(held))
-        return held
+        self.contention.learn(len(leases), len(ready) - len(leases))
+        return leases
 
     async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
         now = self.clock.now()

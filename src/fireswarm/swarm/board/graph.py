@@ -23,7 +23,7 @@ def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: in
     for task in tasks:
         if task.assigned_to not in roles:
             raise GraphInvalid(
-                f"task {task.key!r} is assigned to {task.assigned_to!r}, which is no role of this swarm "
+                f"task {task.key!r} is assigned to {task.assigned_to!r}, which is not a role of this swarm "
                 f"(known: {', '.join(sorted(roles))}); add roles/{task.assigned_to}/ROLE.md or change the plan"
             )
         missing = [key for key in task.depends_on if key not in by_key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
     DEFAULT_PRIORITY,
@@ -46,8 +47,10 @@ def block_write(snapshot: Snapshot, error: InvalidInput) -> Update:
     fields: dict[str, Any] = {
         "status": TaskStatus.BLOCKED.value,
         "status_reason": StatusReason.DEAD_LETTER.value,
-        "summary": f"malformed task: {error}. Correct the fields, then set status to queued."[:1_500],
-        "error": str(error)[:1_500],
+        "summary": truncate(
+            f"malformed task: {error}. Correct the fields, then set status to queued.", MAX_STORED_SUMMARY_CHARS
+        ),
+        "error": truncate(str(error), MAX_ERROR_CHARS),
         "updated_at": SERVER_TIME,
     }
     return Update(snapshot.path, fields, snapshot.update_time)
@@ -66,8 +69,8 @@ def _with_defaults(data: dict[str, Any], task_id: str, clock: Clock) -> dict[str
         "trace": {"chain_id": task_id, "step": 0},
     }
     if isinstance(objective, str) and isinstance(context, dict):
-        given: dict[str, Any] = context
-        defaults["idempotency_key"] = idempotency_key(objective, given)
+        task_context: dict[str, Any] = context
+        defaults["idempotency_key"] = idempotency_key(objective, task_context)
     fields = {name: value for name, value in defaults.items() if data.get(name) is None}
     if data.get("task_id") not in (None, task_id):
         fields["task_id"] = task_id

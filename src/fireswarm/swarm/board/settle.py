@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
@@ -17,7 +18,7 @@ from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import MAX_ERROR_CHARS, first_line, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
 from fireswarm.swarm.board.submit import children_of, document
 
 
@@ -114,7 +115,7 @@ def _block(
     task: Task, reason: StatusReason, summary: str, *, not_before: datetime | None = None, **more: Any
 ) -> Transition:
     if "error" in more:
-        more["error"] = str(more["error"])[:MAX_ERROR_CHARS]
+        more["error"] = truncate(str(more["error"]), MAX_ERROR_CHARS)
     return Transition(unleased_fields(task, TaskStatus.BLOCKED, reason, summary, not_before=not_before) | more)
 
 
@@ -125,8 +126,8 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
     if not handoff.resume:
         ended = _end(task, handoff.result)
         return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births), ended=True)
-    told = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
+    linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
     summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
     fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
-    return Transition(fields, told)
+    return Transition(fields, linked)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.build import next_sweep, run_identity
 from fireswarm.storage.documents.paths import run_path
-
-MAX_SUMMARY_CHARS = 1_500
-MAX_ERROR_CHARS = 4_000
-"""Of an error kept on the task; the whole of it is in the run's journal."""
 
 
 def unleased_fields(
@@ -29,7 +26,7 @@ def unleased_fields(
     fields: dict[str, Any] = {
         "status": status.value,
         "status_reason": None if reason is None else reason.value,
-        "summary": summary[:MAX_SUMMARY_CHARS],
+        "summary": truncate(summary, MAX_STORED_SUMMARY_CHARS),
         "lease": None,
         "not_before": not_before,
         "sweep_at": next_sweep(status, reason, None, not_before, deadline or task.deadline) or DELETE_FIELD,
@@ -53,5 +50,10 @@ def queued_fields(task: Task, summary: str) -> dict[str, Any]:
 def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
     """The write that ends the run of a lease whose holder cannot end it: it died, or was told to stop."""
     identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
-    ended = {"status": status.value, "error": error, "summary": error[:MAX_SUMMARY_CHARS], "ended_at": SERVER_TIME}
+    ended = {
+        "status": status.value,
+        "error": error,
+        "summary": truncate(error, MAX_STORED_SUMMARY_CHARS),
+        "ended_at": SERVER_TIME,
+    }
     return Merge(run_path(task.run_id(lease.epoch)), identity | ended)

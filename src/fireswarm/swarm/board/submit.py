@@ -72,15 +72,15 @@ async def _sent_before(store: Store, task: Task) -> Submitted:
 
 
 async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
-    found: dict[str, tuple[Snapshot, Task]] = {}
+    existing: dict[str, tuple[Snapshot, Task]] = {}
     for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
         if snapshot.data is None:
             raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
         task = parse_task_snapshot(snapshot)
         if task.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
-        found[snapshot.path] = (snapshot, task)
-    return found
+        existing[snapshot.path] = (snapshot, task)
+    return existing
 
 
 def children_of(

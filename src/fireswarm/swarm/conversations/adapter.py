@@ -16,11 +16,12 @@ from typing import Any
 import anyio
 
 from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.llm.response import AgentResponse, as_response
 from fireswarm.contracts.ports import Clock, ConversationStore
 from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
 from fireswarm.contracts.skills.conversation import ConversationEvent, MessageType, ResponseMetadata, TaskState, Terms
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ContextEnded, DuplicateMessage, ResumeRefused, SkillFailed
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.packs.terms import terms_of
@@ -67,19 +68,19 @@ class AgentAdapter:
         """
         chosen = self.catalog.get(skill)
         terms = terms_of(chosen) or ONE_SHOT
-        found = await self.contexts.load(check_context_id(context_id)) if terms.keeps_state else None
-        if found is not None and message_id is not None and message_id in found.messages:
+        stored = await self.contexts.load(check_context_id(context_id)) if terms.keeps_state else None
+        if stored is not None and message_id is not None and message_id in stored.messages:
             return await self._again(context_id, message_id)
-        self._may_begin(found, chosen, terms, context_id, resume, token)
-        turn = (found.state.turn if found else 0) + 1
-        merged: JsonObject = {**(found.state.inputs if found else {}), **inputs}
+        self._may_begin(stored, chosen, terms, context_id, resume, token)
+        turn = (stored.state.turn if stored else 0) + 1
+        merged: JsonObject = {**(stored.state.inputs if stored else {}), **inputs}
         json_inputs = {str(name): value for name, value in merged.items()}
         rules.check_inputs(terms, json_inputs)
         began = time.monotonic()
         if reason := rules.reason_turn_exceeded(turn, terms, chosen.name):
-            result, state = SkillResult(state=SkillState.FAILED, summary=reason), TaskState.ESCALATED
+            result, state = SkillResult.failure(reason), TaskState.ESCALATED
         else:
-            result, state, reason = await self._turn(chosen, terms, found, context_id, turn, json_inputs)
+            result, state, reason = await self._turn(chosen, terms, stored, context_id, turn, json_inputs)
         metadata = ResponseMetadata(
             context_id=context_id,
             skill=chosen.name,
@@ -93,7 +94,7 @@ class AgentAdapter:
         response = as_response(result, state, metadata, reason=reason)
         if not terms.keeps_state:
             return response
-        change = self._change(found, terms, response, result, json_inputs, inputs)
+        change = self._change(stored, terms, response, result, json_inputs, inputs)
         return await self._keep(response, replace(change, message_id=message_id))
 
     def _change(
@@ -151,7 +152,7 @@ class AgentAdapter:
             request = SkillRequest(
                 task_id=context_id,
                 session_hash=self.session,
-                objective=str(inputs.get("objective") or skill.description)[:8_000],
+                objective=truncate(str(inputs.get("objective") or skill.description), MAX_OBJECTIVE_CHARS),
                 role=self.role,
                 context=inputs,
                 answers=inputs,
@@ -164,12 +165,12 @@ class AgentAdapter:
                 try:
                     result = await self.run(skill, request)
                 except SkillFailed as error:
-                    result = SkillResult(state=SkillState.FAILED, summary=str(error)[:2_000])
+                    result = SkillResult.failure(str(error))
                 state, reason = rules.checked_state(result, terms, skill.name, router=self.router)
                 return result, state, reason
             assert scope.cancelled_caught
         reason = f"the turn of skill {skill.name} took longer than {self.timeout_seconds:g} s"
-        return SkillResult(state=SkillState.FAILED, summary=reason), TaskState.TIMEOUT, reason
+        return SkillResult.failure(reason), TaskState.TIMEOUT, reason
 
     async def _keep(self, response: AgentResponse, change: ConversationChange) -> AgentResponse:
         try:
@@ -183,11 +184,11 @@ class AgentAdapter:
     async def _again(self, context_id: str, message_id: str) -> AgentResponse:
         """The answer that a message got before; with the token only while that answer is the last."""
         known = await self.contexts.response(context_id, message_id)
-        found = await self.contexts.load(context_id)
-        if known is None or found is None:
+        stored = await self.contexts.load(context_id)
+        if known is None or stored is None:
             raise DuplicateMessage(f"message {message_id} was handled before; its answer was too large to be kept")
         response = AgentResponse.model_validate(known)
-        return _with_token(response, found) if found.messages[-1] == message_id else response
+        return _with_token(response, stored) if stored.messages[-1] == message_id else response
 
 
 def _with_token(response: AgentResponse, kept: Conversation) -> AgentResponse:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.inputs import faults
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.skills.context import Conversation, ConversationState
 from fireswarm.contracts.skills.conversation import (
     MAX_TURNS,
@@ -97,7 +98,7 @@ def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tu
     if result.questions:
         payload["asked"] = [question.name for question in result.questions]
     if result.tasks:
-        payload["tasks"] = [f"{task.key}: {task.objective[:100]}" for task in result.tasks[:20]]
+        payload["tasks"] = [f"{task.key}: {truncate(task.objective, MAX_LABEL_CHARS)}" for task in result.tasks[:20]]
     kind = _ENDINGS.get(result.state, MessageType.RESPONSE)
     return (began, *result.log, ConversationEvent(type=kind.value, payload=payload))
 

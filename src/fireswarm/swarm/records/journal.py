@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.swarm.task import TaskResult, canonical_json
@@ -172,7 +173,7 @@ class Journal:
         try:
             result = await run()
         except Exception as error:  # noted and raised again: the journal must know that the step did not finish
-            self.note(STEP_FAILED, step=step, error=f"{type(error).__name__}: {error}"[:2_000])
+            self.note(STEP_FAILED, step=step, error=truncate(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS))
             raise
         self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
         if not (last and idempotent):
@@ -247,7 +248,7 @@ class Journal:
         """Return the writes that end this run, for the commit that settles the task."""
         fields: dict[str, Any] = {
             "status": status.value,
-            "summary": summary[:1_500],
+            "summary": truncate(summary, MAX_STORED_SUMMARY_CHARS),
             "progress": 1.0 if status is RunStatus.COMPLETED else self.progress,
             "ended_at": SERVER_TIME,
         }

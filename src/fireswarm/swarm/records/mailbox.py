@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import JsonObject, explain_validation
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.envelope import (
@@ -38,8 +39,6 @@ from fireswarm.swarm.records.policy import HandoffPolicy
 
 MESSAGE_LEASE_SECONDS = 60.0
 """How long a claimed message stays with its claimant before it is delivered again."""
-
-MAX_OUTCOME_CHARS = 1_500
 
 
 @dataclass(slots=True)
@@ -120,8 +119,8 @@ class Mailbox:
         The ids are the turn's own, so that one that begins again sends nothing twice. NotFound for a task that is not
         in the session, PolicyRefused for one that may not be answered.
         """
-        found = await self.store.get_many([task_path(reply.task_id) for reply in replies])
-        asking = {item.id: parse_task_snapshot(item) for item in found if item.data is not None}
+        tasks = await self.store.get_many([task_path(reply.task_id) for reply in replies])
+        asking = {item.id: parse_task_snapshot(item) for item in tasks if item.data is not None}
         writes: list[Write] = []
         for number, reply in enumerate(replies, 1):
             other = asking.get(reply.task_id)
@@ -146,7 +145,11 @@ class Mailbox:
     @staticmethod
     def end_message_write(snapshot: Snapshot, outcome: str) -> Update:
         """The write that ends a message of answers, unless somebody else did."""
-        return Update(snapshot.path, {"status": "read", "outcome": outcome[:MAX_OUTCOME_CHARS]}, snapshot.update_time)
+        return Update(
+            snapshot.path,
+            {"status": "read", "outcome": truncate(outcome, MAX_STORED_SUMMARY_CHARS)},
+            snapshot.update_time,
+        )
 
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
         """Claim and read the envelope that came with a planned task, for the holder of the task's lease."""
@@ -173,7 +176,7 @@ class Mailbox:
 
     async def claim(self, to: str, agent_id: str, limit: int = 10) -> list[HeldMessage]:
         """Claim messages to *to*: each is held by one claimant until its lease runs out."""
-        held: list[HeldMessage] = []
+        messages: list[HeldMessage] = []
         now = self.clock.now()
         expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
         for snapshot in await self.store.query(queries.deliverable(to, now, limit)):
@@ -194,8 +197,8 @@ class Mailbox:
                 committed = await self.store.commit([Update(snapshot.path, fields, snapshot.update_time)])
             except Conflict:
                 continue
-            held.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
-        return held
+            messages.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
+        return messages
 
     async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
         """End a message that nobody can read; it stays, with what is wrong with it."""

@@ -96,8 +96,8 @@ def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
 async def read_spending(store: Store, limit: int, session: str | None = None) -> Spending:
     """Add up the newest *limit* runs, of one session when it is named."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
-    found = await store.query(query)
-    spending = sum_runs(parse_readable(found[:limit], parse_run_snapshot), more=len(found) > limit)
+    snapshots = await store.query(query)
+    spending = sum_runs(parse_readable(snapshots[:limit], parse_run_snapshot), more=len(snapshots) > limit)
     dearest = [name for name, _ in sort_by_cost(spending.by_objective)][:MAX_NAMED_OBJECTIVES]
     for task in await store.get_many([task_path(name) for name in dearest]):
         spending.objectives[task.id] = str((task.data or {}).get("objective", ""))

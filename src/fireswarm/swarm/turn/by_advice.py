@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
 from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import canonical_json
@@ -68,7 +69,11 @@ class AdviceEngine:
 async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn) -> Advice | SkillResult:
     """Return the advice, or the question to a person where no model can be asked."""
     turn.journal.note(
-        "advice_required", step=step, advice=asks.kind.value, scope=list(asks.scope), question=asks.question[:500]
+        "advice_required",
+        step=step,
+        advice=asks.kind.value,
+        scope=list(asks.scope),
+        question=truncate(asks.question, MAX_DETAIL_CHARS),
     )
     answer = request.answers.get(ANSWER)
     if answer is not None and not request.advice:
@@ -102,8 +107,12 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
         f"{step} needs advice of kind {asks.kind.value}{scope}, and no model can be asked: {why}. Set the "
         f"model's key and `swarm retry` the task, or answer in the model's place with JSON: {wanted}"
     )
-    question = Question(name=ANSWER, description=f"{text}\n\n{asks.question}"[:8_000], type="object")
-    return SkillResult(state=SkillState.INPUT_REQUIRED, summary=text[:2_000], questions=(question,))
+    question = Question(
+        name=ANSWER, description=truncate(f"{text}\n\n{asks.question}", MAX_OBJECTIVE_CHARS), type="object"
+    )
+    return SkillResult(
+        state=SkillState.INPUT_REQUIRED, summary=truncate(text, MAX_RESULT_SUMMARY_CHARS), questions=(question,)
+    )
 
 
 async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
@@ -125,7 +134,12 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
         answer = await asking.ask(0, attempt)
         content, fault = _parse_model_advice(asks, answer.text)
         turn.journal.note(
-            "advice_received", step=step, advice=asks.kind.value, attempt=attempt, ok=not fault, fault=fault[:1_000]
+            "advice_received",
+            step=step,
+            advice=asks.kind.value,
+            attempt=attempt,
+            ok=not fault,
+            fault=truncate(fault, MAX_DETAIL_CHARS),
         )
         if not fault:
             return Advice(kind=asks.kind, content=content, by=client.model.name)

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
 from fireswarm.capabilities.workspace import describe_tools
 from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Artifact, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
@@ -93,10 +94,10 @@ class ModelEngine:
                 tools=resolved.tools,
             )
             conclusion = await think(mind, assignment, recorder)
-        if conclusion.ending is ConclusionStatus.FAILED:
+        if conclusion.status is ConclusionStatus.FAILED:
             raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
         result = _result(conclusion)
-        if conclusion.ending is ConclusionStatus.FINISHED and result.tasks:
+        if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
             await turn.journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
 
@@ -179,7 +180,7 @@ def _material(request: SkillRequest, phase: int) -> str:
 def _small(artifact: Artifact) -> dict[str, Any]:
     shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
     if artifact.value is not None:
-        shown["value"] = json.dumps(artifact.value, ensure_ascii=False, default=str)[:2_000]
+        shown["value"] = truncate(json.dumps(artifact.value, ensure_ascii=False, default=str), MAX_RESULT_SUMMARY_CHARS)
     return shown
 
 
@@ -211,20 +212,24 @@ def _result(conclusion: Conclusion) -> SkillResult:
     """A conclusion as a skill's result: what the skills of the run made, under what the model concluded."""
     outputs = conclusion.outputs
     artifacts = [artifact for output in outputs for artifact in output.artifacts]
-    if conclusion.ending is ConclusionStatus.WAITING:
-        summary = conclusion.answer[:2_000]
+    if conclusion.status is ConclusionStatus.WAITING:
+        summary = truncate(conclusion.answer, MAX_RESULT_SUMMARY_CHARS)
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=conclusion.questions)
-    if conclusion.ending is ConclusionStatus.DELEGATING:
+    if conclusion.status is ConclusionStatus.DELEGATING:
         last = outputs[-1]
         return last.model_copy(update={"state": SkillState.DELEGATING, "tasks": conclusion.tasks})
     result = RoleResult.model_validate(conclusion.result)
     answer = conclusion.answer.strip()
     if not (answer or result.tasks):
         raise SkillFailed("the model finished without an answer")
-    artifacts.append(Artifact(type="answer", name="answer", summary=answer[:200], value=answer, mime="text/plain"))
+    artifacts.append(
+        Artifact(
+            type="answer", name="answer", summary=truncate(answer, MAX_LABEL_CHARS), value=answer, mime="text/plain"
+        )
+    )
     return SkillResult(
         state=SkillState.DELEGATING if result.tasks else SkillState.COMPLETED,
-        summary=(answer or f"planned {len(result.tasks)} tasks")[:2_000],
+        summary=truncate(answer or f"planned {len(result.tasks)} tasks", MAX_RESULT_SUMMARY_CHARS),
         artifacts=tuple(artifacts),
         signals=(*_all(outputs, "signals"), *result.signals),
         insights=(*_all(outputs, "insights"), *result.insights),

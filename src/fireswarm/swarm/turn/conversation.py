@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fireswarm.contracts.base import JsonObject
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.ports import ConversationStore, Create, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
@@ -37,6 +38,9 @@ BUSY_SECONDS = 2.0
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
 LAST_LINE = "after"
 WORTH_CHARS = 1_000
+MAX_BUCKET_CHARS = 100
+MAX_PREFIX_CHARS = 180
+"""Of a named conversation's id that stays readable; the digest stands for the rest."""
 """Lines shorter than this together are a summary already."""
 
 
@@ -181,7 +185,8 @@ class TaskConversation:
             return ConversationEvent(type=MessageType.ANSWER.value, payload=new)
         if before is not None and before.task_state is TaskState.DELEGATING:
             return ConversationEvent(type=MessageType.RESULT.value, payload={"tasks": len(task.children)})
-        return ConversationEvent(type=MessageType.REQUEST.value, payload={"objective": task.objective[:500]})
+        objective = truncate(task.objective, MAX_DETAIL_CHARS)
+        return ConversationEvent(type=MessageType.REQUEST.value, payload={"objective": objective})
 
     async def _load(self) -> None:
         self.stored = await self.conversations.load(self.context_id)
@@ -235,7 +240,7 @@ class TaskConversation:
             skill=SUMMARY_SKILL,
             objective=f"summarise what the log of conversation {self.context_id} dropped up to version {version}",
             context={
-                "bucket": f"conversation:{self.context_id}"[:100],
+                "bucket": f"conversation:{self.context_id}"[:MAX_BUCKET_CHARS],
                 "max_chars": 4_000,
                 LAST_LINE: text.rpartition("\n")[2],
             },
@@ -263,5 +268,7 @@ def _context_id(task: Task) -> str:
         return task.task_id
     if not isinstance(named, str):
         raise InvalidInput(f"context.{CONTEXT_ID} has to be text")
-    session = hashlib.sha256(task.session_hash.encode()).hexdigest()[:12]
-    return check_context_id(f"{check_context_id(named)[:180]}.{session}")
+    prefix = check_context_id(named)[:MAX_PREFIX_CHARS]
+    rest = named[MAX_PREFIX_CHARS:]  # part of the digest, so that two long names never share a conversation
+    digest = hashlib.sha256(f"{task.session_hash}{rest}".encode()).hexdigest()[:12]
+    return check_context_id(f"{prefix}.{digest}")

@@ -52,8 +52,8 @@ class JournalRecorder:
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
         """Note an event; it is stored with the next step. What is empty is left out: a document shows what it has."""
-        told = {name: value for name, value in payload.items() if value is not None and value not in ("", [], {})}
-        self.journal.note(kind.value, **self.redact.value(told))
+        shown = {name: value for name, value in payload.items() if value is not None and value not in ("", [], {})}
+        self.journal.note(kind.value, **self.redact.value(shown))
 
     def words(self, text: str) -> None:
         """Take a piece of the model's answer; it is shown at the next tick."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
@@ -82,6 +83,8 @@ def _closing_writes(journal: Journal, outcome: Outcome) -> Sequence[Write]:
         case Waiting(summary=summary):
             return journal.closing(RunStatus.COMPLETED, f"waits: {summary}", None, None)
         case Retry(error=error) | Failed(error=error):
-            return journal.closing(RunStatus.ERROR, error.splitlines()[0] if error else "failed", None, error[:4_000])
+            return journal.closing(
+                RunStatus.ERROR, error.splitlines()[0] if error else "failed", None, truncate(error, MAX_ERROR_CHARS)
+            )
         case _:
             return journal.closing(RunStatus.COMPLETED, outcome.summary, None, None)

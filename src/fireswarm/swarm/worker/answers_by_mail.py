@@ -19,8 +19,8 @@ TAKEN = "taken"
 async def follow(swarm: Swarm, role: str) -> None:
     """Take answers to tasks of *role* as they come, until the listening ends."""
     async with swarm.store.listen(queries.answers(role)) as snapshots:
-        async for found in snapshots:
-            for snapshot in found:
+        async for changed in snapshots:
+            for snapshot in changed:
                 await take(swarm, role, snapshot)
 
 

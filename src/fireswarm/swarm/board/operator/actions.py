@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
@@ -117,8 +118,10 @@ def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: Boar
         envelope_id=str(uuid.uuid4()),
         task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
         session_hash=task.session_hash,
-        signals=(Signal(name=CANCEL_SIGNAL, strength=1.0, subject=task.task_id, note=reason[:200]),),
-        notes=reason[:1_000],
+        signals=(
+            Signal(name=CANCEL_SIGNAL, strength=1.0, subject=task.task_id, note=truncate(reason, MAX_LABEL_CHARS)),
+        ),
+        notes=truncate(reason, MAX_STORED_SUMMARY_CHARS),
         trace=task.trace,
     )
     now = clock.now()
