@@ -286,7 +286,7 @@ async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: Swa
     await submit(swarm, tmp_path, role="architect")
     task = await one_turn(swarm, thinking(swarm, script, tmp_path), role="architect")
     assert task.status_reason is StatusReason.DELEGATING
-    assert "'pilot', which is no role of this swarm" in told[1]
+    assert "'pilot', which is not a role of this swarm" in told[1]
 
 
 async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swarm: SwarmRig, tmp_path: Path) -> None:
