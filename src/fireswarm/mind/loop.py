@@ -115,6 +115,7 @@ class MindRun:
         return State.DISCLOSE_CONTEXT_STAGE
 
     async def _disclose(self) -> State:
+        """Add the next message to the transcript: the opening, then step results and requested material."""
         if self.talk is None:
             self.talk = Transcript(self.assignment.system)
             self.talk.say(*self.briefing.opening())
@@ -133,6 +134,7 @@ class MindRun:
     # ── one decision ────────────────────────────────────────────────────────────────────────────────
 
     async def _call_llm(self) -> State:
+        """Ask the model for a decision; a dry run ends here. Raises RunFailed after ``max_turns``."""
         assert self.talk is not None
         mind = self.mind
         if self.assignment.dry_run:
@@ -155,6 +157,7 @@ class MindRun:
         return State.DECODE_DECISION
 
     async def _decode(self) -> State:
+        """Decode the model's answer; an invalid one is repaired once."""
         assert self.asking is not None and self.answer is not None
         decision = self.asking.decode(self.turn, self.attempt, self.answer)
         if decision is None:
@@ -179,6 +182,7 @@ class MindRun:
     # ── acting ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _execute(self) -> State:
+        """Execute the decision's actions up to the first failure."""
         results: list[StepExecutionResult] = []
         for number, action in enumerate(self._steps(), 1):
             if number == 1:
@@ -217,7 +221,7 @@ class MindRun:
             return False
         if "fallback" in policy and (other := self.briefing.fallback(self.led)):
             self._take_up(other, f"step {result.step_id} failed ({result.status.value}), {other} is tried instead")
-            self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
+            self.decision = ModelDecision(selected_skill=other)  # drop the rest of the failed plan
             return True
         told = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
         raise RunFailed(
@@ -236,6 +240,7 @@ class MindRun:
     # ── handing over and ending ─────────────────────────────────────────────────────────────────────
 
     async def _handoff_or_finish(self) -> State:
+        """Finish, hand over to another skill, or disclose the requested material."""
         finish = next((act for act in self.decision.planned_actions if act.type is ActionType.FINISH), None)
         if finish is not None and not self.progress.failed_now:
             return self._finish(finish)
@@ -274,6 +279,7 @@ class MindRun:
         self.led.add(name)
 
     def _finish(self, finish: ActionStep) -> State:
+        """End the run with the structured result, or reject an invalid result."""
         fault, result = "", dict[str, Any]()
         try:
             result = json_params(finish.params.get("result"))
@@ -302,7 +308,8 @@ class MindRun:
         self.pending.append(Part(Component.STATE, text))
 
     def _end(self, ending: ConclusionStatus, reason: str, answer: str, **more: Any) -> State:
-        # Decoding may have spelled out what was escaped in the answer's text: cleaned once more.
+        """Set the conclusion and return DONE."""
+        # Decoding may have unescaped a secret in the answer's text, so clean it again.
         clean = self.mind.redact
         more = {key: clean.value(value) if key == "result" else value for key, value in more.items()}
         spend = self.asking.spent if self.asking is not None else None

@@ -58,6 +58,7 @@ async def open_local(
 
 @contextlib.asynccontextmanager
 async def _roles_at_work(swarm: Swarm, names: Mapping[str, Any]) -> AsyncGenerator[None]:
+    """Run the named roles in this process until the block ends."""
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         for name in names:
