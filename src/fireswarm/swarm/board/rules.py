@@ -32,7 +32,7 @@ class BoardRules:
 
     sweep_batch: int = 50
     settle_attempts: int = 8
-    """How often a state change is recomputed after write conflicts."""
+    """Attempts to commit a state change; each one after the first follows a write conflict."""
 
     message_ttl_seconds: float = 7 * 24 * 3600.0
     """Lifetime of a stop message."""

@@ -28,7 +28,7 @@ from fireswarm.swarm.records.run_reader import read_events
 ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
-"""How many earlier runs of a task are read for finished steps; max_attempts and resumed turns stay below."""
+"""Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
 
 STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
     "step_started",

@@ -46,8 +46,8 @@ class HandoffPolicy(Contract):
         if to not in allowed and ANYONE not in allowed:
             raise PolicyRefused(
                 f"{sender_role} may not hand work to {to}: mailbox/policy.yaml allows it "
-                f"{', '.join(allowed) or 'nobody'}. "
-                f"Add {to} under routes.{sender_role} if that is wanted."
+                f"{', '.join(allowed) or 'no role'}. "
+                f"To allow it, add {to} under routes.{sender_role}."
             )
         if envelope.trace.step > self.max_hops:
             raise PolicyRefused(
@@ -62,7 +62,7 @@ class HandoffPolicy(Contract):
         if role not in allowed and ANYONE not in allowed:
             raise PolicyRefused(
                 f"{sender_role} may not answer tasks of {role}: mailbox/policy.yaml allows it "
-                f"{', '.join(allowed) or 'nobody'}. Add {role} under answers.{sender_role} if that is wanted."
+                f"{', '.join(allowed) or 'no role'}. To allow it, add {role} under answers.{sender_role}."
             )
 
     def check_size(self, envelope: Envelope) -> None:

@@ -30,7 +30,7 @@ COUNTS = (
 """Fields that are summed. ``output_tokens`` include thinking; ``input_tokens`` are those at full price."""
 
 MAX_NAMED_OBJECTIVES = 20
-"""How many objectives are read for their text, the most expensive first; each costs one billed read."""
+"""Number of objectives whose text is read, the most expensive first; each costs one billed read."""
 
 
 class Total:

@@ -18,7 +18,7 @@ from fireswarm.storage.documents.paths import agent_path
 from fireswarm.swarm.submission.check import Roles, check_agent
 
 ATTEMPTS = 8
-"""How often a change is tried when others change the same agent."""
+"""Attempts of a change while others change the same agent."""
 
 FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 

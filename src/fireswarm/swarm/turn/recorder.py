@@ -15,7 +15,7 @@ from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.swarm.records.journal import Journal
 
 LIVE_SECONDS = 2.0
-"""How often a model's text is stored while it comes. Only longer calls cost an additional write."""
+"""Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
 
 
 LIVE_CHARS = 2_000

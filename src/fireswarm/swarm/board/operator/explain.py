@@ -16,7 +16,7 @@ SHORT_ID_CHARS = 8
 
 MAX_NAMED = 8
 MAX_STUCK = 3
-"""How many awaited tasks an explanation names, and how many blocked ones it quotes."""
+"""Number of awaited tasks that an explanation names, and of blocked ones that it quotes."""
 
 
 async def explain(board: BoardContext, task: Task) -> str:
