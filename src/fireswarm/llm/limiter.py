@@ -204,7 +204,7 @@ class FirestoreLimits:
             try:
                 await self.store.commit([write])
             except Conflict:
-                continue  # another process took its share in between: look again
+                continue  # another process took its share meanwhile: read again
             return 0.0
 
     async def pause_left(self) -> float:
@@ -222,7 +222,7 @@ class FirestoreLimits:
         """Make every process wait."""
         until = self.clock.now() + timedelta(seconds=seconds)
         known = ((await self.store.get(self.path)).data or {}).get("paused_until")
-        self._pause_until = max(until, known or until)  # another's longer pause is not cut short
+        self._pause_until = max(until, known or until)  # keep a longer pause of another process
         if self._pause_until > until:
             return
         await self.store.commit([Merge(self.path, self._fields() | {"paused_until": until})])
