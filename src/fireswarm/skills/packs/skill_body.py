@@ -117,6 +117,7 @@ def mentions(body: str) -> tuple[Mention, ...]:
 
 
 def _named_paths(body: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield position, path and whether it is a link, for each path in a link or a code span."""
     links = [*_LINK.finditer(body)] if "](" in body else []
     definitions = [*_DEFINITION.finditer("\n" + body)] if "]:" in body else []
     for match in (*links, *definitions):
