@@ -137,7 +137,7 @@ class Limiter:
         """Take from this process's share of the minute; if it is used up, reserve another block or the rest."""
         assert self.shared is not None
         minute = self.clock.now().replace(second=0, microsecond=0)
-        if minute != self._granted_in:  # a share ends with its minute; a debt does not
+        if minute != self._granted_in:  # a share expires with its minute, a debt does not
             self._granted_in = minute
             self._granted = [min(0.0, left) for left in self._granted]
         rates = (self.requests_per_minute, self.tokens_per_minute)

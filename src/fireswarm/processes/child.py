@@ -33,7 +33,7 @@ def _answer(message: bytes) -> bytes:
 
 
 def main() -> None:
-    """Serve the parent's pipes, and give the code that runs here closed standard streams instead."""
+    """Serve the parent's pipes, and connect the standard streams to the null device for the code that runs here."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

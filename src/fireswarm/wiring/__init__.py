@@ -1,4 +1,4 @@
-"""The composition root: the only package that imports adapters.
+"""The composition root: chooses the adapters and builds the objects that use them.
 
 ``swarm`` builds the fleet's swarm, ``model`` a model and the objects its calls pass through, ``conversations`` the
 store of conversations. ``swarm`` is imported on first use, which halves the start time of the stand-alone agent.

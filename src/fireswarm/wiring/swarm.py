@@ -1,4 +1,4 @@
-"""The composition root of the swarm: open the configured store and build the swarm on it.
+"""Open the configured store and build the swarm on it.
 
 The embedded store is one file. The first process opens it; every other process reads the address at which that
 process serves it from the file's lock. Google's client and the embedded store are imported on first use: the import

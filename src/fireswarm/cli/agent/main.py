@@ -15,7 +15,7 @@ from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.startup import without_collector
 
-if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
+if TYPE_CHECKING:  # the settings import pydantic, which --help does not need
     from fireswarm.settings import AgentSettings
 
 app = typer.Typer(
@@ -189,6 +189,7 @@ def _settings(
     max_turns: int | None,
     debug_llm: str | None = None,
 ) -> AgentSettings:
+    """Load the settings file and apply the options that were given."""
     from fireswarm.settings import find_agent_file, load_agent_settings
 
     given: Mapping[str, Any] = {

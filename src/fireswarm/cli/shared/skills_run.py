@@ -25,7 +25,7 @@ from fireswarm.skills.routing.router import MIN_SCORE, Router
 
 
 def _packaged_skills() -> Path:
-    from fireswarm.wiring import packaged_path  # brings the whole engine, which neither --help nor a given folder needs
+    from fireswarm.wiring import packaged_path  # imports the whole engine, which --help and a given folder do not need
 
     return packaged_path("skills")
 

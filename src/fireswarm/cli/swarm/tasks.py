@@ -45,7 +45,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.board.submit import Submitted
 
-if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
 
 Level = Annotated[
@@ -153,7 +153,7 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
 
 def _check(swarm: Swarm, spec: TaskSpec) -> None:
     """Raise now what the role's turn would raise later."""
-    from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
+    from fireswarm.swarm.submission.check import check_task  # imports the capabilities, which --help does not need
 
     check_task(swarm.roles, swarm.catalog, swarm.inline, spec)
 

@@ -16,7 +16,7 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
 
-if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
 
 FOLDER = Path(".fireswarm") / "artifacts"

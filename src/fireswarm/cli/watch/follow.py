@@ -25,7 +25,7 @@ from fireswarm.swarm.swarm import Swarm
 
 EARLIER_SHOWN = 10
 EARLIER_RUNS = 5
-"""Events shown from before the start: this many of the last ones per run, of open runs and the last ended ones."""
+"""Earlier events shown at the start: number of last events per run, and number of ended runs besides the open ones."""
 
 LIVE_CHARS = 160
 OURS = frozenset(kind.value for kind in EventType)

@@ -62,7 +62,7 @@ def headings(body: str) -> tuple[tuple[int, str, int], ...]:
     found: list[tuple[int, str, int]] = []
     line = seen = 0
     for heading in _HEADING.finditer("\n" + body):
-        start = heading.start()  # of the heading in the body, since the match begins one letter before it
+        start = heading.start()  # position in the body: the match begins one letter earlier
         line, seen = line + body.count("\n", seen, start), start
         if not _inside(fenced, start):
             found.append((len(heading[1]), heading[2].strip().rstrip("#").rstrip() or heading[2].strip(), line))

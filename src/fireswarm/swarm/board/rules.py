@@ -50,7 +50,7 @@ class BoardRules:
 
 @dataclass(frozen=True, slots=True)
 class BoardContext:
-    """What every state change needs. *roles* are the roles of this swarm; a plan may not name others."""
+    """Context of every state change. *roles* are the roles of this swarm; a plan may not name others."""
 
     store: Store
     clock: Clock
