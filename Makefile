@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all a newcomer needs; each first sets up what it needs.
+# A newcomer needs only `make demo` and `make test`; each first installs its requirements.
 PY := .venv/bin/python
 SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
@@ -9,9 +9,9 @@ COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: .venv/.ready-run ## Create .venv with what the demo needs
+setup: .venv/.ready-run ## Create .venv for the demo
 
-setup-dev: .venv/.ready-dev ## Add what the tests need
+setup-dev: .venv/.ready-dev ## Add the packages for the tests
 
 .venv/.ready-run: requirements-run.lock pyproject.toml $(SETUP)
 	@sh tools/setup.sh run
@@ -25,7 +25,7 @@ demo: setup ## Run the swarm on this folder and read its report
 demo-pipeline: setup ## Make a tested node from the shipped source, with a scripted advisor
 	@.venv/bin/swarm pipeline demo
 
-test: check unit ## All that CI runs
+test: check unit ## Run everything that CI runs
 
 check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files
 	@.venv/bin/ruff format --check .
@@ -35,7 +35,7 @@ check: setup-dev ## Format, lint, types, import contracts, size gates, drift of 
 	@$(PY) tools/generate.py --check
 	@.venv/bin/pyright --level error
 
-unit: setup-dev ## Tests, with branch coverage held at 90 % where it matters
+unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
 	@.venv/bin/pytest -n 2 --dist worksteal --cov --cov-report= -q
 	@for part in $(COVERED); do \
@@ -44,10 +44,10 @@ unit: setup-dev ## Tests, with branch coverage held at 90 % where it matters
 		.venv/bin/coverage report --include "*/fireswarm/$$part" --fail-under 90 --format total || exit 1; \
 	done
 
-generate: setup-dev ## Write what is generated from the code
+generate: setup-dev ## Write the files generated from the code
 	@$(PY) tools/generate.py
 
-format: setup-dev ## Format and mend what can be mended
+format: setup-dev ## Format, and apply automatic lint fixes
 	@.venv/bin/ruff check --fix --quiet . || true
 	@.venv/bin/ruff format .
 
@@ -57,8 +57,8 @@ lock: ## Resolve the dependencies into both locks
 test-emulator: setup-dev ## The conformance tests on Google's emulator (Java 21 and npx)
 	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider
 
-bench: setup-dev ## Every benchmark, one JSON line each
+bench: setup-dev ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
 
-clean: ## Remove what make made
+clean: ## Remove everything that make created
 	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command as it tells itself, with an example that a test runs."""
+"""Generate docs/commands.md: every command with its help text and an example that a test runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.cli.swarm.main import app as swarm_app
 PROGRAMS: dict[str, Any] = {"swarm": swarm_app, "agent": agent_app}
 
 LONG = "# until Ctrl+C"
-"""Marks an example that the test of this page does not run, since it does not end by itself."""
+"""Marks an example that runs until it is interrupted; the test of the page does not run it."""
 
 EXAMPLES: dict[str, str] = {
     "swarm demo": "swarm demo notes",
@@ -63,12 +63,12 @@ EXAMPLES: dict[str, str] = {
 
 
 def reference() -> str:
-    """The page's generated part."""
+    """Return the page's generated part."""
     return "\n\n".join(_section(name, command) for name, command in leaves())
 
 
 def leaves() -> Iterator[tuple[str, Any]]:
-    """Every command that does something, by its words."""
+    """Yield every command without subcommands, by its full name."""
     for program, app in PROGRAMS.items():
         yield from _below(program, get_command(app))
 

@@ -1,4 +1,4 @@
-"""docs/observability.md: what each event says, in the order of the contract. A test holds real runs against it."""
+"""Events table of docs/observability.md, in the order of the contract. A test compares it with real runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fireswarm.contracts.swarm.event import EventType
 
 
 class About(NamedTuple):
-    """When an event comes, and the keys of its payload; ``turn`` stands where it belongs to one."""
+    """Occasion of an event and the keys of its payload; ``turn`` only for an event of a turn."""
 
     when: str
     payload: tuple[str, ...]
@@ -23,7 +23,7 @@ EVENTS: dict[EventType, About] = {
         ("task", "mode", "provider", "model", "profile", "max_turns"),
     ),
     EventType.SKILL_CATALOG_LOADED: About(
-        "the skills are known; skipped and odd ones with their reasons",
+        "the skills are loaded; skipped ones and accepted faults with their reasons",
         ("skills", "left_out", "left_out_count", "warnings"),
     ),
     EventType.SKILL_PREFILTER_COMPLETED: About(
@@ -31,11 +31,11 @@ EVENTS: dict[EventType, About] = {
         ("strategy", "candidates"),
     ),
     EventType.SKILL_DISCLOSURE_LOADED: About(
-        "something of a skill was shown: stage 0 to 3, the exact files with bytes and tokens",
+        "material of a skill was shown: stage 0 to 3, the exact files with bytes and tokens",
         ("stage", "skill", "files", "bytes", "tokens", "offered", "refused"),
     ),
     EventType.PROMPT_BUDGET_COMPUTED: About(
-        "before a call: how the prompt's tokens are shared out, and what was trimmed",
+        "before a call: allocation of the prompt's tokens, and trimmed parts",
         (
             "turn",
             "max_context_tokens",
@@ -47,15 +47,15 @@ EVENTS: dict[EventType, About] = {
             "counted_by",
         ),
     ),
-    EventType.PROMPT_COMPOSED: About("the prompt stands", ("turn", "messages", "tokens")),
+    EventType.PROMPT_COMPOSED: About("the prompt is complete", ("turn", "messages", "tokens")),
     EventType.LLM_REQUEST_SENT: About(
-        "a call goes out; `native`: the provider holds the answer to the schema", (*_CALL, "native")
+        "a request is sent; `native`: the provider enforces the schema", (*_CALL, "native")
     ),
     EventType.LLM_RETRY_SCHEDULED: About(
-        "a transient fault will be tried again, after this pause", ("turn", "attempt", "pause_seconds")
+        "a transient error will be retried after this pause", ("turn", "attempt", "pause_seconds")
     ),
     EventType.LLM_RESPONSE_RECEIVED: About(
-        "an answer came; `input_tokens` are all of the prompt, `usd` is null without a price",
+        "an answer arrived; `input_tokens` counts the whole prompt, `usd` is null without a price",
         (
             *_CALL,
             "latency_ms",
@@ -69,10 +69,10 @@ EVENTS: dict[EventType, About] = {
         ),
     ),
     EventType.LLM_REQUEST_FAILED: About(
-        "a call failed, with the provider's status and words", (*_CALL, "status", "retryable", "error")
+        "a call failed, with the provider's status and message", (*_CALL, "status", "retryable", "error")
     ),
     EventType.LLM_DECISION_DECODED: About(
-        "an answer was read: the decision, or with `ok` false what is wrong with it; `attempt` 1 is the repair",
+        "an answer was decoded: the decision, or with `ok` false its fault; `attempt` 1 is the repair",
         (
             "turn",
             "attempt",
@@ -85,10 +85,10 @@ EVENTS: dict[EventType, About] = {
         ),
     ),
     EventType.SKILL_INVOCATION_STARTED: About(
-        "a skill leads from here on, and why", ("turn", "skill", "from", "reason")
+        "a skill is selected, with the reason", ("turn", "skill", "from", "reason")
     ),
     EventType.SKILL_STEP_EXECUTED: About(
-        "an action was carried out: `ok`, `failed`, `timeout` or `refused`, with exit code and cleaned output",
+        "an action was executed: `ok`, `failed`, `timeout` or `refused`, with exit code and cleaned output",
         (
             "turn",
             "skill",
@@ -102,10 +102,10 @@ EVENTS: dict[EventType, About] = {
             "status",
         ),
     ),
-    EventType.STEP_RETRY_SCHEDULED: About("a failed step is done once more", ("step_id", "retry")),
-    EventType.SKILL_INVOCATION_FINISHED: About("a skill no longer leads: a handoff, or the end", ("skill", "reason")),
+    EventType.STEP_RETRY_SCHEDULED: About("a failed step is repeated once", ("step_id", "retry")),
+    EventType.SKILL_INVOCATION_FINISHED: About("the skill ends: a handoff, or the end of the run", ("skill", "reason")),
     EventType.SIGNAL_RECEIVED: About("SIGINT or SIGTERM arrived", ("signal",)),
-    EventType.GRACEFUL_SHUTDOWN_STARTED: About("the run has this long to end", ("grace_seconds",)),
+    EventType.GRACEFUL_SHUTDOWN_STARTED: About("the run has `grace_seconds` to end", ("grace_seconds",)),
     EventType.RUN_FINISHED: About(
         "the run ended: `mode` is `finished`, `dry_run`, `input_required` or `delegating`", (*_END, "answer", "mode")
     ),

@@ -21,15 +21,15 @@ PARTICIPLES = frozenset({
     "left", "met", "paid", "said", "seen", "sent", "shown", "spent", "taken", "thought", "told", "understood",
     "written",
 })  # fmt: skip
-"""Irregular participles; a function named by one of these, or by one word in -ed, does not say what it does."""
+"""Irregular participles; the name of a function must not be one of these, or one word in -ed."""
 PROPERTIES = frozenset({"property", "cached_property", "setter"})
 ALLOWED = frozenset({"documented", "feed", "embed", "need"})
-"""Words in -ed that are verbs, and the name that house style gives to a documented field."""
+"""Words in -ed that are verbs, and the helper ``documented``, which declares a field with its description."""
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def tracked() -> list[Path]:
-    """Python files under git, and new ones that it does not ignore."""
+    """Return the Python files under git, and new files that git does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT,
@@ -41,7 +41,7 @@ def tracked() -> list[Path]:
 
 
 def faults(path: Path) -> Iterator[str]:
-    """What is too large in one file."""
+    """Yield a fault if the file or one of its functions is too long."""
     text = path.read_text(encoding="utf-8")
     name = path.relative_to(ROOT)
     lines = len(text.splitlines())
@@ -55,7 +55,7 @@ def faults(path: Path) -> Iterator[str]:
 
 
 def layout_faults(source: Path) -> Iterator[str]:
-    """Doors and folders of the package that hold too much."""
+    """Yield a fault for too many top-level modules and for folders with too many files."""
     doors = {path.name for path in source.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     modules = {path.name for path in source.glob("*.py")} - {"__init__.py"}
     if len(modules) > MAX_ROOT_MODULES:
@@ -69,7 +69,7 @@ def layout_faults(source: Path) -> Iterator[str]:
 
 
 def name_faults(source: Path) -> Iterator[str]:
-    """Class names used twice outside firelite, own modules under another name, functions named by participles."""
+    """Yield class names used twice outside firelite, renamed imports of modules, functions named by participles."""
     homes: dict[str, Path] = {}
     modules = {
         ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -105,7 +105,7 @@ def cut_faults(folder: Path) -> Iterator[str]:
 
 
 def typing_faults(source: Path) -> Iterator[str]:
-    """Modules whose ``__getattr__`` returns Any: strict typing sees nothing behind them."""
+    """Yield modules whose ``__getattr__`` returns Any, which hides their types from strict typing."""
     for path in sorted(source.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and _hides_types(node):
@@ -127,7 +127,7 @@ def _is_participle(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def main() -> int:
-    """Print every fault; returns the exit code."""
+    """Print every fault and return the exit code."""
     source = ROOT / "src" / "fireswarm"
     found = [
         *(fault for path in tracked() for fault in faults(path)),

@@ -64,7 +64,7 @@ ORDERS = {"asc": "ASCENDING", "desc": "DESCENDING"}
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every generated file and its content."""
+    """Yield every generated file with its content."""
     yield ROOT / "firestore.indexes.json", json.dumps(indexes(), indent=2) + "\n"
     for name, model in SCHEMAS.items():
         schema = model.model_json_schema(mode="serialization")
@@ -72,11 +72,11 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stem_thesaurus()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
-    yield ROOT / prose.COUNTS, prose.lowered()  # after the pages: it reads the committed ones
+    yield ROOT / prose.COUNTS, prose.lowered()  # last, since it reads the pages
 
 
 def indexes() -> dict[str, Any]:
-    """The composite indexes and field overrides of ``queries.py``, as the Firebase CLI deploys them."""
+    """Return the composite indexes and field overrides in the Firebase CLI's format."""
     composites = [
         {
             "collectionGroup": collection,
@@ -94,14 +94,14 @@ def indexes() -> dict[str, Any]:
                 override["ttl"] = True
             overrides.append(override)
     for collection, field in TTL_FIELDS.items():
-        if field not in UNINDEXED.get(collection, ()):  # also asked for: it keeps its index
+        if field not in UNINDEXED.get(collection, ()):  # queries use it: keep its index
             indexed = [{"order": "ASCENDING", "queryScope": "COLLECTION"}]
             overrides.append({"collectionGroup": collection, "fieldPath": field, "indexes": indexed, "ttl": True})
     return {"indexes": composites, "fieldOverrides": overrides}
 
 
 def main() -> int:
-    """Write the files, or check them; returns the exit code."""
+    """Write or check the files, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail when a file is not what the code generates")
     check: bool = parser.parse_args().check

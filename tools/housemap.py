@@ -1,4 +1,4 @@
-"""The map of the source tree, read from docstrings: a row per room, a row per file."""
+"""Generate the map of the source tree from docstrings: a row per package, a row per file."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "fireswarm"
 
 
 def rooms() -> list[tuple[str, str]]:
-    """Every package with the first line of its docstring, and the single files of the root, in tree order."""
+    """Return the packages and the root's files with the first line of their docstrings, in tree order."""
     packages = [(f"{_name(path.parent)}/", _purpose(path)) for path in SOURCE.rglob("__init__.py")]
     root = [(_name(path), _purpose(path)) for path in SOURCE.glob("*.py")]
     return sorted(row for row in (*packages, *root) if row[0] not in ("./", "__init__.py"))
 
 
 def files(package: Path) -> list[tuple[str, str]]:
-    """The files of one package with the first line of their docstrings."""
+    """Return the files of one package with the first line of their docstrings."""
     return [(path.name, _purpose(path)) for path in sorted(package.glob("*.py")) if path.name != "__init__.py"]
 
 
 def room_table() -> str:
-    """The rooms as a Markdown table."""
+    """Return the packages as a Markdown table."""
     return "\n".join(["| room | purpose |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in rooms())])
 
 
 def file_tables() -> str:
-    """A section per room with a table of its files."""
+    """Return a section per package with a table of its files."""
     sections: list[str] = []
     for name, text in rooms():
         rows = files(SOURCE / name) if name.endswith("/") else []

@@ -49,7 +49,7 @@ Counts = dict[str, dict[str, int]]
 
 
 class Place(NamedTuple):
-    """A phrase of the list in a file."""
+    """Location of a discouraged phrase."""
 
     kind: str
     file: str
@@ -82,7 +82,7 @@ def allowed(root: Path = ROOT) -> Counts:
 
 
 def lowered(root: Path = ROOT) -> str:
-    """Return the new text of the counts file: each phrase that did not grow takes over its count of today."""
+    """Return the new counts file: a phrase whose total has not grown gets its current counts."""
     recorded, today = allowed(root), count(places(root))
     kept = {
         kind: today[kind] if kind not in recorded or _total(today, kind) <= _total(recorded, kind) else recorded[kind]
@@ -111,7 +111,7 @@ def _total(counts: Counts, kind: str) -> int:
 
 
 def _phrases(name: str, lines: list[tuple[int, str]]) -> Iterator[Place]:
-    """Find the phrases in numbered lines, also where a phrase goes on in the next line."""
+    """Yield the phrases in numbered lines, including phrases that span two lines."""
     pieces = [MARKS.sub("", line.strip()).strip() + " " for _, line in lines]
     starts = list(accumulate((len(piece) for piece in pieces), initial=0))
     text = "".join(pieces)
@@ -132,7 +132,7 @@ def _python(name: str, text: str) -> Iterator[Place]:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield docstrings, also those below a constant or a field, which Python itself does not keep."""
+    """Yield docstrings, including those below a constant or a field, which Python discards."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value

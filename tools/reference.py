@@ -1,4 +1,4 @@
-"""The parts of the documents that are told from the code: a block begins with ``<!-- generated: NAME -->``."""
+"""Generate the parts of the documents that come from the code. A block begins with ``<!-- generated: NAME -->``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.D
 
 
 def documents() -> Iterator[tuple[Path, str]]:
-    """Every page that holds a generated block, and its text with the blocks as they should be."""
+    """Yield every page with a generated block, and its text with current blocks."""
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BLOCK.search(text):
@@ -95,7 +95,7 @@ def _events() -> str:
 
 
 def openapi() -> dict[str, Any]:
-    """What the HTTP API says of itself; no swarm is needed for that."""
+    """Return the HTTP API's OpenAPI document. It needs no swarm."""
     return make_application(ApiSession(cast("Swarm", None), Redactor())).openapi()
 
 

@@ -30,7 +30,7 @@ SOURCE = str(Path(fireswarm.__file__).parent)
 LEFT_OUT = ("storage/", "firelite/", "contracts/", "settings/", "processes/startup.py")
 MAX_MOVES = 25
 FIRST_INSTRUCTIONS = 10
-"""Offset in bytes up to which a frame is at its beginning: RETURN_GENERATOR, POP_TOP, RESUME, and free variables."""
+"""Bytecode offset up to which a frame has just begun: RETURN_GENERATOR, POP_TOP, RESUME, and free variables."""
 
 ROLE = "---\nname: librarian\ndescription: Counts words.\nskills:\n  - count-words\n---\n# Librarian\n\nYou count.\n"
 SKILL = (
@@ -59,12 +59,12 @@ class Trace:
             self.calls.append((file, code.co_name))
 
     def moves(self) -> list[tuple[str, str]]:
-        """The first call in each file that the code moves to; one more than there are moves."""
+        """Return the first call after each move to another file, preceded by the very first call."""
         return [call for place, call in enumerate(self.calls) if not place or self.calls[place - 1][0] != call[0]]
 
 
 def _begins(frame: FrameType) -> bool:
-    """Return False for a coroutine that goes on after an await: its frame has run instructions already."""
+    """Return False for a coroutine that resumes after an await: its frame has executed instructions before."""
     return frame.f_lasti <= FIRST_INSTRUCTIONS
 
 
@@ -85,7 +85,7 @@ def _classes(module: ModuleType) -> list[type]:
 
 
 async def trace_task(folder: Path) -> Trace:
-    """Work on two tasks of a role with one skill; return the trace of the second."""
+    """Run two tasks of a role with one skill and return the trace of the second."""
     for name, text in (
         ("roles/librarian/ROLE.md", ROLE),
         ("skills/count-words/SKILL.md", SKILL),
@@ -117,7 +117,7 @@ async def _work(swarm: Swarm, objective: str, trace: Trace | None = None) -> Non
 
 
 def main() -> int:
-    """Print the number of moves; exit code 1 when there are more than allowed."""
+    """Print the number of moves. Returns 1 if there are more than allowed, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--list", action="store_true", help="print every move")
     every: bool = parser.parse_args().list

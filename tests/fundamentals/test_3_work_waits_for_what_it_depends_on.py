@@ -62,7 +62,7 @@ async def test_a_plan_is_refused_whole(swarm: SwarmRig) -> None:
     held = await swarm.claim_one(role="architect")
     for tasks, fault in [
         ((plan("a", "b"), plan("b", "a")), "cycle through a, b"),
-        ((plan("a", role="pilot"),), "no role of this swarm"),
+        ((plan("a", role="pilot"),), "not a role of this swarm"),
         ((plan("a", "ghost"),), "depends on ghost"),
         ((plan("a"), plan("a")), "used twice"),
         ((), "no task"),

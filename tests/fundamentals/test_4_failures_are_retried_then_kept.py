@@ -42,7 +42,7 @@ async def test_a_task_that_kills_its_workers_ends_in_the_dead_letter(swarm: Swar
         await swarm.board.sweep("scout")
     stored = await swarm.task(task.task_id)
     assert stored.status_reason is StatusReason.DEAD_LETTER
-    assert "process died or stood still" in (stored.error or "")
+    assert "process died or hung" in (stored.error or "")
 
 
 async def test_the_operator_retries_a_dead_letter_with_all_its_attempts(swarm: SwarmRig) -> None:

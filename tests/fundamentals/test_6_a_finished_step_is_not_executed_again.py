@@ -207,7 +207,7 @@ async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_en
         return 1.0
 
     monkeypatch.setattr(Journal, "seconds_left", stopped)
-    with pytest.raises(LeaseLost, match="its lease ran out"):
+    with pytest.raises(LeaseLost, match="its lease expired"):
         await journal.flush()
     assert (await swarm.run(held))["status"] == "timeout"
 

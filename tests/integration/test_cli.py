@@ -254,7 +254,7 @@ def test_a_store_where_nobody_listens_is_named_at_once(
         address = f"127.0.0.1:{free.getsockname()[1]}"
     done = swarm(root, command, FIRESTORE_EMULATOR_HOST=address)
     assert done.returncode == 1
-    assert f"nobody listens on {address}, which FIRESTORE_EMULATOR_HOST" in " ".join(
+    assert f"no server listens on {address}, the address of FIRESTORE_EMULATOR_HOST" in " ".join(
         (done.stdout + done.stderr).split()
     )
 

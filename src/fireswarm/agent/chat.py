@@ -1,4 +1,4 @@
-"""A conversation with the stand-alone agent: what was asked and answered, kept between tasks and between starts."""
+"""A chat with the stand-alone agent: earlier tasks and answers, stored between tasks and between starts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fireswarm.redaction import Redactor
 
 REMEMBERED_TURNS = 20
 REMEMBERED_CHARS = 8_000
-"""Of earlier tasks in a prompt; the newest count first."""
+"""Characters of earlier tasks in a prompt, newest first."""
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
 
 @dataclass(slots=True)
 class Chat:
-    """One conversation, a line a task in ``<folder>/<name>.jsonl``."""
+    """One conversation, stored in ``<folder>/<name>.jsonl`` with one line per task."""
 
     path: Path
     redact: Redactor = field(default_factory=Redactor)
@@ -29,7 +29,7 @@ class Chat:
 
     @classmethod
     def open(cls, folder: Path, name: str, redact: Redactor | None = None) -> Chat:
-        """Take up a conversation, or begin one; *redact* keeps secrets out of its file."""
+        """Open or start a conversation. *redact* removes secrets from its file. Raises InvalidInput for a bad name."""
         if not NAME.match(name):
             raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
         path = folder / f"{name}.jsonl"
@@ -42,7 +42,7 @@ class Chat:
         return cls(path, redact or Redactor(), [turn for turn in turns if isinstance(turn, dict)])
 
     def add(self, task: str, conclusion: Conclusion) -> None:
-        """Remember a task and how it ended."""
+        """Store a task and its conclusion."""
         artifacts = [item.uri for output in conclusion.outputs for item in output.artifacts if item.uri]
         record = {"task": task, "ending": conclusion.status.value, "answer": conclusion.answer, "artifacts": artifacts}
         turn = self.redact.value(record)
@@ -50,11 +50,11 @@ class Chat:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+") as file:
             file.seek(max(0, file.tell() - 1))
-            cut = b"\n" if file.read(1) not in (b"\n", b"") else b""  # a crash cut the last line off
+            cut = b"\n" if file.read(1) not in (b"\n", b"") else b""  # after a crash, the last line may lack its end
             file.write(cut + json.dumps(turn, ensure_ascii=False).encode() + b"\n")
 
     def material(self) -> str:
-        """What the agent is told of earlier tasks: the newest whole, older ones as far as there is room."""
+        """Return earlier tasks for the prompt: as many of the newest as fit into REMEMBERED_CHARS."""
         turns: list[str] = []
         room = REMEMBERED_CHARS
         for turn in reversed(self.turns[-REMEMBERED_TURNS:]):

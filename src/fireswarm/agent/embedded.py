@@ -29,8 +29,9 @@ async def run_agent(
 ) -> Conclusion:
     """Run one task with a model, as ``agent run`` does, and return its conclusion.
 
-    *root* holds ``agent.yaml`` and ``skills/``, and takes ``runs/``; *skills* are folders to look in instead. *model*
-    replaces the one of the settings. With *dry_run* no model is called. Raises ConfigError and MissingApiKey.
+    *root* holds ``agent.yaml`` and ``skills/``; runs are written to its ``runs/``. *skills* are folders to search
+    instead. *model* replaces the configured one. With *dry_run* no model is called. Raises ConfigError and
+    MissingApiKey.
     """
     folder, settings, catalog = _prepare(root, settings, skills)
     work = AgentTask(task=task, context=dict(context or {}), dry_run=dry_run)
@@ -41,7 +42,7 @@ async def run_agent(
 def _prepare(
     root: Path | str, settings: AgentSettings | None, skills: Sequence[Path]
 ) -> tuple[Path, AgentSettings, Catalog]:
-    """Resolve the folder, and load its settings and skills."""
+    """Resolve the root folder, and load its settings and skills."""
     folder, home = Path(root).resolve(), home_folder()
     settings = settings or load_agent_settings(find_agent_file(None, folder, home))
     return folder, settings, agent_catalog(settings, folder, home, skills)

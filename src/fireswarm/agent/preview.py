@@ -1,4 +1,4 @@
-"""The exact request that would go out, without sending it."""
+"""Compose the exact first request of a run, without sending it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fireswarm.skills.routing.router import Router
 
 
 class _SilentRecorder:
-    """Takes no notes."""
+    """Recorder that discards everything."""
 
     run_id = "preview"
     follows = False
@@ -36,7 +36,10 @@ class _SilentRecorder:
 async def first_request(
     settings: AgentSettings, catalog: Catalog, task: AgentTask, system: str, cwd: Path, model: ChatModel
 ) -> dict[str, Any]:
-    """The first request of a run as its provider's adapter would send it."""
+    """Return the first request of a run as the provider's adapter would send it.
+
+    Raises NotFound if no skill fits the task.
+    """
     assignment = Assignment(
         task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
     )

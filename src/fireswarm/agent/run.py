@@ -1,4 +1,4 @@
-"""Run the stand-alone agent: one task from the command line to its conclusion, written to ``runs/<run_id>/``."""
+"""Run the stand-alone agent on one task and write the run to ``runs/<run_id>/``."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
 
 MAX_CLEANED_BYTES = 20_000_000
-"""Larger files of a skill are not looked through for secrets."""
+"""Larger files of a skill are not searched for secrets."""
 
 INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
-"""What a model is told to do with a skill that has to have a task of its own."""
+"""Advice to a model that calls a skill which needs its own task."""
 
 INTERRUPTED = 130
-"""Exit code after SIGINT or SIGTERM, as shells count it."""
+"""Exit code after SIGINT or SIGTERM, as in shells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Who sees a run while it happens, and who answers its questions."""
+    """Callbacks for events, streamed text and questions."""
 
     on_event: Callable[[EventRecord], None] | None = None
     on_words: Callable[[str], None] | None = None
@@ -62,7 +62,7 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """One task for the stand-alone agent. ``material`` is what earlier tasks of a chat left."""
+    """One task for the stand-alone agent. ``material`` is text from earlier tasks of a chat."""
 
     task: str
     skill: str | None = None
@@ -75,7 +75,7 @@ class AgentTask:
 def agent_capabilities(
     settings: AgentSettings, session: str, cwd: Path, run_id: str = ""
 ) -> AbstractAsyncContextManager[Resolved]:
-    """What the settings' capabilities come to, open inside the block; ConfigError when they do not fit together."""
+    """Resolve the capabilities in the settings; they are open inside the block. Raises ConfigError."""
     try:
         uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
     except ValidationError as error:
@@ -84,7 +84,7 @@ def agent_capabilities(
 
 
 def agent_system(root: Path, given: Resolved) -> str:
-    """The stand-alone agent's system text: its capabilities' words, roles/AGENT.md, the protocol, and the tools."""
+    """Return the system text: the capabilities' prompts, roles/AGENT.md, the protocol, and the tools."""
     roles = root / "roles"
     own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), describe_tools(given.tools))
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
@@ -99,7 +99,10 @@ async def carry_out(
     *,
     model: ChatModel | None = None,
 ) -> tuple[Conclusion, RunLog]:
-    """Carry out one task. Ends in order after SIGINT and SIGTERM: children gone, log flushed, a last event."""
+    """Run one task and return its conclusion and its log.
+
+    SIGINT and SIGTERM stop it in order: child processes are killed, a last event is written, the log is flushed.
+    """
     watching = watching or Watching()
     clock = ServerClock()
     run_id = new_run_id(clock.now())
@@ -130,6 +133,7 @@ async def carry_out(
 def _assignment(
     given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved
 ) -> Assignment:
+    """Build the assignment for the model's loop."""
     cwd = Path.cwd()
     skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
     return Assignment(
@@ -148,9 +152,9 @@ def _assignment(
 
 @dataclass(slots=True)
 class SkillRunner:
-    """Runs skills that have code; what one leaves is given to the next.
+    """Runs skills with code, and passes the artifacts of one to the next.
 
-    Work that a skill hands out is done here, one part after another, where a swarm would share it.
+    The tasks that a skill plans run here, one after another; a swarm would distribute them.
     """
 
     given: AgentTask
@@ -162,7 +166,7 @@ class SkillRunner:
     made: list[Artifact] = field(default_factory=list)
 
     async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* on *given*; without a ``path`` it works on the current folder."""
+        """Run *skill* with the parameters *given*. Without a ``path`` it works on the current folder."""
         result = await self._once(skill, skill.name, given)
         if result.state is SkillState.DELEGATING:
             parts = [await self._part(skill, part) for part in result.tasks]
@@ -171,7 +175,7 @@ class SkillRunner:
         return result
 
     async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
-        """One part of a skill's own work, as the board would return it."""
+        """Run one planned task of a skill and return it as the board would."""
         if part.skill is None:
             raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
         done = await self._once(self.catalog.get(part.skill), f"{skill.name}/{part.key}", part.context)
@@ -191,6 +195,10 @@ class SkillRunner:
     async def _once(
         self, skill: Skill, folder: str, given: Mapping[str, Any], children: tuple[ChildResult, ...] = ()
     ) -> SkillResult:
+        """Run a skill once in its folder, remove secrets from its files, and return its result.
+
+        Raises SkillFailed after a timeout.
+        """
         workdir = self.log.folder / "artifacts" / folder
         workdir.mkdir(parents=True, exist_ok=True)
         request = SkillRequest(
@@ -225,7 +233,7 @@ def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
 
 
 def clean_files(folder: Path, redact: Redactor) -> None:
-    """Take secrets out of the text files that a skill left: the folder of a run holds none."""
+    """Remove secrets from the text files of a skill."""
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_CLEANED_BYTES:
             continue
@@ -238,11 +246,14 @@ def clean_files(folder: Path, redact: Redactor) -> None:
 
 
 async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grace_seconds: float) -> Conclusion:
-    """Think until there is a conclusion or a signal; the second signal, or the end of the grace, ends the process."""
+    """Run the model's loop until its conclusion or a signal.
+
+    A second signal, or the end of the grace time, kills the process.
+    """
     stop = _Stop(log, grace_seconds)
     try:
         async with anyio.create_task_group() as tasks:
-            # Elsewhere Ctrl+C arrives as KeyboardInterrupt, which cancels just as well.
+            # On Windows, Ctrl+C raises KeyboardInterrupt, which cancels as well.
             if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
                 tasks.start_soon(stop.listen)
             with stop.scope:
@@ -266,7 +277,7 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
 
 @dataclass(slots=True)
 class _Stop:
-    """Listens for SIGINT and SIGTERM, and cancels the run's scope."""
+    """Listens for SIGINT and SIGTERM and cancels the run's scope."""
 
     log: RunLog
     grace_seconds: float
@@ -276,6 +287,7 @@ class _Stop:
     _watchdog: threading.Timer | None = None
 
     async def listen(self) -> None:
+        """Cancel the run on the first signal and start the grace timer; exit on the second signal."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for number in signals:
                 if self.signal_name:
@@ -289,7 +301,7 @@ class _Stop:
                 self.scope.cancel()
 
     def leave(self) -> None:
-        """There is no time left: end what was started, say how the run ended, and go."""
+        """Exit at once: kill child processes and write the final event."""
         kill_running()
         for child in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
@@ -299,6 +311,6 @@ class _Stop:
         os._exit(INTERRUPTED)
 
     def over(self) -> None:
-        """The run has ended in time."""
+        """Stop the grace timer: the run has ended."""
         if self._watchdog is not None:
             self._watchdog.cancel()

@@ -23,6 +23,8 @@ MAX_FORECAST_DAYS = 14
 
 
 def _time_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+    """Return the tool of ``current_time``."""
+
     def get_current_time(timezone: str = "UTC", format: Literal["iso8601", "unix", "human"] = "iso8601") -> Any:
         """Returns the current time. timezone is a name such as UTC or America/New_York."""
         try:
@@ -86,6 +88,8 @@ def _weather(city: str, day: date) -> dict[str, Any]:
 
 
 def _weather_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+    """Return the tools of ``test_weather``."""
+
     def get_weather(city: str) -> dict[str, Any]:
         """Gets the current (invented) weather of a city."""
         return {"city": city, **_weather(city, context.clock.now().date())}
@@ -112,7 +116,7 @@ class TodoStatus(StrEnum):
 
 
 class Todo(BaseModel):
-    """One task: what is to be done, how that reads while it is being done, and where it stands."""
+    """One task: its text, its text while in progress (``activeForm``), and its status."""
 
     content: str = Field(min_length=1, max_length=500)
     activeForm: str = Field(min_length=1, max_length=500)  # noqa: N815 - the name is the specification's

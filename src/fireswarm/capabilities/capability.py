@@ -124,6 +124,7 @@ MAX_SHAPES = 2_000
 
 
 def _shape_of(function: Callable[..., Any], name: str) -> _Shape:
+    """Return the tool's input model, description and schema, cached by the function's source."""
     key = _text_of(function, name)
     if key is not None and key in _shapes:
         return _shapes[key]
@@ -173,7 +174,10 @@ def _input_of(function: Callable[..., Any], name: str) -> type[BaseModel]:
 def _runner(
     function: Callable[..., Any], model: type[BaseModel], name: str
 ) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    """Return a function that validates the input, calls *function* and converts the result to JSON values."""
+
     async def run(given: Mapping[str, Any]) -> Any:
+        """Validate the input and call the function."""
         try:
             read = model.model_validate(given)
         except ValidationError as error:

@@ -106,6 +106,7 @@ class Registry:
         ordered: dict[str, CapabilityUse] = {}
 
         def take(name: str, path: tuple[str, ...]) -> None:
+            """Add a capability after its dependencies."""
             if name in path:
                 raise ConfigError(f"circular dependency of capabilities: {' -> '.join((*path, name))}")
             if name in ordered:

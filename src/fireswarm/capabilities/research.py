@@ -171,6 +171,7 @@ def _note_list(notes: Sequence[Fact], limit: int) -> dict[str, Any]:
 
 
 def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]:
+    """Return the tools, on the store's memory or on a folder."""
     pad: Pad
     if context.store is not None:
         pad = MemoryPad(Memory(context.store, context.clock), context.session, context.task_id)

@@ -110,6 +110,7 @@ def _list_files(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return lines of a text file. Raises InvalidInput for a folder or a binary file."""
     path = _inside(root, given)
     if not path.is_file():
         raise InvalidInput(f"{given.get('path')} is a folder: use list_files")
@@ -137,6 +138,7 @@ def _text_in(path: Path) -> bytes:
 
 
 def _search(root: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the lines that contain a text, ignoring case: the first MAX_MATCHES and the total."""
     wanted = str(given.get("text") or "").lower()
     if not wanted:
         raise InvalidInput("search_text needs a text")

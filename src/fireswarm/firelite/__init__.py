@@ -1,6 +1,6 @@
 """firelite: an embedded, durable Firestore that speaks Google's wire protocol.
 
-Everything is imported when it is first asked for, so ``import fireswarm.firelite`` costs nothing.
+Every module is imported on first use, so ``import fireswarm.firelite`` is fast.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``python -m fireswarm.firelite``: serve a data file until SIGTERM or SIGINT.
 
-Prints one line of JSON, ``{"endpoint": "host:port", …}``, when it serves.
+Prints one line of JSON, ``{"endpoint": "host:port", …}``, once it is serving.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fireswarm.firelite.wire.server import Server
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve; returns the exit status, 1 with a message on stderr when it could not start."""
+    """Serve a data file. Returns the exit status: 1, with a message on stderr, if the server could not start."""
     parser = argparse.ArgumentParser(prog="python -m fireswarm.firelite", description="An embedded Firestore.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: loopback only)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")

@@ -1,4 +1,4 @@
-"""The database: one data file, its documents in memory, and what can be done with them.
+"""The database: one data file, its documents in memory, and the operations on them.
 
 A ``Database`` belongs to one thread; its coroutines run on one event loop at a time.
 """
@@ -39,19 +39,19 @@ from fireswarm.firelite.transactions.transactions import Fingerprint, Transactio
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """The version that a read sees: the newest, a transaction's, or that of a past moment (``read_us``)."""
+    """The version that a read sees: the newest, a transaction's, or the one of a past time (``read_us``)."""
 
     transaction: Transaction | None = None
     read_us: int | None = None
 
     @property
     def snapshot_us(self) -> int | None:
-        """The moment to read at, None for the newest state."""
+        """Time to read at in microseconds; None for the newest state."""
         return self.transaction.snapshot_us if self.transaction is not None else self.read_us
 
 
 class Database:
-    """An embedded Firestore; make one with ``Database.open``."""
+    """An embedded Firestore. Open one with ``Database.open``."""
 
     def __init__(
         self,
@@ -62,12 +62,13 @@ class Database:
         limits: TransactionLimits,
         lock_wait_seconds: float,
     ) -> None:
+        """Load the documents from *storage* and set up commits, listeners, locks and transactions."""
         self.indexes = indexes
         self._storage = storage
         self._lock = lock
         self._closed = False
         last_us = storage.last_commit_us()
-        # What was committed before this start has no history; reads reach back to here.
+        # Earlier commits have no history; this is the earliest time that can be read.
         self.store = Store(horizon_us=last_us)
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
@@ -86,10 +87,10 @@ class Database:
         limits: TransactionLimits | None = None,
         lock_wait_seconds: float = LOCK_WAIT_SECONDS,
     ) -> Database:
-        """Open a data file, made if it is missing; None keeps everything in memory only.
+        """Open a data file, or create it. None keeps everything in memory only.
 
-        ``indexes`` turns on index enforcement, ``clock`` answers nanoseconds since 1970. Raises DataFileInUse,
-        CorruptDataFile, or Unavailable when the file cannot be opened.
+        ``indexes`` turns on index enforcement, ``clock`` returns nanoseconds since 1970. Raises DataFileInUse,
+        CorruptDataFile, or Unavailable if the file cannot be opened.
         """
         limits = limits or TransactionLimits()
         if path is None:
@@ -118,7 +119,7 @@ class Database:
         return highest
 
     def close(self) -> None:
-        """Write what is pending, end all transactions and let the file go; closing twice is fine."""
+        """Write pending commits, end all transactions and release the file. May be called twice."""
         if self._closed:
             return
         self.group.flush()
@@ -144,11 +145,11 @@ class Database:
 
     @property
     def path(self) -> Path | None:
-        """The data file, None when there is none."""
+        """Path of the data file; None in memory."""
         return self._lock.path if self._lock is not None else None
 
     def publish_endpoint(self, endpoint: str | None) -> None:
-        """Tell other processes, through the lock file, where this database is served (``host:port``)."""
+        """Publish in the lock file at which address (``host:port``) this database is served."""
         if self._lock is not None and not self._closed:
             self._lock.publish(endpoint)
 
@@ -160,12 +161,12 @@ class Database:
     async def commit(
         self, writes: Sequence[WritePb], transaction_id: bytes = b"", names: Sequence[str] | None = None
     ) -> Outcome:
-        """Apply the writes atomically; returns when they are durable.
+        """Apply the writes atomically. Returns once they are durable.
 
-        ``names`` are the writes' documents when the caller has checked them already (see ``written_names``).
-
-        Raises the FireliteError of the first write that cannot be applied (then none is), Aborted when a lock could
-        not be had, ResourceExhausted or Unavailable when the file could not be written.
+        ``names`` are the writes' documents if the caller has checked them already (see ``written_names``). If a write
+        cannot be applied, none is, and its FireliteError is raised. Raises Aborted for a lock that could not be
+        acquired,
+        and ResourceExhausted or Unavailable if the file could not be written.
         """
         self.check_open()
         names = written_names(writes) if names is None else names
@@ -182,9 +183,9 @@ class Database:
             self.locks.release(owner)
 
     def commit_each_now(self, writes: Sequence[WritePb]) -> list[Outcome | FireliteError]:
-        """Apply every write on its own, with one sync and without waiting: a locked document is Aborted.
+        """Apply each write separately, with one sync and without waiting: a locked document gets Aborted.
 
-        For callers that block the event loop this runs on.
+        For callers that block the event loop of this database.
         """
         self.check_open()
         staged: list[asyncio.Future[Outcome] | FireliteError] = []
@@ -209,6 +210,7 @@ class Database:
     async def _commit_transaction(
         self, transaction: Transaction, writes: Sequence[WritePb], names: Sequence[str]
     ) -> Outcome:
+        """Lock the writes, verify the transaction's queries, and commit."""
         if transaction.read_us is not None and writes:
             self.transactions.fail(transaction)
             raise InvalidArgument("A read-only transaction cannot write.")
@@ -220,7 +222,7 @@ class Database:
         try:
             outcome = await self.group.submit(writes, names)
         except (ResourceExhausted, Unavailable):
-            raise  # clients send the same commit again: the transaction must still be there
+            raise  # clients repeat the same commit, so the transaction must stay open
         except FireliteError:
             self.transactions.fail(transaction)
             raise
@@ -228,9 +230,9 @@ class Database:
         return outcome
 
     def begin(self, *, read_only: bool = False, read_us: int | None = None, retry_of: bytes = b"") -> Transaction:
-        """Open a transaction; a read-only one sees the moment ``read_us``, or now.
+        """Open a transaction. A read-only one sees the state at ``read_us``, or now.
 
-        Raises InvalidArgument or FailedPrecondition for a moment that cannot be read.
+        Raises InvalidArgument or FailedPrecondition for a time that cannot be read.
         """
         self.check_open()
         if not read_only:
@@ -239,14 +241,14 @@ class Database:
         return self.transactions.begin(read_us=self.clock.now() if read_us is None else self.check_read_us(read_us))
 
     def check_read_us(self, read_us: int) -> int:
-        """Return the moment when it can be read; raises InvalidArgument (future) or FailedPrecondition (too old)."""
+        """Return the time if it can be read. Raises InvalidArgument (future) or FailedPrecondition (too old)."""
         if read_us > self.clock.now():
             raise InvalidArgument("The requested read_time lies in the future.")
         self.store.check_readable(read_us)
         return read_us
 
     async def get_many(self, names: Sequence[str], consistency: Consistency) -> tuple[list[Record | None], int]:
-        """The documents (None for a missing one) and the moment, in microseconds, they were read at."""
+        """Return the documents (None for a missing one) and their read time in microseconds."""
         self.check_open()
         if consistency.transaction is not None and consistency.snapshot_us is None:
             await self.transactions.lock_reads(consistency.transaction, list(names))
@@ -257,7 +259,7 @@ class Database:
         return [self.store.get(name) for name in names], self.clock.now()
 
     async def run_query(self, query: Query, consistency: Consistency) -> tuple[list[Record], int, int]:
-        """The query's documents in order, how many the offset skipped, and the read time in microseconds."""
+        """Return the query's documents in order, the number skipped by the offset, and the read time (microseconds)."""
         self.check_query(query)
         transaction = consistency.transaction
         if transaction is not None and consistency.snapshot_us is None:
@@ -269,7 +271,7 @@ class Database:
         return records, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
-        """Run a query and lock what it returns; after a wait the result may be another one, so again."""
+        """Run a query and lock its documents. Repeats after a wait, since the result may have changed."""
         while True:
             self.group.flush()
             records, skipped = self.store.run(query)
@@ -280,7 +282,7 @@ class Database:
         return records, skipped
 
     def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
-        """Raise FailedPrecondition when production would miss an index for the query (with ``indexes`` given)."""
+        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``."""
         self.check_open()
         if self.indexes is not None:
             self.indexes.check(query, aggregated)

@@ -1,21 +1,21 @@
-"""Every error firelite raises.
+"""All errors that firelite raises.
 
 ::
 
     FireliteError                 code + message; the base of all
     ├── InvalidArgument           INVALID_ARGUMENT     the request is malformed or breaks a documented limit
-    ├── NotFound                  NOT_FOUND            the document a precondition needs is missing
-    ├── AlreadyExists             ALREADY_EXISTS       the document a ``create`` writes is there
+    ├── NotFound                  NOT_FOUND            a precondition requires a missing document
+    ├── AlreadyExists             ALREADY_EXISTS       a ``create`` writes an existing document
     ├── FailedPrecondition        FAILED_PRECONDITION  stale update_time, missing index, read_time too old
-    ├── Aborted                   ABORTED              a transaction lost a conflict; retry it from the start
+    ├── Aborted                   ABORTED              a transaction lost a conflict; restart it
     ├── ResourceExhausted         RESOURCE_EXHAUSTED   the disk is full
     ├── Unavailable               UNAVAILABLE          the store is closed or its file cannot be written
-    ├── Unimplemented             UNIMPLEMENTED        names what firelite does not do
+    ├── Unimplemented             UNIMPLEMENTED        firelite lacks the feature in the message
     ├── DataFileInUse             FAILED_PRECONDITION  another process has the data file open
-    ├── CorruptDataFile           DATA_LOSS            the data file cannot be trusted
+    ├── CorruptDataFile           DATA_LOSS            the data file is damaged
     └── PortInUse                 UNAVAILABLE          the server's port is taken
 
-``code`` is the name of the gRPC status production answers in the same case.
+``code`` is the name of the gRPC status that production returns in the same case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 
 class FireliteError(Exception):
-    """Base of every error firelite raises; ``message`` says what to do about it."""
+    """Base of all errors that firelite raises; ``message`` includes the fix."""
 
     code = "INTERNAL"
 
@@ -34,19 +34,19 @@ class FireliteError(Exception):
 
 
 class InvalidArgument(FireliteError):
-    """The request is malformed or breaks a documented limit; sending it again cannot help."""
+    """The request is malformed or breaks a documented limit. A retry cannot succeed."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotFound(FireliteError):
-    """A precondition needs a document that is missing."""
+    """A precondition requires a document that is missing."""
 
     code = "NOT_FOUND"
 
 
 class AlreadyExists(FireliteError):
-    """A precondition needs a document to be missing, and it exists."""
+    """A precondition requires a missing document, but it exists."""
 
     code = "ALREADY_EXISTS"
 
@@ -58,13 +58,13 @@ class FailedPrecondition(FireliteError):
 
 
 class Aborted(FireliteError):
-    """A transaction or a write lost a conflict; a retry from the start may succeed."""
+    """A transaction or a write lost a conflict. A retry from the start may succeed."""
 
     code = "ABORTED"
 
 
 class ResourceExhausted(FireliteError):
-    """The disk is full; nothing of the commit was kept."""
+    """The disk is full. Nothing of the commit was stored."""
 
     code = "RESOURCE_EXHAUSTED"
 
@@ -76,21 +76,22 @@ class Unavailable(FireliteError):
 
 
 class Unimplemented(FireliteError):
-    """Firelite does not do this; the message names it."""
+    """Firelite lacks this feature; the message names it."""
 
     code = "UNIMPLEMENTED"
 
 
 class DataFileInUse(FireliteError):
-    """Another process holds the data file.
+    """Another process has the data file open.
 
-    Attributes: ``path`` of the file, ``pid`` of the holder and the ``endpoint`` (``host:port``) it serves on; the
-    last two are None while unknown.
+    Attributes: ``path`` of the file, ``pid`` of the holder and the ``endpoint`` (``host:port``) it serves on. The
+    last two are None if unknown.
     """
 
     code = "FAILED_PRECONDITION"
 
     def __init__(self, path: Path, pid: int | None, endpoint: str | None) -> None:
+        """Compose the message from the holder's process id and endpoint, if known."""
         self.path = path
         self.pid = pid
         self.endpoint = endpoint
@@ -104,7 +105,7 @@ class DataFileInUse(FireliteError):
 
 
 class CorruptDataFile(FireliteError):
-    """The data file cannot be trusted; it was left as it is."""
+    """The data file is damaged; it was not changed."""
 
     code = "DATA_LOSS"
 
@@ -118,7 +119,7 @@ class CorruptDataFile(FireliteError):
 
 
 class PortInUse(FireliteError):
-    """The address the server should listen on is taken."""
+    """The address is in use."""
 
     code = "UNAVAILABLE"
 

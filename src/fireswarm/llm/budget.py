@@ -115,6 +115,7 @@ class Meter:
             self._hold("day", await ledger.day(), budget.day_tokens, budget.day_usd, prompt_tokens)
 
     def _hold(self, scope: str, spent: Spend, tokens: int | None, usd: float | None, prompt_tokens: int) -> None:
+        """Raise BudgetExceeded if the next call would exceed the limits of *scope*: task, session or day."""
         if tokens is not None and spent.tokens + prompt_tokens > tokens:
             raise BudgetExceeded(
                 f"the next call would bring the {scope} to {spent.tokens + prompt_tokens:,} tokens; its budget is "

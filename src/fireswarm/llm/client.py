@@ -88,7 +88,7 @@ class Asking:
         """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
         self.conversation.add_answer(answer.text)
-        # Thoughts are paid for, but are not sent again with the next prompt.
+        # Thoughts are paid for, but not sent again with the next prompt.
         said = answer.usage.output_tokens - answer.usage.thinking_tokens
         self.conversation.set_counts(answer.usage.prompt_tokens, max(0, said))
         return answer
@@ -113,13 +113,15 @@ class Asking:
         return decision
 
     async def _answer(self, step: str, turn: int) -> ChatResponse:
+        """Return the model's answer as a journaled step, and add its cost to the run's spend."""
+
         async def call() -> dict[str, Any]:
             response = await self._call(step, turn)
             usd = self.client.meter.cost(response.usage)
             return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd}
 
         stored = await self.recorder.step(step, call, idempotent=True)
-        if self._received:  # said only once the answer is journaled: from here on it is never asked for again
+        if self._received:  # recorded only now: once journaled, the answer is not requested again
             self.recorder.event(EventType.LLM_RESPONSE_RECEIVED, self._received)
             self._received = {}
         usd = stored.pop("usd", None)
@@ -161,6 +163,7 @@ class Asking:
             await client.ledger.add(spend)
 
     async def _once(self, step: str, turn: int, attempt: int, request: ChatRequest) -> ChatResponse:
+        """Send one request and return the redacted answer; record the events."""
         client = self.client
         meta: dict[str, Any] = {"provider": client.model.provider, "model": client.model.name, "attempt": attempt}
         self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native})
@@ -189,6 +192,7 @@ class Asking:
         return response
 
     async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
+        """Wait before the next attempt. Raises the error if it must not be retried."""
         client = self.client
         pause = client.retry.pause(attempt, error, client.chance)
         self._record_failure(turn, attempt, error)
@@ -202,6 +206,7 @@ class Asking:
         await client.clock.sleep(pause)
 
     def _record_failure(self, turn: int, attempt: int, error: ModelError) -> None:
+        """Record a failed request."""
         self.recorder.event(
             EventType.LLM_REQUEST_FAILED,
             {
@@ -225,6 +230,7 @@ class Asking:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
     def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
+        """Record the decoded decision, or the fault."""
         payload: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
         if decision is None:
             payload["fault"] = fault

@@ -136,7 +136,7 @@ class Limiter:
     async def _fleet(self, shared: Shared, tokens: int) -> float:
         """Take from this process's share of the minute; if it is used up, reserve another block or the rest."""
         minute = self.clock.now().replace(second=0, microsecond=0)
-        if minute != self._granted_in:  # a share ends with its minute; a debt does not
+        if minute != self._granted_in:  # a share expires with its minute, a debt does not
             self._granted_in = minute
             self._granted = [min(0.0, left) for left in self._granted]
         rates = (self.requests_per_minute, self.tokens_per_minute)
@@ -203,7 +203,7 @@ class FirestoreLimits:
             try:
                 await self.store.commit([write])
             except Conflict:
-                continue  # another process took its share in between: look again
+                continue  # another process took its share meanwhile: read again
             return 0.0
 
     async def pause_left(self) -> float:
@@ -221,7 +221,7 @@ class FirestoreLimits:
         """Make every process wait."""
         until = self.clock.now() + timedelta(seconds=seconds)
         known = ((await self.store.get(self.path)).data or {}).get("paused_until")
-        self._pause_until = max(until, known or until)  # another's longer pause is not cut short
+        self._pause_until = max(until, known or until)  # keep a longer pause of another process
         if self._pause_until > until:
             return
         await self.store.commit([Merge(self.path, self._fields() | {"paused_until": until})])

@@ -135,7 +135,7 @@ class Transcript:
         """
         if self.tokens <= limit:
             return ()
-        self._scale = max(1.0, self.tokens / with_safety(sum(self._sums.values())))  # what was counted weighs more
+        self._scale = max(1.0, self.tokens / with_safety(sum(self._sums.values())))  # scale by the provider's count
         self.known_tokens, self.counted_by = 0, "estimate"
         cut: list[str] = []
         for turn, part, rest in self._cuttable():

@@ -62,6 +62,7 @@ class FileLedger:
         self._cut = False
 
     def _read(self) -> tuple[Spend, Spend]:
+        """Return the spending of the session and of the day; the file is read once."""
         if self._of_session is None:
             self._of_session = Spend()
             today = self.clock.now().date()
@@ -137,6 +138,7 @@ class StoreLedger:
         return self.clock.now().date().isoformat()
 
     async def _all(self) -> tuple[Spend, Spend]:
+        """Return the spending of the session and of the day, over all processes."""
         now = self.clock.now()
         if self._others is None or (now - self._others[0]).total_seconds() >= OTHERS_FRESH_SECONDS:
             self._others = (now, await self._sum(session_hash=self.session_hash), await self._sum(day=self._today()))
@@ -150,6 +152,7 @@ class StoreLedger:
         return session, day
 
     async def _sum(self, **filters: str) -> Spend:
+        """Sum the spending of the other processes."""
         total = Spend()
         for snapshot in await self.store.query(queries.spend(**filters)):
             data = snapshot.data or {}

@@ -92,6 +92,7 @@ class Actor:
         return skill is None or skill.entry is not None
 
     async def _command(self, step: str, command: str, skill: Skill | None, retry: int) -> StepExecutionResult:
+        """Run a shell command, if it is allowed."""
         reason = refuse_command(command, self.profile, skill, self.assignment.cwd)
         if reason:
             return _refusal(step, reason, retry)
@@ -105,6 +106,7 @@ class Actor:
         return await self._step(f"act:{step}", run, idempotent=self.profile == "read_only")
 
     async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
+        """Call a tool, if it is known and allowed."""
         name = str(action.params["tool"])
         tool = self.assignment.tools.get(name)
         if tool is None:
@@ -123,7 +125,7 @@ class Actor:
                 value = await tool.run(inputs)
             except LeaseLost:
                 raise
-            except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
+            except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
                 return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             return self._result(step, 0, text, "", retry, StepStatus.OK)
@@ -131,6 +133,7 @@ class Actor:
         return await self._step(f"act:{step}", run, idempotent=tool.idempotent)
 
     async def _skill(self, step: str, action: ActionStep, retry: int) -> StepExecutionResult:
+        """Run a skill's code as one recorded step and keep its result in ``outputs``."""
         name = str(action.params["skill"])
         allowed = self.assignment.skills
         if name not in self.catalog.skills or (allowed is not None and name not in allowed):
@@ -142,6 +145,7 @@ class Actor:
             return _refusal(step, f"params.input of {name}: {error}", retry)
 
         async def run() -> dict[str, Any]:
+            """Run the skill; returns the step's result together with the skill's result."""
             try:
                 result = await self.assignment.run_skill(skill, inputs)
             except SkillRefused as error:

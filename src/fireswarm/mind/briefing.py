@@ -156,6 +156,7 @@ class Briefing:
         return self.settings.outside_scripts == "block"
 
     def _task(self) -> str:
+        """Return the task as Markdown: context, constraints, form of the result, answers."""
         assignment = self.assignment
         lines = ["# Task", assignment.task]
         if assignment.context:
@@ -176,6 +177,7 @@ class Briefing:
         return "\n".join(lines)
 
     def _metadata(self) -> str:
+        """Return the candidates' metadata as Markdown and record the disclosure."""
         lines = ["# Skills you may choose from"]
         files: list[dict[str, Any]] = []
         for candidate in self.candidates:
@@ -213,6 +215,7 @@ class Briefing:
         return [Part(Component.DISCLOSED, "\n".join(lines), name)] if lines else []
 
     def _say(self, found: Disclosed) -> None:
+        """Record the files, bytes and tokens of a disclosure."""
         skill = self.catalog.skills[found.skill]
         self.recorder.event(
             EventType.SKILL_DISCLOSURE_LOADED,

@@ -35,7 +35,7 @@ WRITING: dict[str, tuple[str, tuple[str, ...]]] = {
     "rg": ("", ("--pre", "--hostname-bin")),
     "diff": ("", ("--output",)),
     "printf": ("v", ()),  # sets a variable, such as PATH
-    "test": ("vR", ()),  # evaluates what is between the brackets of a variable's name
+    "test": ("vR", ()),  # evaluates the text in the brackets of a variable's name
 }
 """Options with which these programs write or execute: short letters, also in a cluster, and long names."""
 
@@ -106,15 +106,16 @@ def _simple_commands(line: str) -> list[list[str]]:
 
 
 def _only_reads(words: list[str]) -> bool:
+    """Return True if the program and its arguments only read."""
     program, arguments = words[0], words[1:]
     match program:
         case "find":
             return not any(argument.startswith((*FIND_ACTIONS, MAY_BE_OPTION)) for argument in arguments)
         case "git":
             return _git_only_reads(arguments)
-        case "date":  # with any other argument it may set the clock
+        case "date":  # any other argument may set the clock
             return all(argument == "-u" or argument.startswith("+") for argument in arguments)
-        case "uniq":  # its second operand is written to
+        case "uniq":  # writes to its second operand
             return _operands(arguments) < 2
         case _:
             letters, names = WRITING.get(program, ("", ()))
@@ -142,7 +143,7 @@ def _writes(argument: str, letters: str, names: tuple[str, ...]) -> bool:
 def _git_only_reads(arguments: list[str]) -> bool:
     if not arguments or (arguments[0] not in GIT_READERS and arguments != ["branch"]):
         return False
-    letters = "O" if arguments[0] == "grep" else ""  # opens what it found in a program
+    letters = "O" if arguments[0] == "grep" else ""  # opens the matching files in a program
     return not any(_writes(argument, letters, GIT_WRITING) for argument in arguments)
 
 
@@ -152,7 +153,7 @@ def _own_script(words: list[str], skill: Skill | None, cwd: Path) -> bool:
         return False
     by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1
     named = words[1] if by_name else words[0]
-    if named.startswith("-") or (not by_name and "/" not in named):  # a bare name is looked for along PATH
+    if named.startswith("-") or (not by_name and "/" not in named):  # the shell searches PATH for a bare name
         return False
     place = (cwd / named).resolve()
     return place.is_file() and place.is_relative_to((skill.folder / "scripts").resolve())

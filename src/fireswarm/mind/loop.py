@@ -120,6 +120,7 @@ class MindRun:
         return State.DISCLOSE_CONTEXT_STAGE
 
     async def _disclose(self) -> State:
+        """Add the next message to the transcript: the opening, then step results and requested material."""
         if not self.turn:
             self.transcript.say(*self.briefing.opening())
             return State.CALL_LLM
@@ -137,6 +138,7 @@ class MindRun:
     # ── one decision ────────────────────────────────────────────────────────────────────────────────
 
     async def _call_llm(self) -> State:
+        """Ask the model for a decision; a dry run ends here. Raises RunFailed after ``max_turns``."""
         mind = self.mind
         if self.assignment.dry_run:
             announce(self.transcript, mind.settings.model, self.recorder, 1)
@@ -153,6 +155,7 @@ class MindRun:
         return State.DECODE_DECISION
 
     async def _decode(self) -> State:
+        """Decode the model's answer; an invalid one is repaired once."""
         decision = self.asking.decode(self.turn, self.attempt, self.answer)
         if decision is None:
             self.attempt = 1
@@ -176,6 +179,7 @@ class MindRun:
     # ── acting ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _execute(self) -> State:
+        """Execute the decision's actions up to the first failure."""
         results: list[StepExecutionResult] = []
         for number, action in enumerate(self._steps(), 1):
             if number == 1:
@@ -214,7 +218,7 @@ class MindRun:
             return False
         if "fallback" in policy and (other := self.briefing.fallback(self.led)):
             self._take_up(other, f"step {result.step_id} failed ({result.status.value}), {other} is tried instead")
-            self.decision = ModelDecision(selected_skill=other)  # the rest of the plan fell with its step
+            self.decision = ModelDecision(selected_skill=other)  # drop the rest of the failed plan
             return True
         output = result.stderr_summary or result.stdout_summary or f"exit code {result.exit_code}"
         output = truncate(output, MAX_STORED_SUMMARY_CHARS)
@@ -232,6 +236,7 @@ class MindRun:
     # ── handing over and ending ─────────────────────────────────────────────────────────────────────
 
     async def _handoff_or_finish(self) -> State:
+        """Finish, hand over to another skill, or disclose the requested material."""
         finish = next((act for act in self.decision.planned_actions if act.type is ActionType.FINISH), None)
         if finish is not None and not self.progress.failed_now:
             return self._finish(finish)
@@ -270,6 +275,7 @@ class MindRun:
         self.led.add(name)
 
     def _finish(self, finish: ActionStep) -> State:
+        """End the run with the structured result, or reject an invalid result."""
         fault, result = "", dict[str, Any]()
         try:
             result = json_params(finish.params.get("result"))
@@ -297,7 +303,8 @@ class MindRun:
         self.pending.append(Part(Component.STATE, text))
 
     def _end(self, status: ConclusionStatus, reason: str, answer: str, **more: Any) -> State:
-        # Decoding may have spelled out what was escaped in the answer's text: cleaned once more.
+        """Set the conclusion and return DONE."""
+        # Decoding may have unescaped a secret in the answer's text, so clean it again.
         clean = self.mind.redact
         more = {key: clean.value(value) if key == "result" else value for key, value in more.items()}
         self.conclusion = Conclusion(

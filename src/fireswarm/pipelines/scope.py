@@ -100,6 +100,7 @@ def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _diff_of(name: str, before: str | None, after: str | None) -> str:
+    """Return the unified diff of one file in git's format."""
     head = f"diff --git a/{name} b/{name}\n"
     if before is None:
         head += "new file mode 100644\n"

@@ -110,6 +110,7 @@ class _Watched:
     _seen: dict[int, psutil.Process] = field(default_factory=dict[int, psutil.Process])
 
     async def run(self, argv: list[str], keep: tuple[int, ...], stdin: int) -> tuple[int, str, str]:
+        """Run *argv* within the limits; returns exit code, stdout and stderr."""
         try:
             process = await anyio.open_process(
                 argv, stdin=stdin, env={}, pass_fds=keep, start_new_session=True, cwd="/", stderr=subprocess.PIPE
@@ -144,6 +145,7 @@ class _Watched:
         scope.cancel()
 
     def _too_much(self, pid: int) -> SandboxEnd | None:
+        """Return the limit that the processes or the folder exceed, if any."""
         memory = 0
         for process in _below(pid):
             self._seen[process.pid] = process
@@ -200,6 +202,7 @@ def _below(pid: int) -> list[psutil.Process]:
 
 
 def _arguments(folder: Path, user: int, handed: dict[str, int], status: int) -> list[str]:
+    """Return bubblewrap's command line, up to the command to run."""
     names = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if user:
         rights = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -221,6 +224,7 @@ def _arguments(folder: Path, user: int, handed: dict[str, int], status: int) -> 
 
 
 def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
+    """Return the command inside the sandbox: the entry program with its limits, then the interpreter."""
     arguments = {
         "uid": user,
         "cpu_seconds": limits.cpu_seconds,

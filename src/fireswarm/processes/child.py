@@ -1,4 +1,4 @@
-"""The child's end of `child_pool`: run the calls that come over standard input, one after another."""
+"""The child process of `child_pool`: run the calls that arrive on standard input, one after another."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def _answer(message: bytes) -> bytes:
         function, arguments = pickle.loads(message)
         answer: tuple[bool, object] = (True, function(*arguments))
         return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
-    except BaseException as error:  # the boundary of the process: every error is carried to the parent
+    except BaseException as error:  # errors of any kind are sent to the parent
         try:
             return pickle.dumps((False, error), protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception:  # an error that cannot be pickled is carried as its text
+        except Exception:  # an error that cannot be pickled is sent as text
             return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def main() -> None:
-    """Keep the pipes to the parent, and give the code that runs here no others."""
+    """Serve the parent's pipes, and connect the standard streams to the null device for the code that runs here."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -1,7 +1,7 @@
-"""Run functions in child processes that stay up for the next call.
+"""Run functions in child processes that are kept for the next call.
 
-Unlike anyio's and multiprocessing's pools, a child never imports the parent's ``__main__``: a script that opens a
-swarm needs no ``if __name__ == "__main__"`` guard, and a notebook works as well.
+Unlike in anyio's and multiprocessing's pools, a child never imports the parent's ``__main__``. A script that opens a
+swarm therefore needs no ``if __name__ == "__main__"`` guard, and a notebook works as well.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 IDLE_SECONDS = 300.0
-"""A child that ran nothing for so long is ended when another one comes back."""
+"""A child that was idle for longer is ended when another child becomes idle."""
 
 LENGTH = struct.Struct(">Q")
-"""Each message is a pickle behind its length in bytes."""
+"""Format of the length in bytes that precedes each pickled message."""
 
 CHILD = "fireswarm.processes.child"
 
 
 class Child:
-    """One child process. Its group is its own, so that killing it reaches what it started."""
+    """One child process. It has a separate process group, so that a kill includes its descendants."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {CHILD} import main; main()"
@@ -50,7 +50,10 @@ class Child:
         return self._process.poll() is None
 
     def call(self, message: bytes) -> tuple[bool, Any]:
-        """Run one call, blocking: True and the result, or False and the exception. EOFError when the child dies."""
+        """Run one call and block until it ends. Returns True and the result, or False and the exception.
+
+        Raises EOFError if the child dies.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise EOFError("the child has no pipes")
@@ -61,7 +64,7 @@ class Child:
         return pickle.loads(read_message(stdout))
 
     def kill(self) -> None:
-        """End the process and what it started, and wait for it."""
+        """Kill the process and its descendants, and wait for it."""
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -81,7 +84,7 @@ class Pool:
         weakref.finalize(self, _end_all, self._idle)
 
     def take(self) -> Child | None:
-        """Return a child that still lives, the last used first; None when there is none."""
+        """Return a running child, the last used first, or None if there is none."""
         while self._idle:
             child = self._idle.pop()
             if child.alive:
@@ -90,7 +93,7 @@ class Pool:
         return None
 
     def give_back(self, child: Child) -> None:
-        """Keep a child for the next call."""
+        """Keep a child for the next call, and end children that were idle for too long."""
         child.idle_since = now = time.monotonic()
         self._idle.append(child)
         while now - self._idle[0].idle_since > IDLE_SECONDS:
@@ -108,11 +111,13 @@ _pool: RunVar[Pool] = RunVar("fireswarm.children")
 async def run_in_child[T](
     function: Callable[..., T], *arguments: Any, limiter: anyio.CapacityLimiter | None = None
 ) -> T:
-    """Run *function* in a child process; cancelling the call kills the child and its descendants.
+    """Run *function* in a child process. Cancelling the call kills the child and its descendants.
 
-    Function, arguments and result are pickled; the function is imported by its name. Raises what it raises, and
-    BrokenWorkerProcess when the child dies. *limiter* bounds how many children work
-    at once; by default as many as there are processors.
+    Function, arguments and result are pickled; the function is imported by its name. Raises the function's exception,
+    or
+    BrokenWorkerProcess if the child dies. *limiter* limits the number of concurrent children; the default is the number
+    of
+    processors.
     """
     pool = _pool.get(None)
     if pool is None:
@@ -135,14 +140,14 @@ async def run_in_child[T](
 
 
 def write_message(pipe: IO[bytes], message: bytes) -> None:
-    """Write one message behind its length."""
+    """Write one message after its length."""
     pipe.write(LENGTH.pack(len(message)))
     pipe.write(message)
     pipe.flush()
 
 
 def read_message(pipe: IO[bytes]) -> bytes:
-    """Read one message. EOFError when the other end is closed."""
+    """Read one message. Raises EOFError if the other end is closed."""
     head = pipe.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError("the other end is closed")
@@ -154,7 +159,7 @@ def read_message(pipe: IO[bytes]) -> bytes:
 
 
 def _no_limit() -> anyio.CapacityLimiter:
-    """Return a limiter for threads that only wait: *limiter* of the call bounds the children."""
+    """Return a limiter for threads that only wait; the call's *limiter* limits the children."""
     return anyio.CapacityLimiter(math.inf)
 
 

@@ -18,7 +18,7 @@ def system_mounts(*more: str) -> list[str]:
     paths = [*_system_paths(), *(path for path in more if not _within(path, _system_paths()))]
     parents = dict.fromkeys(str(parent) for path in paths for parent in reversed(Path(path).parents[:-1]))
     mounts: list[str] = []
-    for path in parents:  # made by bubblewrap itself they would be for root only
+    for path in parents:  # if bubblewrap created them, only root could read them
         mounts += ["--perms", "0755", "--dir", path]
     for path in paths:
         mounts += ["--ro-bind", path, path]

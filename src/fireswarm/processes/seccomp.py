@@ -61,7 +61,7 @@ def call_filter(machine: str) -> bytes | None:
         _step(_LOAD, _NUMBER),
         _step(_AT_LEAST, _X32, 0, 1),
         _step(_RETURN, _KILL),
-        _step(_EQUAL, _CLONE3, 0, 1),  # its flags lie in memory, out of sight; libraries then use clone
+        _step(_EQUAL, _CLONE3, 0, 1),  # its flags are in memory, which a filter cannot read; libraries then use clone
         _step(_RETURN, _ERROR | errno.ENOSYS),
     ]
     for numbers in _DENIED.values():

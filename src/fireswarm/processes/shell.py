@@ -1,4 +1,4 @@
-"""Run one shell command with limits on time and output; its whole process tree is gone at the end."""
+"""Run one shell command with limits on time and output. Its whole process tree is killed at the end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Shell:
                     tasks.start_soon(drain, process.stdout, out)
                     tasks.start_soon(drain, process.stderr, err)
                     await process.wait()
-                    # What was started in the background may hold the pipes open: it ends with its command.
+                    # Background processes may hold the pipes open, so they are ended with the command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
                     own.kill_all()
             timed_out = scope.cancelled_caught
@@ -116,7 +116,7 @@ class Shell:
 
 
 async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:
-    """Read a stream to its end, however much of it is kept."""
+    """Read a stream to its end, even if only part of it is kept."""
     if stream is None:
         return
     try:

@@ -81,6 +81,7 @@ def _same_tool(rule: str, tool: str) -> bool:
 
 
 def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
+    """Return the reason why a shell line is not allowed, or None."""
     try:
         commands = _simple_commands(line)
     except Unreadable as doubt:

@@ -91,6 +91,7 @@ def _single_quoted(line: str, place: int) -> tuple[str, int]:
 
 
 def _double_quoted(line: str, place: int) -> tuple[str, str, int]:
+    """Return the text of a double-quoted part, the part that the shell expands, and the end."""
     text, expands = "", ""
     place += 1
     while place < len(line) and line[place] != '"':
@@ -112,6 +113,7 @@ def _read_escape(line: str, place: int) -> tuple[str, int]:
 
 
 def _check_unquoted(line: str, place: int) -> str:
+    """Reject unsupported syntax outside of quotes; return the part that the shell expands, or ""."""
     letter = line[place]
     if letter in "<>":
         raise Unreadable("a redirection")

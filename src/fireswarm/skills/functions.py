@@ -1,4 +1,4 @@
-"""Skills that are functions: `@skill` turns a function into one that runs in the worker's own process."""
+"""Skills that are functions: `@skill` turns a function into a skill that runs in the worker's process."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Function = Callable[[SkillRequest], SkillResult] | Callable[[SkillRequest], Awai
 
 @dataclass(eq=False)
 class FunctionSkill:
-    """A function with a name and a description to choose it by. Calling it calls the function."""
+    """A function with a name and a description for routing. Calling it calls the function."""
 
     name: str
     description: str
     function: Function
 
     def __call__(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
-        """Call the function as it was written."""
+        """Call the decorated function directly."""
         return self.function(request)
 
     async def run(self, request: SkillRequest) -> SkillResult:
         """Run the function: an async one on the event loop, any other in a thread.
 
-        Cancelling the call ends an async function; a thread runs on until its function returns.
+        Cancelling the call ends an async function; a thread continues until its function returns.
         """
         request.workdir.mkdir(parents=True, exist_ok=True)
         if inspect.iscoroutinefunction(self.function):
@@ -45,23 +45,23 @@ class FunctionSkill:
         return result
 
     def _call(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
-        """Call the function; `sys.exit` in it fails the skill and does not end the program."""
+        """Call the function. `sys.exit` in it raises SkillFailed and does not end the program."""
         try:
             return self.function(request)
         except SystemExit as error:
             raise SkillFailed(f"skill {self.name!r} called sys.exit({error.code!r})") from error
 
     def listing(self) -> Skill:
-        """Return the skill as a catalog lists it. Its folder is the one of the function's module."""
+        """Return the skill's catalog entry. Its folder is that of the function's module."""
         file = inspect.getsourcefile(inspect.unwrap(self.function)) or "."
         return Skill(name=self.name, description=self.description, folder=Path(file).parent)
 
 
 def skill(name: str, description: str) -> Callable[[Function], FunctionSkill]:
-    """Make a skill of a function that takes a SkillRequest and returns a SkillResult.
+    """Turn a function that takes a SkillRequest and returns a SkillResult into a skill.
 
-    The description is what an objective is matched with. ConfigError for a name that is not lower-case words
-    joined by hyphens, or an empty description.
+    Objectives are matched with the description. Raises ConfigError for an empty description or a name that is not
+    lower-case words joined by hyphens.
     """
     if not is_name(name):
         raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")

@@ -52,6 +52,7 @@ class FsspecBlobs:
         return target
 
     def _put(self, name: str, content: bytes) -> str:
+        """Write a blob atomically and return its URI. Raises StoreFull or StoreError."""
         full = f"{self._base}/{name}"
         fs: Any = self._fs
         try:

@@ -1,4 +1,4 @@
-"""Swarm: everything that works on one swarm, for its role processes and for any program that uses it."""
+"""The Swarm object: one swarm's store, board, records, roles and skills."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ InlineSkill = Callable[[SkillRequest], Awaitable[SkillResult]]
 
 
 async def noop(request: SkillRequest) -> SkillResult:
-    """Do nothing, successfully: for benchmarks, tests and trying out a graph."""
+    """Do nothing and succeed. For benchmarks, tests and trying out a graph."""
     return SkillResult(summary="nothing to do, done")
 
 
@@ -60,8 +60,8 @@ class Swarm:
     """One swarm: its store, board, records, roles and skills.
 
     Open one with ``Swarm.open`` or ``Swarm.local``. Without a ``mind``, or with one that has no model, roles work by
-    code alone. ``protocol`` tells a model how to answer, ``advisor`` how it is asked for advice; ``pending`` holds
-    spend that goes with the next commit of a journal. ``conversations`` keeps conversations; None: the store does.
+    code alone. ``protocol`` tells a model how to answer, ``advisor`` how it is asked for advice. ``pending`` holds
+    spend that is committed with a journal's next commit. Without ``conversations``, the store keeps conversations.
     """
 
     settings: Settings
@@ -92,10 +92,10 @@ class Swarm:
         root: Path | str = ".",
         settings: Settings | None = None,
     ) -> AbstractAsyncContextManager[Swarm]:
-        """Open a swarm to submit to, wait for and look at; its roles run elsewhere.
+        """Open a swarm to submit to, wait for and inspect; its roles run elsewhere.
 
         *store* is ``firelite://HOST:PORT``, ``embedded``, ``memory`` or ``firestore``; *project* names a Google Cloud
-        project and implies ``firestore``. What is left out comes from *settings*, else from ``swarm.yaml`` in *root*
+        project and implies ``firestore``. Missing values come from *settings*, else from ``swarm.yaml`` in *root*
         and the environment. Raises ConfigError and StoreUnavailable.
         """
         from fireswarm.wiring.embedded import open_for_client
@@ -115,7 +115,7 @@ class Swarm:
         """Open a swarm and run its roles in this process until the block ends; then they drain.
 
         *roles* maps a role to its skills: functions made with ``@skill``, or names of skills below *root*. None runs
-        the roles of *root*, else the five that ship. *store* is ``memory`` (gone afterwards) or ``embedded``.
+        the roles of *root*, else the five that ship. *store* is ``memory`` (deleted at the end) or ``embedded``.
         """
         from fireswarm.wiring.embedded import open_local
 
@@ -129,7 +129,7 @@ class Swarm:
         context: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Task:
-        """Submit an objective; the same objective and context in one session is the same task.
+        """Submit an objective. The same objective and context in one session give the same task.
 
         *more* are further fields of TaskSpec, such as ``skill``, ``priority``, ``deadline``, ``depends_on`` or
         ``fresh_key``. Raises InvalidInput, NotFound for an unknown role, and StoreError.
@@ -147,10 +147,10 @@ class Swarm:
         return (await self.board.submit(spec)).task
 
     async def wait(self, task: Task | str, *, timeout_seconds: float | None = None) -> Task:
-        """Wait until the task ends, or until nothing of its objective can move without a person.
+        """Wait until the task ends, or until no task of its objective can move without a person.
 
-        Returns the task as it is then: look at ``status`` and ``status_reason``. TimeoutError after *timeout_seconds*
-        of real time. NotFound for an unknown id.
+        Returns the current task: look at ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds*
+        of real time, and NotFound for an unknown id.
         """
         task = task if isinstance(task, Task) else await self.get(task)
         with anyio.fail_after(timeout_seconds):
@@ -170,7 +170,7 @@ class Swarm:
         timeout_seconds: float | None = None,
         **more: Any,
     ) -> TaskResult:
-        """Submit an objective, wait for it and return its result. NotDone says why there is none."""
+        """Submit an objective, wait for it and return its result. Raises NotDone, with the reason, if it has none."""
         task = await self.wait(
             await self.submit(objective, role=role, context=context, **more), timeout_seconds=timeout_seconds
         )
@@ -180,22 +180,22 @@ class Swarm:
         return task.result
 
     async def get(self, task_id: str) -> Task:
-        """Read one task. NotFound when there is none."""
+        """Read one task. Raises NotFound for an unknown id."""
         return await self.board.get(task_id)
 
     async def cancel(self, task: Task | str, reason: str = "by the program", *, tree: bool = True) -> list[str]:
-        """Cancel a task, and with *tree* all tasks below it; return the ids canceled now."""
+        """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""
         return await self.board.cancel(_id_of(task), reason, tree=tree)
 
     async def answer(self, task: Task | str, answers: Mapping[str, Any]) -> Task:
-        """Answer the questions of a blocked task, by their names; it is queued again. Raises InvalidInput."""
+        """Answer a blocked task's questions, by their names; the task is queued again. Raises InvalidInput."""
         return await self.board.answer(_id_of(task), answers)
 
     @asynccontextmanager
     async def events(self, task: Task | str) -> AsyncGenerator[AsyncIterator[TaskEvent]]:
         """Follow the runs of a task's objective: ``async with swarm.events(task) as events``, then iterate.
 
-        Begins with what happened already and ends when the task is over, as ``wait`` does.
+        Starts with the events so far and ends when the task is over, as ``wait`` does.
         """
         followed = task if isinstance(task, Task) else await self.get(task)
         send, receive = anyio.create_memory_object_stream[TaskEvent](100)
@@ -205,6 +205,7 @@ class Swarm:
             group.cancel_scope.cancel()
 
     async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:
+        """Send the events of the objective's runs to *send* until the task is over."""
         readers: dict[str, RunReader] = {}
 
         async def report(runs: Sequence[Snapshot]) -> None:

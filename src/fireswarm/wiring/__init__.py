@@ -1,8 +1,7 @@
-"""The composition root: the only place that names adapters.
+"""The composition root: chooses the adapters and builds the objects that use them.
 
-``swarm`` puts the fleet's swarm together, ``minds`` a model and what its calls pass through, ``agent`` runs one task
-without a store. The swarm's half is imported when something of it is used: the agent needs none of it, and
-starts in half the time without.
+``swarm`` builds the fleet's swarm, ``model`` a model and the objects its calls pass through, ``conversations`` the
+store of conversations. ``swarm`` is imported on first use, which halves the start time of the stand-alone agent.
 """
 
 from __future__ import annotations

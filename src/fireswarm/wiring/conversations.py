@@ -1,4 +1,4 @@
-"""Where conversations are kept, and skills called without a swarm: the one place that names these adapters."""
+"""Open the configured store of conversations, and call skills without a swarm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from fireswarm.wiring.model import redactor_for
 
 
 def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> ConversationStore:
-    """Conversations as ``state.backend`` (STATE_STORE_BACKEND) says. ConfigError says what it lacks."""
+    """Return the store of conversations chosen by ``state.backend`` (STATE_STORE_BACKEND).
+
+    Raises ConfigError if the backend's database URL or store is missing.
+    """
     clean = Cleaner(redactor_for(settings))
     state = settings.state
     if state.backend == "sqlite":
@@ -38,9 +41,11 @@ def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> Conv
 def create_agent_adapter(
     skills: Iterable[Path], *, root: Path | None = None, store: Store | None = None, router: bool = False
 ) -> AgentAdapter:
-    """An adapter over the skills below these folders, without a swarm.
+    """Return an adapter for the skills below these folders, without a swarm.
 
-    Conversations are kept as the settings of *root* say; without a *store*, ``firestore`` stands for files.
+    The settings of *root* choose the store of conversations. Without a *store*, the backend ``firestore`` is replaced
+    by
+    ``sqlite``.
     """
     settings = load_settings(root or Path())
     if store is None and settings.state.backend == "firestore":

@@ -47,7 +47,7 @@ async def open_local(
     """Open a swarm and run its roles in this process; see ``Swarm.local``."""
     settings = _settings(root, settings, store, None, session)
     with TemporaryDirectory(prefix="fireswarm-") as scratch:
-        if store == "memory":  # nothing of it outlives the block
+        if store == "memory":  # delete everything at the end of the block
             blobs = settings.store.model_copy(update={"blobs": f"{scratch}/blobs"})
             settings = settings.model_copy(update={"store": blobs})
         async with open_swarm(settings, thinks=True, clock=clock) as opened:
@@ -58,6 +58,7 @@ async def open_local(
 
 @contextlib.asynccontextmanager
 async def _roles_at_work(swarm: Swarm, names: Mapping[str, Any]) -> AsyncGenerator[None]:
+    """Run the named roles in this process until the block ends."""
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         for name in names:
@@ -69,7 +70,7 @@ async def _roles_at_work(swarm: Swarm, names: Mapping[str, Any]) -> AsyncGenerat
 
 
 def _with_roles(swarm: Swarm, roles: Mapping[str, Sequence[FunctionSkill | str]]) -> Swarm:
-    """Return the swarm with *roles* alone, and with the functions among their skills."""
+    """Return the swarm with only *roles*, and with the functions among their skills."""
     functions = {item.name: item for skills in roles.values() for item in skills if isinstance(item, FunctionSkill)}
     catalog = Catalog(
         {**swarm.catalog.skills, **{name: item.listing() for name, item in functions.items()}},
@@ -101,6 +102,7 @@ def _card(role: str, skills: tuple[str, ...], known: RoleCard | None) -> RoleCar
 def _settings(
     root: Path, settings: Settings | None, store: str | None, project: str | None, session: str | None
 ) -> Settings:
+    """Load the settings of *root*, or copy *settings*, with the given store, project and session."""
     named = {"store.uri": store, "store.project": project, "session": session}
     overrides = {name: value for name, value in named.items() if value is not None}
     if settings is None:

@@ -1,4 +1,4 @@
-"""Put a mind together: a model's adapter, and what its calls pass through. SDKs are imported when one is used."""
+"""Build a mind: a model's adapter and the objects its calls pass through. SDKs are imported on first use."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ AGENT_FILE = "AGENT.md"
 
 
 def redactor_for(settings: AgentSettings, environment: Mapping[str, str] | None = None) -> Redactor:
-    """Knows the values of every variable that holds a credential."""
+    """Return a redactor for the values of all environment variables that hold credentials."""
     named = (settings.model.providers.anthropic.api_key_env, settings.model.providers.gemini.api_key_env)
     return Redactor(secret_values(os.environ if environment is None else environment, named))
 
 
 def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
-    """The chosen provider's key; MissingApiKey says which variable to set."""
+    """Return the chosen provider's key. Raises MissingApiKey with the variable's name."""
     name = settings.model.chosen.api_key_env
     if not name:
         raise ConfigError(f"model.providers.{settings.model.provider}.api_key_env must name a variable")
@@ -53,7 +53,7 @@ def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
 
 
 def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str]) -> ChatModel:
-    """The adapter that the settings ask for; MissingApiKey or ConfigError when it cannot be made."""
+    """Return the adapter for the configured model. Raises MissingApiKey or ConfigError."""
     model = settings.model
     if model.provider == "scripted":
         if not model.script:
@@ -87,9 +87,9 @@ def make_mind(
     model: ChatModel | None = None,
     asks: bool = True,
 ) -> Mind:
-    """Put a mind together. Without a key it has no client, and says why; with ``asks`` False no model is made at all.
+    """Build a mind. Without a key it has no client but a reason for that; with ``asks`` False it has no model.
 
-    With a *store*, the provider's limits hold for all processes on it.
+    With a *store*, all processes on it share the provider's rate limits.
     """
     env = os.environ if environment is None else environment
     redact = redactor_for(settings, env)
@@ -109,7 +109,7 @@ def make_mind(
 
 
 def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Reranker:
-    """The re-ranker by meaning; ConfigError when Gemini's key is not set."""
+    """Return Gemini's re-ranker. Raises ConfigError without its key."""
     gemini = settings.model.providers.gemini
     key = environment.get(gemini.api_key_env, "").strip()
     if not key:
@@ -127,6 +127,7 @@ def _client(
     store: Store | None,
     ledger: Ledger | None,
 ) -> ModelClient:
+    """Return the client of *model* with its limits, budget, retries and ledger."""
     chosen, runtime = settings.model.chosen, settings.runtime
     limits = (chosen.requests_per_minute, chosen.tokens_per_minute)
     shared = FirestoreLimits(store, clock, model.provider, *limits) if store is not None else None
@@ -152,14 +153,14 @@ async def close_model(mind: Mind) -> None:
 
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of commands: without API keys and whatever else is named like a credential."""
+    """Return the environment for commands, without API keys and other variables named like credentials."""
     providers = settings.model.providers
     named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
     return {name: value for name, value in environment.items() if name not in named and not secret_name(name)}
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
-    """The skills of the stand-alone agent: the nearest folder first, the packaged ones last."""
+    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last."""
     skills = settings.skills
     folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills"))
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
@@ -167,7 +168,7 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
 
 
 def prompt_file(roles: Path, name: str) -> str:
-    """A prompt of ``roles/`` that is no role: PROTOCOL.md or AGENT.md, one's own or the packaged."""
+    """Return a shared prompt of ``roles/``, such as PROTOCOL.md: the user's file, else the packaged one."""
     own = roles / name
     path = own if own.is_file() else packaged_path("roles") / name
     return path.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""Where the data folders are that the package ships: roles, mailbox, skills, schemas, indexes."""
+"""Find the data folders of the package: roles, mailbox, skills, schemas, indexes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def packaged_path(name: str) -> Path:
-    """A data folder or file as the package ships it, or as it lies in the repository."""
+    """Return the path of a data folder or file, in the installed package or in the repository."""
     shipped = Path(str(resources.files("fireswarm"))) / "_data" / name
     return shipped if shipped.exists() else Path(__file__).resolve().parents[3] / name

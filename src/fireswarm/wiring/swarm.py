@@ -1,10 +1,8 @@
-"""The composition root of the swarm: with its neighbours here the only place that names adapters.
+"""Open the configured store and build the swarm on it.
 
-Opens the store that the settings ask for, and puts the swarm together. The embedded store is one file: the
-first process opens it, and every other one finds through the file's lock where that process serves it.
-
-Google's client and the embedded store are imported where they are first used: they cost most of a second,
-and ``swarm --help`` needs neither.
+The embedded store is one file. The first process opens it; every other process reads the address at which that
+process serves it from the file's lock. Google's client and the embedded store are imported on first use: the import
+takes most of a second, and ``swarm --help`` needs neither.
 """
 
 from __future__ import annotations
@@ -48,28 +46,28 @@ if TYPE_CHECKING:
     from fireswarm.firelite.database import Database
 
 LOCAL_PROJECT = "fireswarm-local"
-"""Project id on firelite and on Google's emulator; neither checks it."""
+"""Project id on firelite and on Google's emulator. Neither checks it."""
 
 INDEXES_FILE = "firestore.indexes.json"
 
 CONNECT_SECONDS = 3.0
 CONNECT_PAUSE_SECONDS = 0.1
-"""How long a served store may take to listen, for processes that start together with it."""
+"""Pause between attempts to connect. CONNECT_SECONDS is the time a served store may take to start listening."""
 
 
 def data_path(settings: Settings, name: str) -> Path:
-    """A data folder or file of the user's own repository, or the packaged one."""
+    """Return a data folder or file of the user's repository, else the packaged one."""
     own = settings.path(name)
     return own if own.exists() else packaged_path(name)
 
 
 def new_agent_id(role: str) -> str:
-    """A random agent id: a restarted process is another agent, and never inherits a lease."""
+    """Return a random agent id. A restarted process gets another one, so it cannot reuse a lease."""
     return f"{role}-{socket.gethostname()[:24]}-{uuid.uuid4().hex[:8]}"
 
 
 def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
-    """Read role cards, skills and the handoff policy; ConfigError names file and key."""
+    """Read role cards, skills and the handoff policy. Raises ConfigError with the file and the key."""
     roles = load_roles(data_path(settings, "roles"))
     folders = places((), settings.path("."), home_folder(), packaged_path("skills"))
     catalog = load_catalog(folders, cache=default_cache(folders))
@@ -80,7 +78,7 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 def make_swarm(
     settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False
 ) -> Swarm:
-    """Put the swarm together over an open store. With *thinks* it has a mind, as role processes need."""
+    """Build the swarm on an open store. With *thinks*, as role processes need, it has a mind."""
     from fireswarm.storage.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -118,7 +116,7 @@ def make_swarm(
 def open_database(
     settings: Settings, *, memory: bool = False, nanoseconds: Callable[[], int] | None = None
 ) -> Database:
-    """Open the embedded store's file with index enforcement on; StoreError says who holds it otherwise."""
+    """Open the embedded store's file, with index enforcement. Raises DataFileInUse or another StoreError."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.query.index_definitions import IndexSet
 
@@ -140,7 +138,7 @@ def open_database(
 async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
     """Serve the embedded store on loopback for other processes; yields ``firelite://host:port``.
 
-    When another process serves this file already, yields its address instead.
+    If another process already serves this file, yields its address. For another store, yields the configured URI.
     """
     if settings.store.uri not in ("embedded", "memory"):
         yield settings.store.uri
@@ -162,9 +160,9 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
 
 @contextlib.asynccontextmanager
 async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock | None = None) -> AsyncGenerator[Swarm]:
-    """Open the store that the settings name and yield the swarm over it; with *thinks*, with a mind for roles.
+    """Open the configured store and yield the swarm on it; with *thinks*, with a mind for roles.
 
-    *clock* replaces the clock that follows the store's time; an embedded store then runs on it as well.
+    *clock* replaces the clock that follows the store's time. An embedded store then uses it as well.
     """
     from fireswarm.storage.firestore.store import FirestoreStore
 
@@ -185,7 +183,7 @@ async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock |
 async def open_client(
     settings: Settings, *, nanoseconds: Callable[[], int] | None = None
 ) -> AsyncGenerator[AsyncClient]:
-    """Yield the official client, connected to whatever the settings name."""
+    """Yield the official client, connected to the configured store."""
     from fireswarm.firelite.wire.inprocess import connect
     from fireswarm.storage.firestore.channel import close
 
@@ -219,6 +217,7 @@ def _elsewhere(held: DataFileInUse) -> str:
 
 
 async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
+    """Return a client of an emulator at *uri*. Raises ConfigError or StoreUnavailable."""
     from google.cloud.firestore_v1 import AsyncClient
 
     host = uri.removeprefix("firelite://")
@@ -226,13 +225,13 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
     if not name or not port.isdecimal():
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
     await _check_reachable(name.strip("[]"), int(port))
-    # The official client reads the emulator's address from the environment and nowhere else.
+    # The official client reads the emulator's address only from the environment.
     os.environ["FIRESTORE_EMULATOR_HOST"] = host
     return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
 
 
 async def _check_reachable(host: str, port: int) -> None:
-    """Raise StoreUnavailable where nobody listens: the client would try for half a minute, and not say where."""
+    """Raise StoreUnavailable if no server listens: the client would retry for 30 s and not name the address."""
     with anyio.move_on_after(CONNECT_SECONDS):
         while True:
             try:
@@ -242,12 +241,13 @@ async def _check_reachable(host: str, port: int) -> None:
             else:
                 return
     raise StoreUnavailable(
-        f"nobody listens on {host}:{port}, which FIRESTORE_EMULATOR_HOST or --store names: start the store there "
-        "(`swarm store serve`, or `swarm up`, which says its address), or leave the address out"
+        f"no server listens on {host}:{port}, the address of FIRESTORE_EMULATOR_HOST or --store: start the store there "
+        "(`swarm store serve`, or `swarm up`, which prints its address), or omit the address"
     )
 
 
 def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
+    """Return a client of Google Cloud's Firestore. Raises ConfigError for an unknown store or missing credentials."""
     if uri != "firestore":
         raise ConfigError(f"store {uri!r} is not known: use embedded, memory, firelite://HOST:PORT or firestore")
     if os.environ.get("FIRESTORE_EMULATOR_HOST"):

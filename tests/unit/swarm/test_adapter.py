@@ -121,8 +121,8 @@ async def test_what_the_contract_does_not_allow_is_blocked(tmp_path: Path) -> No
     task = PlannedTask(key="a", assigned_to="scout", objective="look")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"state": SkillState.PAUSED, "summary": "later"}, "does not allow"),
-        ({"state": SkillState.DELEGATING, "summary": "you do it", "tasks": (task,)}, "nobody here"),
-        ({"state": SkillState.INPUT_REQUIRED, "summary": "something"}, "does not say which"),
+        ({"state": SkillState.DELEGATING, "summary": "you do it", "tasks": (task,)}, "no swarm is running"),
+        ({"state": SkillState.INPUT_REQUIRED, "summary": "something"}, "asks no question"),
     ]
     for number, (fields, told) in enumerate(cases):
         response = await adapter(tmp_path, always(**fields)).invoke("asking", {}, f"c{number}")

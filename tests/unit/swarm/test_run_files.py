@@ -66,7 +66,7 @@ def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> 
     log.close()
     path = tmp_path / NAME / "events.jsonl"
     path.write_text(path.read_text() + "{broken\n" + path.read_text())
-    with pytest.raises(InvalidInput, match=r"events.jsonl:2 is no event"):
+    with pytest.raises(InvalidInput, match=r"events.jsonl:2 is not an event"):
         list(read_events(tmp_path / NAME))
 
 
@@ -117,5 +117,5 @@ def test_a_run_is_found_by_its_id_and_the_latest_without(tmp_path: Path) -> None
     with pytest.raises(NotFound, match="there is no run 20260109"):
         run_folder(tmp_path, "20260109-000000-ffffffff")
     for odd in ("../../etc", "", "20260101"):
-        with pytest.raises(InvalidInput, match="is no run id"):
+        with pytest.raises(InvalidInput, match="is not a run id"):
             run_folder(tmp_path, odd)

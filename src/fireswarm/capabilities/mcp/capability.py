@@ -14,12 +14,13 @@ from fireswarm.capabilities.mcp.settings import McpConfig
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, FireswarmError
 
-if TYPE_CHECKING:  # brings the official package, which takes long and is optional
+if TYPE_CHECKING:  # the optional official package is slow to import
     from fireswarm.capabilities.mcp.connection import Connection
 
 
 @asynccontextmanager
 async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
+    """Connect to the servers and yield their tools until the block ends."""
     try:
         from fireswarm.capabilities.mcp.connection import Connection
     except ImportError as error:
@@ -33,7 +34,7 @@ async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator
             tasks.start_soon(connection.keep)
         try:
             yield await _tools_of(connections)
-        except Exception as error:  # carried out of the task group as it is; raised again below
+        except Exception as error:  # must leave the task group unwrapped; raised again below
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:

@@ -64,13 +64,14 @@ class Connection:
             self._ended, self._put_away = anyio.Event(), anyio.Event()
             try:
                 await self._hold()
-            except Exception as error:  # the boundary of a foreign server: whatever it breaks is told to the caller
+            except Exception as error:  # a foreign server may cause any error; the caller gets it
                 self._failure = error
             self._client, self._wanted = None, anyio.Event()
             self._decided.set()
             self._put_away.set()
 
     async def _hold(self) -> None:
+        """Connect, and hold the connection until it ends. Raises an error with the server's log."""
         with tempfile.TemporaryFile("w+b") as log:
             try:
                 with anyio.CancelScope(deadline=anyio.current_time() + self.config.start_seconds) as scope:
@@ -79,7 +80,7 @@ class Connection:
                         self._client = client
                         self._decided.set()
                         await self._until_ended(client)
-            except Exception as error:  # the same boundary: told with what the server wrote to its log
+            except Exception as error:  # as above, with the server's log
                 raise self._explain_failure(error, log) from error
             if scope.cancelled_caught:
                 raise self._explain_failure(TimeoutError(f"no response within {self.config.start_seconds:g} s"), log)
@@ -106,6 +107,7 @@ class Connection:
             _lists.pop(identity(self.server), None)
 
     def _transport(self, log: IO[bytes]) -> Transport:
+        """Return the transport of the server: its process, or HTTP."""
         server = self.server
         where = f"the MCP server {self.name}"
         if server.command:
@@ -152,6 +154,7 @@ class Connection:
         return [self._tool(each) for each in kept[1]]
 
     async def _list(self) -> tuple[types.Tool, ...]:
+        """Request the server's list of tools, page by page."""
         client = await self.client()
         tools: list[types.Tool] = []
         cursor: str | None = None
@@ -172,6 +175,7 @@ class Connection:
         return tuple(tools[:MAX_TOOLS])
 
     def _tool(self, tool: types.Tool) -> Tool:
+        """Convert a server's tool to ours."""
         hints = tool.annotations if self.server.trust_annotations else None
         reads = hints is not None and hints.read_only_hint is True
         idempotent = reads or (hints is not None and hints.idempotent_hint is True)

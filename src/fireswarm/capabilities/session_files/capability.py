@@ -172,7 +172,7 @@ class SessionFiles:
         for _ in range(WRITE_ATTEMPTS):
             before = await self._get(place)
             if unsure is not None and before is not None and (before.version, before.content) == (unsure, kept):
-                note.pop("overtook")  # the answer was lost, not the write
+                note.pop("overtook")  # the answer was lost, but the write succeeded
                 return self._write_result(before.version, kept, place, note)
             self._expect(place, before, if_version)
             if before is None:
@@ -320,6 +320,7 @@ def _entry(kept: StoredFile, path: str, nested: str) -> dict[str, Any]:
 
 
 def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[Tool]:
+    """Return the tools, on the store or on a folder."""
     store = context.store
     shelf = StoreShelf(store, context.session) if store is not None else FolderShelf(context.workdir, context.session)
     files = SessionFiles(shelf, config)

@@ -35,6 +35,7 @@ async def search(pattern: str, texts: Sequence[tuple[str, str]], limit: int, sec
 
 
 def _matches(pattern: str, texts: list[tuple[str, str]], limit: int) -> tuple[str, list[dict[str, Any]], int]:
+    """Return the error of an invalid pattern or "", the first matches, and the number of matches."""
     matches: list[dict[str, Any]] = []
     total = 0
     try:

@@ -186,6 +186,7 @@ class FolderShelf:
         return StoredFile(data["path"], content, data["version"], *times)
 
     def _put(self, path: str, content: str | bytes, before: StoredFile | None) -> int:
+        """Write a file. Raises Conflict if it has changed since *before*."""
         now = datetime.now(UTC)
         version = 1 if before is None else before.version + 1
         data = {

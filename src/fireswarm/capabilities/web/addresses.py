@@ -64,11 +64,12 @@ def why_refused(address: Address) -> str:
 
 
 def _reason(address: Address) -> str:
+    """Return the reason why one address is blocked, or "", without looking at embedded addresses."""
     if address.is_unspecified:
         return "unspecified"
     if address.is_loopback:
         return "loopback"
-    if _is_carrier(address):  # nothing by itself: judged by what it carries
+    if _is_carrier(address):  # decided by the embedded IPv4 address
         return ""
     checks = (
         (address in METADATA_ADDRESSES, "metadata"),

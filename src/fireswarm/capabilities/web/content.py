@@ -130,6 +130,7 @@ async def convert_page(page: str, *, markdown: bool, most: int) -> str:
 
 
 def _convert(page: str, markdown: bool, most: int) -> str:
+    """Convert a page; runs in a child process with limits."""
     import html_to_markdown as library
 
     options = library.ConversionOptions(

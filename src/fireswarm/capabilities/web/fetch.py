@@ -110,6 +110,7 @@ class WebFetch:
         raise ToolFailed(f"more than {self.config.max_redirects} redirects; the last one to {request.url}")
 
     async def _page_result(self, url: str, response: httpx2.Response, form: str) -> dict[str, Any]:
+        """Return the result for a response: metadata and, for text, the converted content."""
         content_type = response.headers.get("content-type", "")
         media_type = type_of(content_type)
         announced = response.headers.get("content-length", "")

@@ -16,7 +16,7 @@ from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings.load import home_folder
 
-if TYPE_CHECKING:  # the settings bring pydantic, and --help needs neither
+if TYPE_CHECKING:  # the settings import pydantic, which --help does not need
     from fireswarm.settings import AgentSettings
 
 app = typer.Typer(
@@ -190,6 +190,7 @@ def _settings(
     max_turns: int | None,
     debug_llm: str | None = None,
 ) -> AgentSettings:
+    """Load the settings file and apply the options that were given."""
     from fireswarm.settings import find_agent_file, load_agent_settings
 
     values: Mapping[str, Any] = {

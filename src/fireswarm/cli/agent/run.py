@@ -30,7 +30,7 @@ from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
 if TYPE_CHECKING:
     from rich.console import Console
 
-# When the loop ends, it kills the processes that ran skills, and then warns that they ended before it looked.
+# The event loop kills the processes of skills when it closes, and would warn that they ended unexpectedly.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 WAITING = 3
@@ -155,6 +155,7 @@ def _read_line() -> str:
 
 
 def _say(conclusion: Conclusion, log: RunLog) -> None:
+    """Print a conclusion: error, questions or answer, then files and the run's id."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -174,6 +175,7 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
 
 
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
+    """Return a conclusion as JSON fields."""
     return {
         "run_id": log.run_id,
         "ending": conclusion.status.value,

@@ -23,11 +23,11 @@ def list_all(*, as_json: bool) -> None:
         return
     shown = [(each, "" if each.status is CapabilityStatus.AVAILABLE else f" ({each.status.value})") for each in known]
     rows = [(each.id, each.category or "", f"{each.name}{status}: {each.description}") for each, status in shown]
-    table("capabilities", ("id", "category", "what for"), rows, none="there are none")
+    table("capabilities", ("id", "category", "purpose"), rows, none="there are none")
 
 
 def show(name: str, *, as_json: bool) -> None:
-    """Print one: its settings with defaults, who may set them, and its tools. Raises NotFound."""
+    """Print one capability: its settings with defaults, where they can be set, and its tools. Raises NotFound."""
     capability = registry().get(name)
     tools = anyio.run(tools_of, capability, ServerClock())
     settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})
@@ -42,12 +42,12 @@ def show(name: str, *, as_json: bool) -> None:
         (key, str(schema.get("default", "")), _setter(capability, key), schema.get("description", ""))
         for key, schema in settings.items()
     ]
-    table("settings", ("key", "default", "set by", "what for"), rows, none="No settings.")
+    table("settings", ("key", "default", "set by", "purpose"), rows, none="No settings.")
     if tools is None:
         console.print("The tools depend on the settings.")
         return
     listed = [(tool.name, "yes" if tool.writes else "", tool.description) for tool in tools]
-    table("tools", ("name", "writes", "what for"), listed, none="No tools.")
+    table("tools", ("name", "writes", "purpose"), listed, none="No tools.")
 
 
 def _setter(capability: Capability, key: str) -> str:

@@ -26,7 +26,7 @@ from fireswarm.skills.routing.router import MIN_SCORE, Router
 
 
 def _packaged_skills() -> Path:
-    from fireswarm.wiring import packaged_path  # brings the whole engine, which neither --help nor a given folder needs
+    from fireswarm.wiring import packaged_path  # imports the whole engine, which --help and a given folder do not need
 
     return packaged_path("skills")
 
@@ -125,9 +125,9 @@ def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
     catalog = load_catalog(skills_dir) if skills_dir else _catalog(None)
     loaded = time.perf_counter()
     router = Router(catalog)
-    _ = router.index  # built on first use; here that is to be measured apart
+    _ = router.index  # built on first use; measured separately here
     built = time.perf_counter()
-    gc.freeze()  # the catalog stays: let the collector not walk through it in the middle of a measurement
+    gc.freeze()  # keep the garbage collector from scanning the catalog during the measurement
     proposed: dict[str, list[SkillCandidate]] = {}
 
     def rank(query: str) -> list[str]:

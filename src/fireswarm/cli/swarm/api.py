@@ -66,6 +66,7 @@ def _say(address: str, settings: Settings, made: str | None) -> None:
 
 
 async def _serve(settings: Settings, access: Access, listening: socket, made: str | None) -> None:
+    """Serve the API until SIGINT or SIGTERM, and print its address."""
     from fireswarm.api.server import address_of, serve
     from fireswarm.api.session import ApiSession
     from fireswarm.wiring.model import redactor_for
@@ -93,8 +94,8 @@ def _access(host: str, file: Path | None, audience: str | None, accounts: Sequen
     token = read_token(os.environ.get(TOKEN_VARIABLE, ""), file)
     if bool(audience) != bool(accounts):
         raise ConfigError(
-            "--google-audience and --google-account belong together: anybody can get a Google token for any audience. "
-            f"Name the accounts, or '{ANYONE}' where something before this API, such as Cloud Run, has decided already"
+            "--google-audience and --google-account belong together: anyone can get a Google token for any audience. "
+            f"Name the accounts, or '{ANYONE}' if a service in front of this API, such as Cloud Run, checks them"
         )
     google = GoogleTokens(audience, frozenset(each.strip().lower() for each in accounts)) if audience else None
     if token is not None or google is not None:

@@ -14,7 +14,7 @@ COLUMNS = ("calls", "tokens in", "cached", "tokens out", "thinking", "USD", "wit
 
 
 def _cells(total: Total) -> tuple[str, ...]:
-    """Return a row: all tokens of the prompt, and how many of them came from the provider's cache."""
+    """Return the cells of a row: calls, tokens, cost and unpriced calls. ``tokens in`` includes cached ones."""
     count = total.counts
     read = count["input_tokens"] + count["cached_tokens"] + count["cache_write_tokens"]
     tokens = (read, count["cached_tokens"], count["output_tokens"], count["thinking_tokens"])
@@ -27,7 +27,7 @@ def _cells(total: Total) -> tuple[str, ...]:
 
 
 def draw(spending: Spending) -> None:
-    """Print what was spent as tables."""
+    """Print the spend as tables."""
     read = f"the newest {count_noun(spending.runs, 'run')}" if spending.more else count_noun(spending.runs, "run")
     if not spending.total.counts["calls"]:
         console.print(f"no model calls in {read}")

@@ -91,6 +91,7 @@ def _python() -> Finding:
 
 
 def _data(settings: Settings) -> list[Finding]:
+    """Check roles, skills and the handoff policy."""
     findings: list[Finding] = []
     swarm = _try(
         findings,
@@ -104,7 +105,7 @@ def _data(settings: Settings) -> list[Finding]:
     for path, reason in catalog.left_out:
         if not (
             reason.startswith("shadowed") and path.is_relative_to(wiring.packaged_path("skills"))
-        ):  # one's own wins
+        ):  # the user's skill replaces a packaged one
             findings.append(Finding("skill", None, f"{path} left out: {reason}"))
     findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
     for card in roles.values():
@@ -136,6 +137,7 @@ def _capabilities(card: RoleCard) -> list[Finding]:
 
 
 def _model(settings: Settings) -> Finding:
+    """Check the model's settings, key and price."""
     model = settings.model
     if settings.worker.think == "never":
         return Finding("model", None, "worker.think is never: roles use no model")
@@ -153,6 +155,7 @@ def _model(settings: Settings) -> Finding:
 
 
 async def _store(settings: Settings) -> list[Finding]:
+    """Check that the store can be reached, its indexes, and tasks of unknown roles."""
     findings: list[Finding] = []
     try:
         async with wiring.open_swarm(settings) as swarm:
@@ -166,6 +169,7 @@ async def _store(settings: Settings) -> list[Finding]:
 
 
 async def _indexes(swarm: Swarm) -> list[Finding]:
+    """Run each query shape once to check that its index exists."""
     now = swarm.clock.now()
     probes: list[Query] = [
         queries.claimable("doctor", 1),

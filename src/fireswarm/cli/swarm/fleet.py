@@ -92,7 +92,7 @@ async def demonstrate(
     told: bool = False,
     then: Callable[[Swarm, str], Awaitable[None]] | None = None,
 ) -> TaskStatus:
-    """Run the store and five roles on one objective, then stop; *told* prints the events of its runs.
+    """Run the store and five roles on one objective, then stop. *told* prints the events of its runs.
 
     *then* is called with the swarm and the task's id at the end.
     """
@@ -250,9 +250,9 @@ def _stop_with_parent(stop: anyio.Event, parent: int) -> None:
 
     def watch() -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
-            if os.getppid() == parent:  # else it is gone already
+            if os.getppid() == parent:  # else it has ended already
                 psutil.Process(parent).wait()
-        with contextlib.suppress(RuntimeError):  # the loop has ended already
+        with contextlib.suppress(RuntimeError):  # the event loop has ended already
             from_thread.run_sync(stop.set, token=loop)
 
     threading.Thread(target=watch, name="stop-with-parent", daemon=True).start()

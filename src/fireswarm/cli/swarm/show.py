@@ -1,4 +1,4 @@
-"""``swarm show``: one task with all that matters to it, and why it does not move."""
+"""``swarm show``: one task with its graph, runs and events, and the reason why it does not move."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fireswarm.swarm.swarm import Swarm
 
 SHOWN_RUNS = 10
 ANSWER = "answer"
-"""Type of the artifact that holds what a model concluded."""
+"""Type of the artifact that holds a model's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to say about one task. ``events`` are those of its last run, journal pages included."""
+    """Data of one task's output. ``events`` are those of its last run, journal pages included."""
 
     task: Task
     why: str
@@ -38,7 +38,7 @@ class Seen:
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
-    """Read a task's surroundings."""
+    """Read a task's runs, relatives and events."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
     found_runs = await swarm.store.query(query)
     runs = tuple(parse_readable(found_runs, parse_run_snapshot))
@@ -48,7 +48,7 @@ async def look(swarm: Swarm, task: Task) -> Seen:
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
-    """Print a task for a person, with the last *events* of its last run."""
+    """Print a task, with the last *events* of its last run."""
     task = seen.task
     word = task.status_reason.value if task.status_reason else task.status.value
     console.print(f"[bold]{task.task_id}[/]  {style_status(word)}  {task.assigned_to}", soft_wrap=True)
@@ -89,6 +89,7 @@ def _draw_events(seen: Seen, count: int, level: str) -> None:
 
 
 def _draw_graph(seen: Seen) -> None:
+    """Print the task's dependencies and children as a tree."""
     task = seen.task
     if not seen.relatives:
         return
@@ -106,6 +107,7 @@ def _draw_graph(seen: Seen) -> None:
 
 
 def _draw_result(task: Task) -> None:
+    """Print the result's insights, answer and artifacts."""
     if task.result is None:
         return
     for insight in task.result.insights[:10]:

@@ -45,7 +45,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.board.submit import Submitted
 
-if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
 
 Level = Annotated[
@@ -100,7 +100,7 @@ def submit(
     session: Session = None,
     as_json: AsJson = False,
 ) -> None:
-    """Submit an objective. The same objective and context in one session is the same task."""
+    """Submit an objective. The same objective and context in one session give the same task."""
     settings = settings_for(root, store, project, session)
     spec = _spec(
         objective=objective,
@@ -152,8 +152,8 @@ def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
 
 
 def _check(swarm: Swarm, spec: TaskSpec) -> None:
-    """Reject now what the role's turn would reject later."""
-    from fireswarm.swarm.submission.check import check_task  # brings the capabilities, and --help needs none
+    """Raise now what the role's turn would raise later."""
+    from fireswarm.swarm.submission.check import check_task  # imports the capabilities, which --help does not need
 
     check_task(swarm.roles, swarm.catalog, swarm.inline, spec)
 
@@ -192,7 +192,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
 
 
 async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
-    """Print a hint on standard error if none of the latest heartbeats is of a living agent of the role."""
+    """Print a hint on standard error if no recent heartbeat is from a running agent of the role."""
     beats = await swarm.heartbeats.latest(LOOKED_AT_AGENTS)
     living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
     if role not in living and len(beats) < LOOKED_AT_AGENTS:
@@ -293,6 +293,8 @@ def watch(
 
 
 def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:
+    """Run *act* on one task and print its result, or *done* with the task's id."""
+
     async def main() -> None:
         async with wiring.open_swarm(settings) as swarm:
             task = await find_task(swarm, task_id)

@@ -1,4 +1,4 @@
-"""``swarm artifacts``: what a task left, copied out of the blob store into a folder a person can look at."""
+"""``swarm artifacts``: copy a task's artifacts from the blob store into a folder."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
 
-if TYPE_CHECKING:  # the swarm brings the mind, and --help needs none
+if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
 
 FOLDER = Path(".fireswarm") / "artifacts"
 
 
 def artifacts(
-    task_id: Annotated[str, typer.Argument(help="Task id, or the beginning of one.")],
-    to: Annotated[Path | None, typer.Option("--to", help="Folder; .fireswarm/artifacts/TASK when left out.")] = None,
+    task_id: Annotated[str, typer.Argument(help="Task id or a unique prefix of it.")],
+    to: Annotated[Path | None, typer.Option("--to", help="Target folder; default: .fireswarm/artifacts/TASK.")] = None,
     as_json: AsJson = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Copy what a task left into a folder."""
+    """Copy a task's artifacts into a folder."""
 
     async def main() -> list[Path]:
         settings = settings_for(root, store, project)
@@ -47,9 +47,9 @@ def artifacts(
 
 
 async def copy_out(swarm: Swarm, task: Task, folder: Path) -> list[Path]:
-    """Write the task's artifacts below *folder* by their names; InvalidInput when it left none."""
+    """Write the task's artifacts below *folder*, named after them. Raises InvalidInput if it has none."""
     if task.result is None or not task.result.artifacts:
-        raise InvalidInput(f"task {task.task_id} is {task.status.value} and has left no artifacts")
+        raise InvalidInput(f"task {task.task_id} is {task.status.value} and has no artifacts")
     written: dict[Path, None] = {}
     for number, artifact in enumerate(task.result.artifacts):
         path = folder / _name(artifact, number)
@@ -65,7 +65,7 @@ def _name(artifact: Artifact, number: int) -> str:
     named = artifact.name or (artifact.uri or "").rpartition("/")[2]
     try:
         return safe_path(named) if artifact.uri else f"{safe_path(named or artifact.type)}.json"
-    except InvalidInput:  # a name that is no path, such as a title with a colon
+    except InvalidInput:  # a name that is not a path, such as a title with a colon
         return f"{number}-{artifact.type}"
 
 

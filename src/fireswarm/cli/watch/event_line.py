@@ -1,4 +1,4 @@
-"""A run as it happens, one line an event. What is printed comes from the log, so it holds no secret."""
+"""Print a run's events as they come, one line per event. The events come from the log, which holds no secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Payload = Mapping[str, Any]
 
 
 class EventPrinter:
-    """Prints events of at least *level*; words of a model are shown dimmed while they come."""
+    """Prints events of at least *level*. A model's text is shown dimmed as it comes."""
 
     def __init__(self, console: Console, level: str = "info") -> None:
         """Print to *console*."""
@@ -49,7 +49,7 @@ class EventPrinter:
         line.append(f"{clip(self._skill, 24):<24} ", "magenta")
         line.append(f"{kind.value:<27} ", STYLES[severity] or "bold")
         line.append(_describe(kind, payload), STYLES[severity])
-        if self._console.is_terminal:  # one line an event, however wide; a file gets all of it
+        if self._console.is_terminal:  # one line per event on a terminal; a file gets the full line
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
             self._console.print(line, soft_wrap=True)

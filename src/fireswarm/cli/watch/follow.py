@@ -1,7 +1,7 @@
-"""The events of an objective's runs, told line by line while they happen: what ``swarm watch`` and ``show`` print.
+"""Print the events of an objective's runs as they happen, for ``swarm watch`` and ``swarm show``.
 
-A short run keeps its events on its document, a long one in pages of its ``journal``. Both only grow, so a run is
-known by how many of its events were told.
+A short run keeps its events on its document, a long one on pages of its ``journal``. Both only grow, so the number of
+printed events identifies the new ones.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fireswarm.swarm.swarm import Swarm
 
 EARLIER_SHOWN = 10
 EARLIER_RUNS = 5
-"""What is told of the time before somebody watched: so many last events of each open run and of these ended last."""
+"""Earlier events shown at the start: number of last events per run, and number of ended runs besides the open ones."""
 
 LIVE_CHARS = 160
 OURS = frozenset(kind.value for kind in EventType)
 FAILED = frozenset({"turn_failed", "step_failed", *(kind.value for kind in FAULTS)})
 QUIET = frozenset({"step_started", "step_finished", "step_replayed"})
-"""Bookkeeping of the journal: shown at level debug only, unless it is the end of a whole skill."""
+"""Bookkeeping events of the journal: shown at level debug only, except the end of a skill."""
 
 _SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
 _ESCAPED = re.compile(r"\\(.)")
@@ -46,7 +46,7 @@ class RunEventPrinter:
         self._printer = EventPrinter(console, level)
 
     def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
-        """Print *events* of *run*; with *last*, only so many of them, and how many came before."""
+        """Print *events* of *run*. With *last*, print only that many, after the number of omitted ones."""
         events = [event for event in events if severity(event) >= SEVERITY[self._level]]
         left = len(events) - last if last is not None else 0
         if left > 0:
@@ -56,6 +56,7 @@ class RunEventPrinter:
             self._one(run, event)
 
     def _one(self, run: Mapping[str, Any], event: Event) -> None:
+        """Print one event, of the mind or of the journal."""
         kind, payload = str(event.get("type")), dict(event.get("payload") or {})
         if kind not in OURS:
             self._journal(run, kind, event, payload)
@@ -71,26 +72,26 @@ class RunEventPrinter:
         self._printer.event(record)
 
     def _journal(self, run: Mapping[str, Any], kind: str, event: Event, payload: Mapping[str, Any]) -> None:
-        """Print an event of the journal itself, which a run without a model has as well."""
+        """Print an event of the journal, which a run without a model has as well."""
         style = {0: "dim", 3: "red"}.get(severity(event), "")
         step = _step_of(payload)
         detail = step or str(payload.get("skill", ""))
         said = payload.get("error") or payload.get("reason") or ""
-        if why := payload.get("without_model"):  # what to do about it was said when the agents started
+        if why := payload.get("without_model"):  # agents printed the rest of the text at start
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
         line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
         line.append(f"{kind:<27} ", style or "bold")
         line.append(f"{detail}{': ' if detail and said else ''}{clip(str(said), 160)}", style)
-        if self._console.is_terminal:  # one line an event, as those of the table
+        if self._console.is_terminal:  # one line per event, as in the table
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
             self._console.print(line, soft_wrap=True)
 
 
 class RunPrinter:
-    """Follows the runs of one objective: prints what happens, and knows what models are saying just now."""
+    """Follows the runs of one objective: prints events, and knows the text that models are writing."""
 
     def __init__(
         self,
@@ -100,6 +101,7 @@ class RunPrinter:
         level: str = "info",
         on_change: Callable[[], None] | None = None,
     ) -> None:
+        """Prepare to follow the runs of *chain_id*; *on_change* is called after each report."""
         self._swarm = swarm
         self._console = console
         self._level = level
@@ -110,15 +112,15 @@ class RunPrinter:
         self._begun = False
 
     async def follow(self) -> None:
-        """Print what happens until canceled."""
+        """Print events until canceled."""
         await self._follower.follow()
 
     async def finish(self) -> None:
-        """Print what the last commit brought."""
+        """Print the events of the last commit."""
         await self._follower.read_once()
 
     def speaking(self) -> list[tuple[str, str, str]]:
-        """Task, role and the last words of each run whose model is speaking."""
+        """Return task id, role and the last text of each run whose model is writing."""
         runs = [run.data or {} for run in self._follower.known.values()]
         return [
             (str(run.get("task_id")), str(run.get("role")), tail(str(run["live"])))
@@ -127,6 +129,7 @@ class RunPrinter:
         ]
 
     async def _print(self, runs: Sequence[Snapshot]) -> None:
+        """Print the new events of *runs*; the first time, only the last ones of open and recently ended runs."""
         last = None if self._begun else EARLIER_SHOWN
         if not self._begun:
             self._over = {run.path for run in [run for run in runs if has_ended(run)][:-EARLIER_RUNS]}
@@ -145,7 +148,7 @@ class RunPrinter:
 
 
 def severity(event: Event) -> int:
-    """How grave an event is: 0 is shown at level debug only, 3 is a fault."""
+    """Return the severity of an event: 0 is shown at level debug only, 3 is a fault."""
     kind = str(event.get("type"))
     if kind in FAILED:
         return SEVERITY["error"]
@@ -157,12 +160,12 @@ def severity(event: Event) -> int:
 
 
 def _step_of(payload: Mapping[str, Any]) -> str:
-    """The name of a step without the hash of its input."""
+    """Return the name of a step without the hash of its input."""
     return str(payload.get("step", "")).rpartition(":")[0]
 
 
 def tail(words: str) -> str:
-    """The end of what a model said, on one line: of an unfinished decision, the sentence it is writing."""
+    """Return the end of a model's text, on one line; of an unfinished decision, the sentence it is writing."""
     sentences = _SAID.findall(words)
     said = _ESCAPED.sub(lambda found: " " if found[1] in "nrt" else found[1], sentences[-1]) if sentences else words
     line = " ".join(said.split())

@@ -1,4 +1,4 @@
-"""Watching an objective: who holds what, how far it is, and how it ended."""
+"""Watch an objective: its tasks, their holders and progress, and the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORT = "report"
 
 
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
-    """The tasks of one objective as they stand, and what models are saying: task, role, words."""
+    """Return the current tasks of one objective, and the text that models are writing: task id, role, text."""
     counted = Counter(task.status.value for task in tasks)
     line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
     grid = Table(box=None, padding=(0, 2), show_header=False)
@@ -50,7 +50,7 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
 
 
 async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrinter | None = None) -> list[Task]:
-    """Show an objective until it ends or nothing moves; returns its tasks as they ended. *runs* tells its events."""
+    """Show an objective until it ends or cannot move. Returns its final tasks. *runs* prints its events."""
     tasks: list[Task] = []
     with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
 
@@ -75,7 +75,7 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
 
 
 async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
-    """Print how an objective ended: tasks, runs, handoffs, cost, and where its report lies."""
+    """Print how an objective ended: tasks, runs, handoffs, cost and report. Returns DONE if all tasks are done."""
     snapshots = await swarm.store.query(queries.chain(root_id))
     tasks = sort_objective(parse_readable(snapshots, parse_task_snapshot))
     grid = Table(title="tasks", title_justify="left", header_style="bold")

@@ -1,4 +1,4 @@
-"""Reading and changing the fields of a document message by path, and projecting documents by a mask. No I/O."""
+"""Read and change the fields of a document message by path, and project documents by a mask. No I/O."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fireswarm.firelite.errors import InvalidArgument
 
 
 def lookup(fields: FieldsPb, path: FieldPath) -> ValuePb | None:
-    """The value at the path, or None when it (or a map on the way) is missing."""
-    # A message map makes an entry of whatever is indexed, so ask first.
+    """Return the value at the path, or None if it (or a map on the path) is missing."""
+    # Indexing a message map creates the entry, so test first.
     for name in path[:-1]:
         if name not in fields:
             return None
@@ -25,7 +25,7 @@ def lookup(fields: FieldsPb, path: FieldPath) -> ValuePb | None:
 
 
 def assign(fields: FieldsPb, path: FieldPath, value: ValuePb) -> None:
-    """Set the value at the path; what stands in the way and is not a map becomes one."""
+    """Set the value at the path. A value on the path that is not a map is replaced by one."""
     for name in path[:-1]:
         child = fields[name]
         if child.WhichOneof("value_type") != "map_value":
@@ -36,7 +36,7 @@ def assign(fields: FieldsPb, path: FieldPath, value: ValuePb) -> None:
 
 
 def remove(fields: FieldsPb, path: FieldPath) -> None:
-    """Drop the value at the path, if there is one; the maps on the way stay."""
+    """Remove the value at the path, if it exists. The maps on the path stay."""
     for name in path[:-1]:
         if name not in fields or fields[name].WhichOneof("value_type") != "map_value":
             return
@@ -47,7 +47,7 @@ def remove(fields: FieldsPb, path: FieldPath) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """An update mask: its paths, the top-level fields they lie in, and whether they are no more than those."""
+    """An update mask: its paths, their top-level fields, and whether all paths are top-level fields."""
 
     paths: tuple[FieldPath, ...]
     names: frozenset[str]
@@ -56,7 +56,7 @@ class Mask:
 
 @lru_cache(maxsize=1024)
 def mask_of(message: bytes) -> Mask:
-    """``parse_mask`` of a serialized DocumentMask: a program sends a few masks again and again."""
+    """Return ``parse_mask`` of a serialized DocumentMask, cached: a program uses few different masks."""
     return parse_mask(DocumentMask.FromString(message).field_paths)
 
 
@@ -74,7 +74,7 @@ def parse_mask(field_paths: Iterable[str]) -> Mask:
 
 
 def merge(target: FieldsPb, source: FieldsPb, paths: Sequence[FieldPath]) -> None:
-    """Apply an update mask: every path takes the source's value, or goes when the source has none."""
+    """Apply an update mask: set every path to the source's value, or remove it if the source has none."""
     for path in paths:
         value = lookup(source, path)
         if value is None:
@@ -84,7 +84,7 @@ def merge(target: FieldsPb, source: FieldsPb, paths: Sequence[FieldPath]) -> Non
 
 
 def project(data: bytes, paths: Sequence[FieldPath] | None) -> DocumentPb:
-    """The document with only the fields named (all of them for None; ``__name__`` names no field)."""
+    """Return the document with only the given fields, or all for None. ``__name__`` selects no field."""
     document = Document.FromString(data)
     if paths is None:
         return document

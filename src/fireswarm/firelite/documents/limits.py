@@ -1,4 +1,4 @@
-"""Limits of a document, checked when it is written; figures from Google's "Usage and limits" page."""
+"""Limits of a document, checked on write. The figures are from Google's "Usage and limits" page."""
 
 from __future__ import annotations
 
@@ -49,18 +49,19 @@ _PLAIN = frozenset(
         "reference_value",
     }
 )
-"""Kinds of value about which nothing is to be checked but their size."""
+"""Kinds of value of which only the size is checked."""
 
 SMALL_BYTES = 80_000
-"""A message of at most this many bytes cannot break a limit on the whole document. Any value takes at least 4
-bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries."""
+"""A message of at most this many bytes cannot break a limit on the whole document. Each value takes at least 4
+bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries.
+"""
 
 
 def check_values(name: str, fields: FieldsPb, changed: Iterable[str], depth: int = 1) -> None:
-    """Check the fields that a write *changed*, all of them there, and round their timestamps down as Firestore does.
+    """Check the fields that a write *changed*, and truncate their timestamps to microseconds as Firestore does.
 
-    Timestamps keep microseconds. *fields* are a document's, or those of a map *depth* levels down. Raises
-    InvalidArgument that names the document, the field and what is wrong with it.
+    All *changed* fields exist in *fields*: those of a document, or of a map *depth* levels down. Raises
+    InvalidArgument with the document, the field and the fault.
     """
     for field in changed:
         if not _is_name(field):
@@ -75,9 +76,9 @@ def check_values(name: str, fields: FieldsPb, changed: Iterable[str], depth: int
 
 
 def check_size(name: str, fields: FieldsPb) -> None:
-    """Check the limits on a whole document, for one whose message is larger than ``SMALL_BYTES``.
+    """Check the limits on a whole document. Needed only for a message larger than ``SMALL_BYTES``.
 
-    Raises InvalidArgument that names the document and the limit it breaks.
+    Raises InvalidArgument with the document and the limit.
     """
     audit = _Audit()
     size = name_bytes(name) + _DOCUMENT_OVERHEAD_BYTES + audit.fields(fields)
@@ -93,7 +94,7 @@ def check_size(name: str, fields: FieldsPb) -> None:
 
 
 def name_bytes(name: str) -> int:
-    """The size Firestore charges for a document name: its segments, one more byte each, and 16."""
+    """Return the size Firestore charges for a document name: each segment plus one byte, and 16 bytes."""
     relative = name.split("/", 5)[-1]
     return len(relative.encode()) + 1 + _NAME_OVERHEAD_BYTES
 
@@ -104,13 +105,14 @@ def _is_name(field: str) -> bool:
 
 
 def _check_value(name: str, field: str, value: ValuePb, kind: str, depth: int) -> None:
+    """Check one value and the values inside it, and truncate timestamps."""
     if kind == "timestamp_value":
         moment = value.timestamp_value
         if moment.nanos % 1000:
             moment.nanos -= moment.nanos % 1000
     elif kind == "geo_point_value":
         point = value.geo_point_value
-        if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # NaN is not within either
+        if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # false for NaN as well
             raise InvalidArgument(f"Document {name!r}: {field!r} lies off the globe.")
     elif kind in _NOT_STORABLE:
         raise InvalidArgument(f"Document {name!r}: the field {field!r} holds {_NOT_STORABLE[kind]}.")
@@ -143,7 +145,7 @@ def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
 
 
 class _Audit:
-    """One walk over a document that adds up what Firestore charges for it."""
+    """Adds up the size and the index entries of a document in one pass."""
 
     __slots__ = ("entries",)
 
@@ -154,6 +156,7 @@ class _Audit:
         return sum(len(field.encode()) + 1 + self.value(fields[field]) for field in fields)
 
     def value(self, value: ValuePb) -> int:
+        """Return the size of a value in bytes, and count its index entries."""
         kind = value.WhichOneof("value_type")
         self.entries += 2
         fixed = _FIXED_BYTES.get(kind)

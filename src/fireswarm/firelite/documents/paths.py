@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
 @lru_cache(maxsize=16_384)
 def check_document_name(name: str) -> str:
-    """Return the name when it can be a document's; raises InvalidArgument that says why not."""
+    """Return the name if it is a valid document name. Raises InvalidArgument with the reason if not."""
     segments = _relative(name, "Document name")
     if not segments or len(segments) % 2:
         raise InvalidArgument(f"Document name {name!r} must have an even number of segments after 'documents'.")
@@ -44,7 +44,7 @@ def check_document_name(name: str) -> str:
 
 
 def check_segment(segment: str, name: str) -> None:
-    """Raise InvalidArgument when ``segment`` cannot be a collection's or a document's id."""
+    """Raise InvalidArgument if ``segment`` cannot be the id of a collection or document."""
     if segment in ("", ".", ".."):
         raise InvalidArgument(f"Resource id {segment!r} in {name!r} is not allowed.")
     if len(segment.encode()) > SEGMENT_MAX_BYTES:
@@ -55,44 +55,45 @@ def check_segment(segment: str, name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def check_parent(parent: str) -> str:
-    """Return the parent (the root itself or a document) of a query or a listing; raises InvalidArgument."""
+    """Return the parent (the root or a document) of a query or a listing. Raises InvalidArgument if it is neither."""
     if len(_relative(parent, "Parent")) % 2:
         raise InvalidArgument(f"Parent {parent!r} must be the database's root or a document.")
     return parent
 
 
 def root_of(name: str) -> str:
-    """The root of any resource name: its first five segments."""
+    """Return the root of a resource name: its first five segments."""
     return "/".join(name.split("/", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])
 
 
 def collection_of(name: str) -> str:
-    """The path of the collection a document lies in."""
+    """Return the path of a document's collection."""
     return name.rpartition("/")[0]
 
 
 def parent_of(collection: str) -> str:
-    """The document (or root) a collection lies in."""
+    """Return the document (or root) that contains a collection."""
     return collection.rpartition("/")[0]
 
 
 def last_segment(path: str) -> str:
-    """The id at the end of a path."""
+    """Return the id at the end of a path."""
     return path.rpartition("/")[2]
 
 
 def name_key(name: str) -> bytes:
-    """The sort key of a document name within its root; no key is a prefix of another one."""
+    """Return the sort key of a document name within its root. No key is a prefix of another."""
     return subtree_key(name) + PATH_END
 
 
 def subtree_key(name: str) -> bytes:
-    """The prefix that the keys of the document and of everything below it share (empty for a root)."""
+    """Return the common prefix of the keys of a document and of everything below it (empty for a root)."""
     relative = name.split("/", _ROOT_SEGMENTS)
     return path_key(relative[_ROOT_SEGMENTS]) if len(relative) > _ROOT_SEGMENTS else b""
 
 
 def _relative(name: str, what: str) -> list[str]:
+    """Return the segments of a resource name after its root. Raises InvalidArgument for another form."""
     parts = name.split("/")
     if (
         len(parts) < _ROOT_SEGMENTS
@@ -109,7 +110,7 @@ def _relative(name: str, what: str) -> list[str]:
 
 @lru_cache(maxsize=16_384)
 def parse_field_path(text: str) -> FieldPath:
-    """Split ``a.`b c`.d`` into its names; raises InvalidArgument for one that production refuses."""
+    """Split ``a.`b c`.d`` into its names. Raises InvalidArgument for a path that production rejects."""
     names: list[str] = []
     rest = text
     while True:
@@ -134,7 +135,7 @@ def parse_field_path(text: str) -> FieldPath:
 
 
 def format_field_path(path: FieldPath) -> str:
-    """The inverse of ``parse_field_path``."""
+    """Format a field path; the inverse of ``parse_field_path``."""
     return ".".join(
         name if _SIMPLE_NAME.fullmatch(name) else "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
         for name in path
@@ -142,5 +143,5 @@ def format_field_path(path: FieldPath) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Return True if a field name is of the form ``__…__``, which Firestore keeps for itself."""
+    """Return True if a field name has the form ``__…__``, which Firestore reserves."""
     return _RESERVED.fullmatch(name) is not None

@@ -1,8 +1,8 @@
-"""The raw protobuf messages of google.firestore.v1, as the official client's package carries them.
+"""The raw protobuf messages of google.firestore.v1, from the official client's package.
 
-The engine works on these upb messages, not on the proto-plus wrappers, which cost ten times as much to touch. Their
-classes are made at run time, so there is nothing for a type checker to see: the annotations below are names for
-``Any``, kept apart so that a signature still says which message it takes.
+The engine works on these upb messages and not on the proto-plus wrappers, which are ten times slower to access. Their
+classes are created at run time and are invisible to a type checker. The type names below are aliases of ``Any`` that
+document which message a function takes.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ def set_time(timestamp: TimestampPb, micros: int) -> None:
 
 
 def micros_of(timestamp: TimestampPb) -> int:
-    """The Timestamp message as microseconds since 1970, rounded down as Firestore stores it."""
+    """Return a Timestamp message as microseconds since 1970, rounded down as Firestore stores it."""
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000

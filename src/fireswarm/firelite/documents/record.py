@@ -1,4 +1,4 @@
-"""One version of one document, as the engine keeps it in memory."""
+"""One version of one document, as kept in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Record:
     """A version of a document: the serialized Document message, or a tombstone.
 
     ``row`` is the document's row in the data file, ``update_us`` the commit time of this version in microseconds
-    (for a tombstone: of the delete), ``previous`` the version it replaced while that one can still be read.
+    (of the delete for a tombstone), ``previous`` the replaced version while it can still be read.
     """
 
     __slots__ = ("_key", "collection", "create_us", "data", "name", "previous", "row", "update_us")
@@ -28,8 +28,8 @@ class Record:
         self.previous: Record | None = None
 
     def successor(self, data: bytes | None, update_us: int) -> Record:
-        """The version that replaces this one."""
-        # Not through __init__: name and collection are the same objects, and so is a key that was made already.
+        """Return the version that replaces this one."""
+        # Not through __init__, to reuse the name, the collection and an existing key.
         new = Record.__new__(Record)
         new.name, new.collection, new._key = self.name, self.collection, self._key
         new.data, new.create_us, new.update_us = data, self.create_us, update_us
@@ -38,7 +38,7 @@ class Record:
 
     @property
     def key(self) -> bytes:
-        """The sort key of the name; made when first asked for, which for most documents is never."""
+        """Sort key of the name, computed on first use; most documents never need it."""
         if self._key is None:
             self._key = name_key(self.name)
         return self._key
@@ -49,5 +49,5 @@ class Record:
         return self.data is not None
 
     def fields(self) -> FieldsPb:
-        """Parse and return the fields (the message keeps them alive through the map)."""
+        """Parse and return the fields. The map keeps the message alive."""
         return Document.FromString(self.data or b"").fields

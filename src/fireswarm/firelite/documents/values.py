@@ -1,8 +1,8 @@
 """An order-preserving byte encoding of Firestore values.
 
 ``encode(a) < encode(b)`` exactly when Firestore sorts ``a`` before ``b``, and ``encode(a) == encode(b)`` exactly when
-it holds them equal, so every comparison in the engine is one ``memcmp``. No encoding is a prefix of another one, so
-encodings can be concatenated into index keys; ``descending`` flips one for the other direction.
+Firestore treats them as equal, so every comparison in the engine is one ``memcmp``. No encoding is a prefix of another,
+so encodings can be concatenated into index keys; ``descending`` inverts one for the opposite order.
 
 Type order (Google's "Value type ordering"): null < bool < NaN < number < timestamp < string < bytes < reference <
 geopoint < array < vector < map. Integers and doubles compare by their exact numeric value, -0.0 equals 0.0.
@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from fireswarm.firelite.documents.protos import FieldsPb, ValuePb
 
-# First bytes. Spaced, above every terminator, and far from 0xff in both directions, so that ``key + ABOVE`` bounds
-# all continuations of a key.
+# First bytes: spaced, above every terminator, and far from 0xff in both directions, so that ``key + ABOVE`` is
+# above all continuations of a key.
 TAG_NULL = 0x05
 TAG_BOOL = 0x0A
 TAG_NAN = 0x0F
@@ -54,44 +54,44 @@ NULL = bytes([TAG_NULL])
 
 
 def descending(encoded: bytes) -> bytes:
-    """The encoding turned round: what sorted first sorts last."""
+    """Return the encoding with its sort order inverted."""
     return encoded.translate(_INVERT)
 
 
 def encode(value: ValuePb) -> bytes:
-    """The sortable encoding of one Value message (an unset Value counts as null)."""
+    """Return the sortable encoding of one Value message. An unset Value counts as null."""
     text = value.string_value
-    if text:  # most values of an index are strings, and this is cheaper than to ask for the kind
+    if text:  # most indexed values are strings, and this test is cheaper than WhichOneof
         return _short_string_key(text) if len(text) <= _SHORT_LETTERS else _string_key(text)
     return _ENCODERS[value.WhichOneof("value_type")](value)
 
 
 @lru_cache(maxsize=16_384)
 def path_key(path: str) -> bytes:
-    """The sortable encoding of a slash-separated path; a parent sorts right before its descendants."""
+    """Return the sortable encoding of a slash-separated path. A parent sorts directly before its descendants."""
     return b"".join(_segment(segment) for segment in path.split("/"))
 
 
 def elements(value: ValuePb) -> list[bytes]:
-    """The distinct encoded elements of an array value, in order of first appearance; empty for other types."""
+    """Return the distinct encoded elements of an array value, in order of first appearance; empty for other types."""
     if value.WhichOneof("value_type") != "array_value":
         return []
     return list(dict.fromkeys(encode(element) for element in value.array_value.values))
 
 
 def is_vector(fields: FieldsPb) -> bool:
-    """Return True if the fields of a map value spell a vector (``__type__`` is ``__vector__``)."""
+    """Return True if the fields of a map value are a vector (``__type__`` is ``__vector__``)."""
     return "__type__" in fields and fields["__type__"].string_value == "__vector__"
 
 
 def encode_number(number: int | float) -> bytes:
-    """The sortable encoding of a number; NaN sorts below all of them."""
+    """Return the sortable encoding of a number. NaN sorts below all other numbers."""
     if number != number:
         return bytes([TAG_NAN])
     base = float(number)
     rest = 0
     if isinstance(number, int) and not -_EXACT_DOUBLE <= number <= _EXACT_DOUBLE:
-        # The largest double not above the integer, and how far above it the integer lies (less than 1024 for int64).
+        # The largest double not above the integer, and the difference to the integer (less than 1024 for int64).
         if int(base) > number:
             base = math.nextafter(base, -math.inf)
         rest = number - int(base)
@@ -99,7 +99,7 @@ def encode_number(number: int | float) -> bytes:
 
 
 def _double_bits(number: float) -> int:
-    bits = _unpack_bits(_pack_double(number + 0.0))[0]  # + 0.0 makes -0.0 a 0.0
+    bits = _unpack_bits(_pack_double(number + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
     return bits ^ _ALL if bits & _SIGN else bits | _SIGN
 
 
@@ -124,7 +124,7 @@ def _boolean(value: ValuePb) -> bytes:
 
 def _integer(value: ValuePb) -> bytes:
     number = value.integer_value
-    if -_EXACT_DOUBLE <= number <= _EXACT_DOUBLE:  # by far the most common value in an index
+    if -_EXACT_DOUBLE <= number <= _EXACT_DOUBLE:  # the most common value in an index
         bits = _unpack_bits(_pack_double(number))[0]
         return _pack_number(TAG_NUMBER, bits ^ _ALL if bits & _SIGN else bits | _SIGN, 0)
     return encode_number(number)
@@ -147,7 +147,7 @@ def _string_key(text: str) -> bytes:
     return _STRING_TAG + _escape(text.encode())
 
 
-_SHORT_LETTERS = 64  # statuses, owners, ids: they come again and again, and the cache stays small
+_SHORT_LETTERS = 64  # statuses, owners and ids repeat, so the cache stays small
 _short_string_key = lru_cache(maxsize=16_384)(_string_key)
 
 
@@ -169,6 +169,7 @@ def _array(value: ValuePb) -> bytes:
 
 
 def _map(value: ValuePb) -> bytes:
+    """Return the encoding of a map or a vector."""
     fields = value.map_value.fields
     if is_vector(fields):
         coordinates = fields["value"].array_value.values

@@ -1,7 +1,7 @@
 """Targets of a listener: documents by name, or a query. Computes the changes of each commit for a target.
 
-A target answers a mapping of document names to their new version: a Record that belongs to it now, or None with the
-meaning that the document does not (any more). How that is told on the wire is ``watch``'s business.
+A target returns a mapping from document names to their new version: a Record that belongs to the target now, or None
+if the document does not belong to it (any more). ``watch`` turns the mapping into messages.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ type Events = dict[str, Record | None]
 class Opening:
     """Initial state of a target.
 
-    ``reset``: the client must forget what it knew. ``count``: how many documents belong to the target, sent as an
-    existence filter when deletions since the resume token are no longer known; a client that counts otherwise asks
-    again from the start.
+    ``reset``: the client must discard its state. ``count``: how many documents belong to the target. It is sent as an
+    existence filter if deletions since the resume token are unknown; a client with another count starts over.
     """
 
     events: Events
@@ -34,7 +33,7 @@ class Opening:
 
 
 class DocumentsTarget:
-    """Some documents by name."""
+    """Target of named documents."""
 
     def __init__(self, names: Sequence[str]) -> None:
         if not names:
@@ -43,11 +42,11 @@ class DocumentsTarget:
 
     @property
     def homes(self) -> list[IndexHome]:
-        """Keys under which the hub files the target."""
+        """Keys under which the hub registers the target."""
         return [("document", name) for name in self.names]
 
     def open(self, store: Store, resume_us: int | None) -> Opening:
-        """All the documents, or those changed since a moment; missing ones always."""
+        """Return all the documents, or those changed since ``resume_us``, and always the missing ones."""
         events: Events = {}
         for name in self.names:
             record = store.get(name)
@@ -62,18 +61,18 @@ class DocumentsTarget:
 
 @dataclass(slots=True)
 class QueryTarget:
-    """The documents of a query."""
+    """Target of a query's documents."""
 
     query: Query
     shown: dict[str, int] = field(default_factory=dict[str, int])  # name -> update time of the version sent
 
     @property
     def homes(self) -> list[IndexHome]:
-        """Keys under which the hub files the target."""
+        """Keys under which the hub registers the target."""
         return [index_home(self.query.scope)]
 
     def open(self, store: Store, resume_us: int | None) -> Opening:
-        """The whole result, or what changed in it since a moment."""
+        """Return the whole result, or its changes since ``resume_us``."""
         records, _ = store.run(self.query)
         self.shown = {record.name: record.update_us for record in records}
         if resume_us is None:
@@ -82,7 +81,7 @@ class QueryTarget:
         if resume_us >= store.horizon_us:
             return Opening(self._since(store, resume_us, records, newer))
         if self.query.bounded:
-            # An old document may have moved into view, which neither its time nor a count would tell.
+            # An old document may have moved into the result; neither its time nor a count would show it.
             return Opening({record.name: record for record in records}, reset=True)
         return Opening(newer, count=len(records))
 

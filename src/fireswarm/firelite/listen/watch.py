@@ -1,8 +1,8 @@
 """Listen: streams of changes to documents and queries.
 
-The hub hears of every commit and looks up the targets filed under the documents, collections and collection groups
-it touched; a listener elsewhere costs a commit nothing. Everything up to the outbox of a stream happens within the
-commit, so what a stream tells is always a consistent state, the one at its read_time.
+The hub receives every commit and looks up the targets registered for the documents, collections and collection groups
+it touched, so other listeners cost a commit nothing. A stream's outbox is filled within the commit. A stream therefore
+always sends a consistent state, the one at its read_time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from fireswarm.firelite.storage.clock import CommitClock
 from fireswarm.firelite.storage.group_commit import CommitGroup
 from fireswarm.firelite.storage.versions import Change, Store, homes_of
 
-# Clients give a silent stream up after a while (the Node.js client: 120 s) and open a new one.
+# Clients close a silent stream after a while (the Node.js client: 120 s) and open a new one.
 HEARTBEAT_SECONDS = 30.0
-# A client this far behind is cheaper to resume than to remember.
+# Beyond this backlog, resuming the client is cheaper than keeping the messages.
 BACKLOG_MAX_MESSAGES = 100_000
 
 _TOKEN = struct.Struct(">q")
@@ -45,12 +45,13 @@ _TOKEN = struct.Struct(">q")
 class WatchHub:
     """All listening streams of a database.
 
-    ``check_query`` raises FireliteError for a query that may not run.
+    ``check_query`` raises FireliteError for a query that is not allowed.
     """
 
     def __init__(
         self, store: Store, group: CommitGroup, clock: CommitClock, check_query: Callable[[Query], None]
     ) -> None:
+        """Set up an empty hub that receives the commits of *group*."""
         self.store = store
         self.group = group
         self.clock = clock
@@ -61,22 +62,22 @@ class WatchHub:
         group.listeners.append(self._publish)
 
     def attach(self, stream: ListenStream) -> None:
-        """A stream opened; raises Unavailable after ``close``."""
+        """Register an open stream. Raises Unavailable after ``close``."""
         if self._closed:
             raise Unavailable("The database is closed.")
         self._streams[stream] = None
 
     def detach(self, stream: ListenStream) -> None:
-        """A stream ended."""
+        """Remove a stream that ended."""
         self._streams.pop(stream, None)
 
     def file(self, stream: ListenStream, target_id: int, target: Target) -> None:
-        """Tell the target about commits from now on."""
+        """Register a target for all commits from now on."""
         for home in target.homes:
             self._filed.setdefault(home, {})[stream, target_id] = target
 
     def unfile(self, stream: ListenStream, target_id: int, target: Target) -> None:
-        """Stop telling the target."""
+        """Unregister a target."""
         for home in target.homes:
             filed = self._filed[home]
             filed.pop((stream, target_id), None)
@@ -84,6 +85,7 @@ class WatchHub:
                 del self._filed[home]
 
     def _publish(self, changes: Sequence[Change], commit_us: int) -> None:
+        """Pass the changes of a commit to the streams whose targets they touch."""
         if not self._filed:
             return
         touched: dict[ListenStream, dict[int, tuple[Target, list[Change]]]] = {}
@@ -96,14 +98,14 @@ class WatchHub:
             stream.publish(targets, commit_us)
 
     def close(self) -> None:
-        """End all streams: the database closes."""
+        """End all streams, because the database closes."""
         self._closed = True
         for stream in list(self._streams):
             stream.fail(Unavailable("The database was closed."))
 
 
 class ListenStream:
-    """One Listen call: its targets, and what is still to be sent."""
+    """One Listen call: its targets and unsent messages."""
 
     def __init__(self, hub: WatchHub) -> None:
         self._hub = hub
@@ -115,7 +117,7 @@ class ListenStream:
         self._next_id = 1
 
     async def responses(self, requests: AsyncIterator[MessagePb]) -> AsyncGenerator[MessagePb]:
-        """Serve the requests until the client has no more; raises the FireliteError that ended the stream."""
+        """Serve the requests until the client ends. Raises the FireliteError that ended the stream."""
         self._hub.attach(self)
         reader = asyncio.create_task(self._read(requests))
         try:
@@ -149,12 +151,12 @@ class ListenStream:
             self._ready.set()
 
     def fail(self, error: FireliteError) -> None:
-        """End the stream with an error after what is still to be sent."""
+        """End the stream with an error, after the unsent messages."""
         self._failure = self._failure or error
         self._ready.set()
 
     def handle(self, request: MessagePb) -> None:
-        """Add or remove a target; a target that cannot be is removed with the reason, the stream goes on."""
+        """Add or remove a target. An invalid target is removed with the reason, and the stream continues."""
         kind = request.WhichOneof("target_change")
         if kind == "add_target":
             self._add(request.add_target)
@@ -165,6 +167,7 @@ class ListenStream:
             raise InvalidArgument("A ListenRequest must add or remove a target.")
 
     def _add(self, message: TargetPb) -> None:
+        """Add a target: send its initial state, then register it unless it is a one-time target."""
         target_id = message.target_id or self._free_id()
         if target_id in self._targets:
             raise InvalidArgument(f"Target {target_id} is already in use on this stream.")
@@ -228,7 +231,7 @@ class ListenStream:
             self._hub.unfile(self, target_id, target)
 
     def publish(self, touched: dict[int, tuple[Target, list[Change]]], commit_us: int) -> None:
-        """Tell what a commit changed in the touched targets."""
+        """Send a commit's changes of the touched targets."""
         if self._failure is not None:
             return
         if len(self._outbox) > BACKLOG_MAX_MESSAGES:
@@ -242,7 +245,7 @@ class ListenStream:
             self._snapshot(commit_us)
 
     def _send_events(self, events: dict[int, Events], read_us: int) -> None:
-        """One message a document, for all targets together."""
+        """Send one message per document, for all targets together."""
         documents: dict[str, tuple[Record | None, list[int], list[int]]] = {}
         for target_id, changed in sorted(events.items()):
             for name, record in changed.items():
@@ -255,7 +258,8 @@ class ListenStream:
     def _document_message(
         self, name: str, record: Record | None, present: list[int], gone: list[int], read_us: int
     ) -> MessagePb:
-        # A document that left a query but exists is sent with its new content, as production does.
+        """Return the message about one document: changed, deleted or removed from targets."""
+        # A document that left a query but still exists is sent with its new content, as in production.
         record = record or self._hub.store.get(name)
         response = ListenResponse()
         if record is None:
@@ -278,7 +282,7 @@ class ListenStream:
         self._push(ListenResponse(target_change=_target_change(kind, [target_id])))
 
     def _snapshot(self, read_us: int) -> None:
-        """Say that everything sent so far is the state at ``read_us``."""
+        """Send that all messages so far are the state at ``read_us``."""
         if self._targets:
             self._push(ListenResponse(target_change=_target_change(TargetChangeType.NO_CHANGE, [], read_us)))
 

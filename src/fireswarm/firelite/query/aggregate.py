@@ -15,7 +15,7 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
-    """The result's keys, one an aggregation; raises InvalidArgument for too many, or for one given twice."""
+    """Return the result's keys, one per aggregation. Raises InvalidArgument for too many or repeated ones."""
     result: list[str] = []
     automatic = 0
     for aggregation in aggregations:
@@ -33,7 +33,7 @@ def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
 
 
 def aggregated_fields(aggregations: Iterable[MessagePb]) -> list[FieldPath]:
-    """The fields that sum and avg read, each once."""
+    """Return the distinct fields that sum and avg read."""
     paths: dict[FieldPath, None] = {}
     for aggregation in aggregations:
         kind = aggregation.WhichOneof("operator")
@@ -43,14 +43,14 @@ def aggregated_fields(aggregations: Iterable[MessagePb]) -> list[FieldPath]:
 
 
 def only_counts(aggregations: Iterable[MessagePb]) -> bool:
-    """Return True if the number of documents answers everything."""
+    """Return True if all aggregations are counts."""
     return all(aggregation.WhichOneof("operator") == "count" for aggregation in aggregations)
 
 
 def aggregate(aggregations: list[MessagePb], records: Iterable[Record]) -> list[ValuePb]:
-    """One result an aggregation.
+    """Return one result per aggregation.
 
-    As in production, documents that lack one of the summed fields count for none of the aggregations in the request.
+    As in production, a document that lacks one of the summed fields is excluded from all aggregations of the request.
     """
     paths = aggregated_fields(aggregations)
     columns: dict[FieldPath, list[int | float]] = {path: [] for path in paths}
@@ -69,7 +69,7 @@ def aggregate(aggregations: list[MessagePb], records: Iterable[Record]) -> list[
 
 
 def count_result(aggregation: MessagePb, total: int) -> ValuePb:
-    """A count, cut at its ``up_to``."""
+    """Return a count, capped at its ``up_to``."""
     up_to = aggregation.count.up_to.value if aggregation.count.HasField("up_to") else total
     return Value(integer_value=min(total, up_to))
 
@@ -90,4 +90,4 @@ def _sum(numbers: list[int | float]) -> ValuePb:
     total = sum(numbers)
     if isinstance(total, int) and _INT_MIN <= total <= _INT_MAX:
         return Value(integer_value=total)
-    return Value(double_value=float(total))  # integers that overflow become a double, as documented
+    return Value(double_value=float(total))  # an integer overflow becomes a double, as documented

@@ -28,7 +28,7 @@ _AUTOMATIC = frozenset[tuple[str, str]](
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """One composite index; a final ``__name__`` in the last field's direction is implied and left out."""
+    """One composite index. A final ``__name__`` in the last field's direction is implied and omitted."""
 
     group: str
     scope: str
@@ -37,9 +37,9 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Indexes required by one disjunct of a query.
+    """The index requirement of one disjunct of a query.
 
-    ``tail`` is the order that must follow the equality fields, ``summed`` the aggregated fields that must be in the
+    ``tail`` is the order that must follow the equality fields. ``summed`` are the aggregated fields that must be in the
     index too, in any order and direction.
     """
 
@@ -68,7 +68,7 @@ class IndexSet:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a ``firestore.indexes.json``; raises InvalidArgument when it cannot be read or understood."""
+        """Read a ``firestore.indexes.json``. Raises InvalidArgument if it cannot be read or parsed."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -77,7 +77,7 @@ class IndexSet:
 
     @classmethod
     def parse(cls, content: Any) -> Self:
-        """Understand the content of a ``firestore.indexes.json``; raises InvalidArgument."""
+        """Parse the content of a ``firestore.indexes.json``. Raises InvalidArgument."""
         try:
             composites = [_composite(entry) for entry in content.get("indexes", ())]
             overrides = {
@@ -91,9 +91,9 @@ class IndexSet:
         return cls(composites, overrides)
 
     def check(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
-        """Raise FailedPrecondition, with the JSON to add, when production would miss an index."""
+        """Raise FailedPrecondition, with the JSON to add, if production would miss an index."""
         if not query.scope.collection_id:
-            return  # without a collection there are only names to go by, and those need no index
+            return  # without a collection, only names are compared, and those need no index
         for disjunct in query.disjuncts:
             need = _need_of(query, disjunct, aggregated)
             if need not in self._proven:
@@ -101,6 +101,7 @@ class IndexSet:
                 self._proven.add(need)
 
     def _prove(self, need: Need) -> None:
+        """Raise FailedPrecondition unless the indexes satisfy the requirement."""
         size = len(need.tail) + len(need.summed)
         if not size:
             missing = need.fixed - self._merge(need)
@@ -114,7 +115,7 @@ class IndexSet:
             raise _missing_composite(need)
 
     def _merge(self, need: Need) -> set[FieldPath]:
-        """The equality fields that single-field indexes or composite ones made of them cover."""
+        """Return the equality fields covered by single-field indexes or by composite ones."""
         covered: set[FieldPath] = set()
         for path in need.equal:
             modes = self._single(need.group, path)
@@ -127,7 +128,7 @@ class IndexSet:
         return covered
 
     def _has_composite(self, need: Need) -> bool:
-        """Return True if composite indexes that all end in the tail have, together, the equality fields before it."""
+        """Return True if composite indexes that end in the tail together cover the equality fields."""
         covered: set[FieldPath] = set()
         joined = False
         for composite in self._candidates(need):
@@ -164,7 +165,7 @@ def _single(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _mode(entry: Mapping[str, Any]) -> str:
     if "vectorConfig" in entry:
-        return "VECTOR"  # serves vector search only, so no query firelite answers
+        return "VECTOR"  # for vector search only, which firelite does not support
     return entry["order"] if "order" in entry else entry["arrayConfig"]
 
 
@@ -174,6 +175,7 @@ def _serves_prefix(fields: Sequence[tuple[FieldPath, str]], need: Need) -> bool:
 
 
 def _need_of(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath]) -> Need:
+    """Return the index requirement of one disjunct."""
     equal = frozenset(p.path for p in disjunct if p.op is Op.EQUAL and p.path != NAME)
     contains = frozenset(p.path for p in disjunct if p.op is Op.ARRAY_CONTAINS)
     orders = [order for order in query.orders if order.path not in equal]
@@ -181,7 +183,7 @@ def _need_of(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath
     if orders[-1].path == NAME and orders[-1].descending == last:
         orders.pop()
     elif orders[-1].path == NAME and len(orders) == 1 and query.orders[-1].descending and len(query.orders) > 1:
-        orders.pop()  # the direction comes from an order on an equality field, where it means nothing
+        orders.pop()  # this direction comes from an order on an equality field, where it has no effect
     tail = tuple((order.path, "DESCENDING" if order.descending else "ASCENDING") for order in orders)
     known = equal | {path for path, _ in tail}
     return Need(
@@ -195,6 +197,7 @@ def _need_of(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath
 
 
 def _missing_composite(need: Need) -> FailedPrecondition:
+    """Return the error with the JSON of the missing composite index."""
     fields: list[dict[str, str]] = []
     for path in sorted(need.contains):
         fields.append({"fieldPath": format_field_path(path), "arrayConfig": "CONTAINS"})
@@ -211,6 +214,7 @@ def _missing_composite(need: Need) -> FailedPrecondition:
 
 
 def _missing_single(need: Need, path: FieldPath, mode: str) -> FailedPrecondition:
+    """Return the error with the JSON of the missing single-field index."""
     kind = "arrayConfig" if mode == "CONTAINS" else "order"
     entry = {
         "collectionGroup": need.group,

@@ -1,4 +1,4 @@
-"""From StructuredQuery messages to ``query.Query``: rewriting, defaults and the limits production sets. No I/O."""
+"""Parse StructuredQuery messages into ``query.Query``: rewriting, defaults and production's limits. No I/O."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _UNARY_OPS = {
 
 
 def parse_query(parent: str, message: StructuredQueryPb) -> Query:
-    """The query in normal form; raises InvalidArgument, or Unimplemented for vector search."""
+    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search."""
     if message.HasField("find_nearest"):
         raise Unimplemented("firelite does not implement vector search (StructuredQuery.find_nearest).")
     scope = _scope(parent, message)
@@ -65,7 +65,7 @@ def parse_query(parent: str, message: StructuredQueryPb) -> Query:
         raise InvalidArgument("A query's limit and offset must not be negative.")
     projection = None
     if message.HasField("select"):
-        # Selecting nothing means the name alone, as does selecting __name__.
+        # An empty selection means the name alone, as does selecting __name__.
         projection = tuple(parse_field_path(field.field_path) for field in message.select.fields)
     return Query(
         scope=scope,
@@ -80,6 +80,7 @@ def parse_query(parent: str, message: StructuredQueryPb) -> Query:
 
 
 def _scope(parent: str, message: StructuredQueryPb) -> Scope:
+    """Return the scope of the query's collection selector. Raises InvalidArgument."""
     check_parent(parent)
     selectors = message.from_
     if len(selectors) != 1:
@@ -97,6 +98,7 @@ def _scope(parent: str, message: StructuredQueryPb) -> Scope:
 
 
 def _normal_form(node: FilterPb) -> list[Conjunction]:
+    """Return a filter as an OR of conjunctions. Raises InvalidArgument."""
     kind = node.WhichOneof("filter_type")
     if kind == "field_filter":
         return _field_filter(node.field_filter)
@@ -124,6 +126,7 @@ def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]
 
 
 def _field_filter(message: FilterPb) -> list[Conjunction]:
+    """Return a field filter as an OR of conjunctions. Raises InvalidArgument or Unimplemented."""
     path = parse_field_path(message.field.field_path)
     if message.op in _SIMPLE_OPS:
         op = _SIMPLE_OPS[message.op]
@@ -163,6 +166,7 @@ def _operand(path: FieldPath, value: ValuePb) -> bytes:
 
 
 def _check_disjuncts(disjuncts: list[Conjunction]) -> None:
+    """Raise InvalidArgument for a combination of operators that production rejects."""
     negative = 0
     inequality_fields: set[FieldPath] = set()
     for disjunct in disjuncts:
@@ -180,6 +184,7 @@ def _check_disjuncts(disjuncts: list[Conjunction]) -> None:
 
 
 def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[Order, ...]:
+    """Return the complete order: the query's fields, its inequality fields, and ``__name__``."""
     orders: list[Order] = []
     for item in message.order_by:
         path = parse_field_path(item.field.field_path)
@@ -189,7 +194,7 @@ def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[O
     last = bool(orders) and orders[-1].descending
     named = {order.path for order in orders}
     if NAME not in named:
-        # What follows the name cannot matter, so implicit orders come before it, in the direction of the last one.
+        # Orders after the name have no effect, so implicit ones come before it, in the direction of the last one.
         wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
         orders += [Order(path, last) for path in sorted(wanted - named - {NAME})]
         orders.append(Order(NAME, last))

@@ -1,8 +1,8 @@
-"""Turns a query into scans of sorted indexes. Pure, no I/O.
+"""Plan a query as scans of sorted indexes. Pure, no I/O.
 
-Every disjunct becomes one scan: an index whose keys start with the equality fields and go on with the query's order,
-read between two bounds. The keys after the equality prefix are the query's sort keys, so scans of one query merge.
-What the index cannot decide is left as ``residual`` predicates, tested on each document the scan returns.
+Every disjunct becomes one scan: an index whose keys start with the equality fields and continue with the query's order,
+read between two bounds. The keys after the equality prefix are the query's sort keys, so scans of one query can be
+merged. Predicates that the index cannot decide are ``residual``: they are tested on each document of the scan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One index scan: the keys in [low, high), whose first ``skip`` bytes come before the sort key."""
+    """One index scan: the keys in [low, high). Their first ``skip`` bytes precede the sort key."""
 
     shape: Shape
     low: bytes
@@ -40,7 +40,7 @@ class Scan:
 
 
 def index_home(scope: Scope) -> IndexHome:
-    """The index family a query on the scope reads; it may cover more than the scope does."""
+    """Return the index family for a query on the scope. It may cover more than the scope."""
     if scope.kind == "collection":
         return ("collection", scope.path)
     if scope.kind == "group":
@@ -49,18 +49,19 @@ def index_home(scope: Scope) -> IndexHome:
 
 
 def indexed_scope(scope: Scope) -> Scope:
-    """All that the scope's index family covers."""
+    """Return the full scope that the scope's index family covers."""
     if scope.kind == "collection":
         return scope
     return Scope("group" if scope.kind == "group" else "subtree", scope.root, scope.collection_id, scope.root)
 
 
 def plan(query: Query) -> list[Scan]:
-    """One scan a disjunct."""
+    """Return one scan per disjunct."""
     return [_scan(query, disjunct) for disjunct in query.disjuncts]
 
 
 def _scan(query: Query, disjunct: Conjunction) -> Scan:
+    """Plan the scan of one disjunct."""
     equal: dict[FieldPath, bytes] = {}
     contains: Predicate | None = None
     rest: list[Predicate] = []
@@ -85,6 +86,7 @@ def _scan(query: Query, disjunct: Conjunction) -> Scan:
 
 
 def _bounds(query: Query, predicates: list[Predicate]) -> tuple[bytes, bytes, list[Predicate]]:
+    """Return the lower and upper bound of the scan's sort keys, and the residual predicates."""
     low, high = b"", ABOVE
     residual: list[Predicate] = []
     first = query.orders[0]
@@ -106,13 +108,13 @@ def _bounds(query: Query, predicates: list[Predicate]) -> tuple[bytes, bytes, li
 
 
 def _range(predicate: Predicate, order: Order) -> tuple[bytes, bytes] | None:
-    """The part of the order's component that satisfies the predicate, or None when that is not one range."""
+    """Return the range of the order's component that satisfies the predicate, or None if that is not one range."""
     encoded = predicate.operand
     at, above = order.component(encoded), order.component(encoded) + ABOVE
     if predicate.path == NAME:
         floor, ceiling = b"", ABOVE
     else:
-        # A range stays within the operand's type: all encodings of one type start with the same byte.
+        # A range is limited to the operand's type: all encodings of one type start with the same byte.
         tag = descending(encoded[:1])[0] if order.descending else encoded[0]
         floor, ceiling = bytes([tag]), bytes([tag + 1])
     ranges = {

@@ -1,6 +1,6 @@
 """Semantics of a query: scope, predicates, order, cursors, matching of documents. Pure, no I/O.
 
-``parse.py`` makes these from StructuredQuery messages, ``planner.py`` turns them into index scans.
+``parse.py`` builds these from StructuredQuery messages, ``planner.py`` turns them into index scans.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Predicate:
         if self.op is Op.ARRAY_CONTAINS:
             return value is not None and self.operand in elements(value)
         if self.op in RANGES:
-            # Ranges stay within the operand's type; a name's encoding starts with no type, so the test is moot there.
+            # Ranges are limited to the operand's type; a name's encoding has no type byte, so that test does not apply.
             return (self.path == NAME or encoded[0] == self.operand[0]) and _compare(self.op, encoded, self.operand)
-        # x != null and x not in [.., null] evaluate to undefined for a null x, and to false for a null operand list.
+        # x != null and x not in [.., null] are undefined for a null x, and false for a null in the operand list.
         return (
             encoded != NULL and encoded not in self.operands and (self.op is Op.NOT_EQUAL or NULL not in self.operands)
         )
@@ -80,13 +80,13 @@ class Order:
     descending: bool = False
 
     def component(self, encoded: bytes) -> bytes:
-        """The encoding as it stands in a sort key."""
+        """Return the encoding as it appears in a sort key."""
         return descending(encoded) if self.descending else encoded
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A cursor: a prefix of the sort key, and whether it stands before or after what equals it."""
+    """A cursor: a prefix of the sort key, and whether its position is before or after equal keys."""
 
     prefix: bytes
     before: bool
@@ -94,7 +94,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which collections a query reads.
+    """The collections that a query reads.
 
     ``collection``: the one at ``path``. ``group``: every collection called ``collection_id`` below ``path``.
     ``subtree``: everything below ``path``. ``children``: the documents of all collections directly under ``path``.
@@ -106,7 +106,7 @@ class Scope:
     root: str
 
     def contains(self, name: str) -> bool:
-        """Return True if the document lies in the scope."""
+        """Return True if the document is in the scope."""
         collection = collection_of(name)
         if self.kind == "collection":
             return collection == self.path
@@ -134,7 +134,7 @@ class Query:
     projection: tuple[FieldPath, ...] | None = None
 
     def sort_key(self, fields: FieldsPb, key: bytes) -> bytes | None:
-        """The document's place in the order, or None when the query does not return it.
+        """Return the document's sort key, or None if the query does not return it.
 
         ``key`` is the encoding of its name. Offset and limit are not considered.
         """
@@ -151,11 +151,11 @@ class Query:
         return place if self.within_cursors(place) else None
 
     def matches(self, fields: FieldsPb, key: bytes) -> bool:
-        """Return True if the query returns the document, offset and limit aside."""
+        """Return True if the query returns the document, ignoring offset and limit."""
         return self.sort_key(fields, key) is not None
 
     def within_cursors(self, place: bytes) -> bool:
-        """Return True if a sort key lies between the cursors."""
+        """Return True if a sort key is between the cursors."""
         return (self.start is None or not _is_before(place, self.start)) and (
             self.end is None or _is_before(place, self.end)
         )
@@ -172,7 +172,7 @@ def _is_before(place: bytes, position: Position) -> bool:
 
 
 class EncodedFields(dict[FieldPath, bytes | None]):
-    """The encodings of one document's fields (None: missing), each made when first asked for."""
+    """The encodings of one document's fields (None: missing), computed on first use."""
 
     __slots__ = ("_fields",)
 
@@ -187,7 +187,7 @@ class EncodedFields(dict[FieldPath, bytes | None]):
         return encoded
 
     def elements(self, path: FieldPath) -> list[bytes]:
-        """The distinct encoded elements of an array field."""
+        """Return the distinct encoded elements of an array field."""
         value = lookup(self._fields, path)
         return [] if value is None else elements(value)
 

@@ -1,4 +1,4 @@
-"""Sorted in-memory indexes, made at the first query that needs one and kept by every commit."""
+"""Sorted in-memory indexes, built by the first query that needs one and updated by every commit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from fireswarm.firelite.documents.values import descending
 from fireswarm.firelite.query.planner import IndexHome, Scan, Shape
 from fireswarm.firelite.query.query import EncodedFields
 
-# A program has a few dozen query shapes; an explorer who sorts by every field must not pay for each one for ever.
+# A program has a few dozen query shapes; one that sorts by every field must not keep an index for each forever.
 SHAPES_PER_HOME_MAX = 64
 
 
 class OrderedIndex:
-    """The documents of a home that have all of a shape's fields, sorted."""
+    """The sorted documents of an index family that have all fields of a shape."""
 
     __slots__ = ("_components", "_entries", "_keys", "shape")
 
     def __init__(self, shape: Shape, records: Iterable[Record]) -> None:
+        """Build the index of *records*."""
         self.shape = shape
         self._components = [
             *((path, False) for path in shape.equal),
@@ -38,6 +39,7 @@ class OrderedIndex:
         self._entries.update(entries)
 
     def _keys_of(self, fields: EncodedFields) -> tuple[bytes, ...]:
+        """Return the document's keys: one, or one per array element; none if a field is missing."""
         parts: list[bytes] = []
         for path, turn in self._components:
             encoded = fields[path]
@@ -50,7 +52,7 @@ class OrderedIndex:
         return tuple(element + key for element in fields.elements(self.shape.contains))
 
     def update(self, name: str, fields: EncodedFields | None) -> None:
-        """Take in a document's new fields, or (None) forget it."""
+        """Enter a document's new fields; None removes it."""
         new = () if fields is None else self._keys_of(fields)
         old = self._keys.get(name, ())
         if new == old:
@@ -65,7 +67,7 @@ class OrderedIndex:
             del self._keys[name]
 
     def scan(self, scan: Scan) -> Iterator[tuple[bytes, str]]:
-        """(sort key, document name) of every entry between the bounds, in order."""
+        """Yield (sort key, document name) of every entry between the bounds, in order."""
         entries = self._entries
         for key in entries.irange(scan.low, scan.high, inclusive=(True, False)):
             yield key[scan.skip :], entries[key]
@@ -76,13 +78,13 @@ class OrderedIndex:
 
 
 class IndexCatalog:
-    """The indexes of all homes."""
+    """The indexes of all index families."""
 
     def __init__(self) -> None:
-        self._homes: dict[IndexHome, dict[Shape, OrderedIndex]] = {}  # the longest unused shape first
+        self._homes: dict[IndexHome, dict[Shape, OrderedIndex]] = {}  # least recently used shape first
 
     def find(self, home: IndexHome, shape: Shape) -> OrderedIndex | None:
-        """The index, if it was made before; asking keeps it from being dropped."""
+        """Return an existing index, or None. Marks it as recently used."""
         shapes = self._homes.get(home)
         if shapes is None or shape not in shapes:
             return None
@@ -90,7 +92,7 @@ class IndexCatalog:
         return index
 
     def build(self, home: IndexHome, shape: Shape, records: Iterable[Record]) -> OrderedIndex:
-        """Make the index; the home's longest unused one goes when there are too many."""
+        """Build an index, and drop the family's least recently used one if there are too many."""
         shapes = self._homes.setdefault(home, {})
         index = shapes[shape] = OrderedIndex(shape, records)
         if len(shapes) > SHAPES_PER_HOME_MAX:
@@ -98,9 +100,9 @@ class IndexCatalog:
         return index
 
     def covering(self, homes: Iterable[IndexHome]) -> list[OrderedIndex]:
-        """Every index of these homes: those that a document in them has to be entered in."""
+        """Return all indexes of these families: those that must contain a document in them."""
         return [index for home in homes if home in self._homes for index in self._homes[home].values()]
 
     def drop(self, home: IndexHome) -> None:
-        """Forget the indexes of a home that has no documents left."""
+        """Drop the indexes of a family without documents."""
         self._homes.pop(home, None)

@@ -1,4 +1,4 @@
-"""Commit and read times: microseconds since 1970, never twice the same commit time, never going back."""
+"""Commit and read times in microseconds since 1970. Commit times are unique, and no time goes back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 
 class CommitClock:
-    """Hands out times from a nanosecond clock.
+    """Returns times from a nanosecond clock.
 
-    A commit's time lies after every time handed out before, and a read's time not before any commit's: so a read at
-    ``now()`` sees all commits up to it, and none that comes later can claim an earlier time.
+    A commit time is later than every time returned before, and a read time is not earlier than any commit time. A read
+    at
+    ``now()`` therefore sees all commits up to it, and no later commit can get an earlier time.
     """
 
     def __init__(self, nanoseconds: Callable[[], int], last_us: int = 0) -> None:
@@ -17,11 +18,11 @@ class CommitClock:
         self._last_us = last_us
 
     def next(self) -> int:
-        """A commit time, later than any other time handed out."""
+        """Return a commit time, later than any time returned before."""
         self._last_us = max(self._nanoseconds() // 1000, self._last_us + 1)
         return self._last_us
 
     def now(self) -> int:
-        """A read time, not earlier than any time handed out."""
+        """Return a read time, not earlier than any time returned before."""
         self._last_us = max(self._nanoseconds() // 1000, self._last_us)
         return self._last_us

@@ -1,4 +1,4 @@
-"""Which collections lie below which document, counting those that hold nothing but deeper collections."""
+"""The tree of collections below documents, including those with only deeper collections in them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from fireswarm.firelite.documents.paths import last_segment, parent_of, root_of
 
 
 class CollectionTree:
-    """The non-empty collections and everything on the way to them, each counted once a collection below it."""
+    """The non-empty collections and all their ancestors, each with the number of collections below it."""
 
     def __init__(self) -> None:
         self._collections: dict[str, dict[str, int]] = {}  # document or root -> collection id -> count
-        self._documents: dict[str, dict[str, int]] = {}  # collection -> document id on the way to a deeper one
+        self._documents: dict[str, dict[str, int]] = {}  # collection -> id of an ancestor of a deeper one -> count
 
     def add(self, collection: str) -> None:
-        """A collection got its first document."""
+        """Add a collection that got its first document."""
         self._count(collection, 1)
 
     def discard(self, collection: str) -> None:
-        """A collection lost its last document."""
+        """Remove a collection that lost its last document."""
         self._count(collection, -1)
 
     def collection_ids(self, parent: str) -> list[str]:
-        """The ids of the collections under a document or root, in order."""
+        """Return the ids of the collections under a document or root, in order."""
         return sorted(self._collections.get(parent, ()), key=str.encode)
 
     def on_the_way(self, collection: str) -> list[str]:
-        """The ids in a collection, of documents existing or not, that have collections below them."""
+        """Return the ids in a collection, of existing and missing documents, that have collections below them."""
         return list(self._documents.get(collection, ()))
 
     def _count(self, collection: str, step: int) -> None:

@@ -1,7 +1,7 @@
-"""From Write messages to new document versions: preconditions, masks, transforms, limits. No I/O.
+"""Turn Write messages into new document versions: preconditions, masks, transforms, limits. No I/O.
 
-``Batch.add`` validates and applies one commit against a view of the current state; it changes nothing itself. The
-group (see ``group``) makes the result durable and then visible.
+``prepare`` validates and applies one commit against a view of the current state; it changes nothing itself. The
+group (see ``group_commit``) makes the result durable and then visible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fireswarm.firelite.storage.transforms import apply_transform
 
 
 class Version(NamedTuple):
-    """A document version in the making; ``fields`` is None for a tombstone."""
+    """A new document version; ``fields`` is None for a tombstone."""
 
     record: Record
     fields: FieldsPb | None
@@ -40,14 +40,14 @@ type Pending = dict[str, Version]
 
 
 class Prepared(NamedTuple):
-    """A validated commit: the documents it changes, and its response."""
+    """A validated commit: its new document versions and its response."""
 
     versions: Pending
     response: MessagePb
 
 
 def written_names(writes: Iterable[WritePb]) -> list[str]:
-    """The documents the writes touch, checked; raises InvalidArgument for a write without an operation."""
+    """Return the checked document names of the writes. Raises InvalidArgument for a write without an operation."""
     return [_target(write) for write in writes]
 
 
@@ -69,12 +69,12 @@ def prepare(
     commit_us: int,
     new_row: Callable[[], int],
 ) -> Prepared:
-    """Validate the writes in order and work out the new versions.
+    """Validate the writes in order and compute the new versions.
 
-    ``names`` are the writes' documents (see ``written_names``), ``current`` answers the newest version of a document
-    (None when it does not exist), ``commit_us`` is the commit's time, ``new_row`` hands out rows for new documents.
-    Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument, each naming the document; then nothing of
-    the commit applies.
+    ``names`` are the writes' documents (see ``written_names``), ``current`` returns the newest version of a document
+    (None if it does not exist), ``commit_us`` is the commit's time, ``new_row`` returns rows for new documents.
+    Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument with the document; then nothing of the commit
+    applies.
     """
     pending: Pending = {}
     response = CommitResponse()
@@ -105,7 +105,7 @@ def prepare(
 
 
 def check_precondition(name: str, precondition: PreconditionPb, old: Record | None, now_us: int) -> None:
-    """Raise the error production answers when the document is not as the precondition says."""
+    """Raise production's error if the document does not satisfy the precondition."""
     kind = precondition.WhichOneof("condition_type")
     if kind == "exists":
         if precondition.exists and old is None:
@@ -135,7 +135,7 @@ def _write_document(
     new_row: Callable[[], int],
     result: WriteResultPb,
 ) -> tuple[Version | None, int]:
-    """The new version and its update time; no version when the write changes nothing."""
+    """Return the new version and its update time; no version if the write changes nothing."""
     document, changed = _draft(name, write, old)
     fields = document.fields
     stamped = False
@@ -144,7 +144,7 @@ def _write_document(
         changed.add(parse_field_path(transform.field_path)[0])
         stamped = stamped or bool(transform.set_to_server_value)
     check_values(name, fields, changed)
-    # A write that changes nothing keeps the version; one that takes the server's time always changes something.
+    # A write that changes nothing keeps the version; one that sets the server's time always changes something.
     if old is not None and not stamped and _serialize(document, old.create_us, old.update_us) == old.data:
         return None, old.update_us
     create_us = commit_us if old is None else old.create_us
@@ -163,7 +163,7 @@ def _serialize(document: DocumentPb, create_us: int, update_us: int) -> bytes:
 
 
 def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, set[str]]:
-    """The document as the write's own fields make it, and the top-level fields that it has from them."""
+    """Return the document with the write's own fields applied, and the top-level fields that they set."""
     before = b"" if old is None or old.data is None else old.data
     masked = write.HasField("update_mask")
     if not masked and write.WhichOneof("operation") == "transform":
@@ -177,8 +177,8 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
         document = Document.FromString(before) if before else Document(name=name)
         merge(document.fields, source.fields, mask.paths)
         return document, {name for name in mask.names if name in document.fields}
-    # On the wire a later entry of a map replaces an earlier one whole, so parsing the two messages in a row is the
-    # merge, made by the parser: far cheaper than a value at a time.
+    # On the wire, a later entry of a map replaces an earlier one as a whole, so parsing the two messages in sequence
+    # merges them, at far lower cost than value by value.
     document = Document.FromString(before + source.SerializeToString())
     if len(fields) < len(mask.names):
         for gone in mask.names - fields:

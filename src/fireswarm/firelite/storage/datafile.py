@@ -1,7 +1,7 @@
-"""The durable table: one SQLite row a document, written in one transaction a commit group.
+"""The durable table: one SQLite row per document, written in one transaction per commit group.
 
-All reads are served from memory; SQLite is opened, read once, and then only written. WAL with ``synchronous=FULL``
-syncs the log before a commit returns, so what was acknowledged survives a kill or a power cut.
+All reads use memory; SQLite is read once on opening and then only written. WAL with ``synchronous=FULL`` syncs the log
+before a commit returns, so acknowledged commits survive a kill or a power cut.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ class Storage(Protocol):
     """The file that makes commits durable."""
 
     def load(self) -> Iterator[Record]:
-        """Every stored document, once, at open."""
+        """Yield every stored document, once, on opening."""
         ...
 
     def last_commit_us(self) -> int:
-        """The newest commit time written, in microseconds (0 for none)."""
+        """Return the newest commit time written, in microseconds (0 if there is none)."""
         ...
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
-        """Make the newest versions durable, all or none; raises ResourceExhausted or Unavailable."""
+        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
         ...
 
     def close(self) -> None:
-        """Let the file go."""
+        """Release the file."""
         ...
 
 
 class MemoryStorage:
-    """Keeps nothing: a database for tests, gone with its process."""
+    """Storage that keeps nothing, for a database in memory."""
 
     def load(self) -> Iterator[Record]:
-        """Nothing is stored."""
+        """Return no documents."""
         return iter(())
 
     def last_commit_us(self) -> int:
-        """Nothing was committed."""
+        """Return 0: there are no stored commits."""
         return 0
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class SqliteStorage:
@@ -74,6 +74,7 @@ class SqliteStorage:
     """
 
     def __init__(self, path: Path) -> None:
+        """Open the file and check or create its schema."""
         self.path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -89,6 +90,7 @@ class SqliteStorage:
             raise
 
     def _prepare(self) -> None:
+        """Check the file's format, set the pragmas, and create the schema in an empty file."""
         execute = self._connection.execute
         (application,) = execute("PRAGMA application_id").fetchone()
         (version,) = execute("PRAGMA user_version").fetchone()
@@ -97,7 +99,7 @@ class SqliteStorage:
             raise CorruptDataFile(self.path, "it is an SQLite file, but not firelite's")
         if tables and version != FORMAT_VERSION:
             raise CorruptDataFile(self.path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
-        # One process has the file (see lockfile), so SQLite need not share its log's index.
+        # Only one process has the file open (see lockfile), so SQLite need not share its log's index.
         execute("PRAGMA locking_mode=EXCLUSIVE")
         execute("PRAGMA journal_mode=WAL")
         execute("PRAGMA synchronous=FULL")
@@ -117,7 +119,7 @@ class SqliteStorage:
         return Unavailable(f"The data file {self.path} cannot be opened: {error}.")
 
     def load(self) -> Iterator[Record]:
-        """Every stored document; raises CorruptDataFile when a row does not match its checksum."""
+        """Yield every stored document. Raises CorruptDataFile if a row does not match its checksum."""
         try:
             rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
             for row, name, data, crc, create_us, update_us in rows:
@@ -128,7 +130,7 @@ class SqliteStorage:
             raise self._opening_error(error) from error
 
     def last_commit_us(self) -> int:
-        """The newest commit time written, in microseconds."""
+        """Return the newest commit time written, in microseconds."""
         try:
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
         except sqlite3.Error as error:
@@ -138,7 +140,7 @@ class SqliteStorage:
         return int(row[0])
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
-        """Make the newest versions durable, all or none; raises ResourceExhausted or Unavailable."""
+        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
         puts = [(r.row, r.name, r.data, zlib.crc32(r.data), r.create_us, r.update_us) for r in records if r.data]
         gone = [(record.row,) for record in records if not record.data]
         connection = self._connection
@@ -149,7 +151,7 @@ class SqliteStorage:
             connection.execute("UPDATE meta SET value = ? WHERE key = 'last_commit_us'", (commit_us,))
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            # SQLite may have rolled back by itself; then this one has nothing to do and says so.
+            # SQLite may have rolled back already; then this statement fails.
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             if _primary_code(error) in _FULL_ERRORS:
@@ -157,12 +159,12 @@ class SqliteStorage:
             raise Unavailable(f"Writing {self.path} failed: {error}. Nothing of this commit was kept.") from error
 
     def close(self) -> None:
-        """Fold the log into the file and let it go."""
+        """Merge the log into the file and close it."""
         self._connection.close()
 
 
 def _primary_code(error: sqlite3.Error) -> int:
-    # Extended result codes carry the primary one in the low byte; errors of the module itself carry none.
+    # The low byte of an extended result code is the primary code; errors of the module itself have none.
     return getattr(error, "sqlite_errorcode", -1) & 0xFF
 
 

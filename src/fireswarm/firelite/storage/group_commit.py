@@ -1,8 +1,8 @@
 """Group commit: all commits that arrive in one turn of the event loop share one SQLite transaction and one sync.
 
-A commit is validated at once, against the stored documents overlaid with what the group already holds, and waits.
-When the turn ends the group is written; only after SQLite's COMMIT does the overlay become visible. When writing
-fails the overlay is dropped, and every commit of the group fails with the reason.
+A commit is validated at once, against the stored documents plus the group's pending changes (the overlay), and waits.
+At the end of the turn the group is written. The overlay becomes visible only after SQLite's COMMIT. If writing
+fails, the overlay is dropped, and every commit of the group fails with the reason.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ type ChangeListener = Callable[[Sequence[Change], int], None]
 
 
 class Outcome(NamedTuple):
-    """A durable commit: the CommitResponse that tells of it."""
+    """A durable commit and its CommitResponse."""
 
     response: MessagePb
 
     @property
     def results(self) -> Sequence[WriteResultPb]:
-        """The result of each write, in their order."""
+        """Results of the writes, in order."""
         return self.response.write_results
 
 
@@ -47,11 +47,11 @@ class CommitGroup:
         self.listeners: list[ChangeListener] = []
 
     def submit(self, writes: Sequence[WritePb], names: Sequence[str]) -> asyncio.Future[Outcome]:
-        """Validate a commit and put it into the group; the future ends when it is durable or failed.
+        """Validate a commit and add it to the group. The future completes when the commit is durable or has failed.
 
-        ``names`` are the writes' documents, checked (see ``written_names``).
-        A commit that fails validation also waits for the group: what it was judged against may still fail to be
-        written, and then that is the reason it gets.
+        ``names`` are the writes' documents, checked (see ``written_names``). A commit that fails validation also waits
+        for the
+        group: if the changes it was validated against cannot be written, it fails with that error instead.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
@@ -61,7 +61,7 @@ class CommitGroup:
         return future
 
     def commit_now(self, writes: Sequence[WritePb]) -> Outcome:
-        """Validate and write one commit without an event loop; raises what ``submit``'s future would hold."""
+        """Validate and write one commit without an event loop. Raises the error that ``submit``'s future would hold."""
         self.flush()
         staged = self._stage(writes, written_names(writes))
         if isinstance(staged, FireliteError):
@@ -72,14 +72,14 @@ class CommitGroup:
         return staged
 
     def flush(self) -> None:
-        """Write the group now and settle its futures; nothing to do for an empty one."""
+        """Write the group now and complete its futures. Does nothing for an empty group."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
         try:
             failure = self._write()
         except BaseException as error:
-            # A bug, not a refusal: no caller may wait forever, and the loop's owner must see the error.
+            # A bug: no caller may wait forever, and the owner of the loop must see the error.
             for future, _ in waiting:
                 if not future.done():
                     future.set_exception(error)
@@ -116,6 +116,7 @@ class CommitGroup:
         return self._next_row
 
     def _write(self) -> FireliteError | None:
+        """Write the group, apply it to the store and notify listeners. Returns the error if writing failed."""
         overlay, self._overlay = self._overlay, {}
         if not overlay:
             return None

@@ -1,6 +1,6 @@
-"""One process a data file: an flock on ``<path>.lock``, which tells who holds it and where it serves.
+"""One process per data file: an flock on ``<path>.lock``, which also holds the process id and address of the holder.
 
-The lock is the kernel's and goes with the process, however it ends; the JSON inside is only information.
+The kernel releases the lock when the process ends, for any reason. The JSON in the file is only information.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any
 
 from fireswarm.firelite.errors import DataFileInUse, Unavailable
 
-# ``read_endpoint`` holds the lock for a few microseconds to see whether it is free; that is not a reason to give up.
+# ``read_endpoint`` takes the lock for a few microseconds to test it; a retry gets past that.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 0.01
 
 
 class FileLock:
-    """Holds ``<path>.lock`` until ``release``; raises DataFileInUse when another holder has it."""
+    """Holds ``<path>.lock`` until ``release``. Raises DataFileInUse if another process holds it."""
 
     def __init__(self, path: Path) -> None:
+        """Take the lock. Raises DataFileInUse, or Unavailable if the lock file cannot be opened."""
         self.path = path
         try:
             self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -38,26 +39,26 @@ class FileLock:
         raise DataFileInUse(path, holder.get("pid"), holder.get("endpoint"))
 
     def publish(self, endpoint: str | None) -> None:
-        """Record where this process serves (``host:port``), or that it does not."""
+        """Record the address (``host:port``) at which this process serves, or None."""
         content = json.dumps({"pid": os.getpid(), "endpoint": endpoint}).encode()
-        # Longer first, then cut: a reader never sees an empty file.
+        # Write first, then truncate, so that a reader never sees an empty file.
         os.pwrite(self._descriptor, content, 0)
         os.ftruncate(self._descriptor, len(content))
 
     def release(self) -> None:
-        """Let the next process in; the lock file stays, for unlinking it would race with one that just opened it."""
+        """Release the lock. The lock file stays: deleting it would race with a process that just opened it."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
 def read_endpoint(path: str | Path) -> str | None:
-    """Address (``host:port``) served by the process that holds the data file, or None."""
+    """Return the address (``host:port``) served by the process that holds the data file, or None."""
     try:
         descriptor = os.open(_lock_path(Path(path)), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        # When the lock is free, whatever the file says is left over from a process that died.
+        # If the lock is free, the content is left over from a dead process.
         return None if _try_lock(descriptor) else _read(descriptor).get("endpoint")
     finally:
         os.close(descriptor)

@@ -17,7 +17,7 @@ _NUMBERS = ("integer_value", "double_value")
 
 
 def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> ValuePb:
-    """Apply one FieldTransform in place and return its result, null for the array ones.
+    """Apply one FieldTransform in place and return its result, null for array transforms.
 
     Raises InvalidArgument for a transform without an operation or with an operand of the wrong type.
     """
@@ -50,7 +50,7 @@ def apply_transform(fields: FieldsPb, transform: MessagePb, commit_us: int) -> V
 
 @lru_cache(maxsize=1)
 def _server_time(commit_us: int) -> ValuePb:
-    """The same value for all writes of a commit; callers must copy it."""
+    """Return the same value for all writes of a commit. Callers must copy it."""
     value = Value()
     set_time(value.timestamp_value, commit_us)
     return value
@@ -63,12 +63,12 @@ def _number(value: ValuePb) -> int | float:
 def _increment(current: ValuePb, operand: ValuePb) -> ValuePb:
     total = _number(current) + _number(operand)
     if isinstance(total, int):
-        return Value(integer_value=min(max(total, _INT_MIN), _INT_MAX))  # saturates, it does not wrap
+        return Value(integer_value=min(max(total, _INT_MIN), _INT_MAX))  # saturates instead of wrapping
     return Value(double_value=total)
 
 
 def _maximum(current: ValuePb, operand: ValuePb) -> ValuePb:
-    # The maximum of a number and NaN is NaN; numerically equal values leave the field as it is.
+    # The maximum of a number and NaN is NaN; a numerically equal operand leaves the field unchanged.
     if _is_nan(current) or (not _is_nan(operand) and encode(operand) <= encode(current)):
         return current
     return operand
@@ -106,6 +106,7 @@ def _array_transform(
     change: Callable[[list[ValuePb], list[ValuePb]], list[ValuePb]],
     operands: list[ValuePb],
 ) -> ValuePb:
+    """Apply an array transform to the field and return null."""
     current = lookup(fields, path)
     is_array = current is not None and current.WhichOneof("value_type") == "array_value"
     values = list(current.array_value.values) if current is not None and is_array else []

@@ -1,7 +1,7 @@
-"""All documents in memory: the newest versions, the recent older ones, collections and indexes.
+"""All documents in memory: the newest versions, recent older ones, collections and indexes.
 
-Old versions stay readable for a while, so a read-only transaction or a ``read_time`` sees one moment. The history is
-bounded in time and in bytes; what lies before its ``horizon_us`` cannot be read any more.
+Old versions stay readable for a while, so a read-only transaction or a ``read_time`` sees one point in time. The
+history is bounded in time and in bytes; times before ``horizon_us`` cannot be read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fireswarm.firelite.storage.collection_tree import CollectionTree
 
 # A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
 HISTORY_SECONDS = 300
-# Enough for thousands of versions of ordinary documents; a bound for a store that rewrites large ones in a loop.
+# Enough for thousands of versions of ordinary documents; bounds a program that rewrites large ones in a loop.
 HISTORY_MAX_BYTES = 64 * 1024 * 1024
 
 
 class Change(NamedTuple):
-    """One document changed by a commit: the version before (None: there was none) and after (maybe a tombstone)."""
+    """One document changed by a commit: the version before (None if new) and after (possibly a tombstone)."""
 
     old: Record | None
     new: Record
@@ -37,10 +37,11 @@ class Change(NamedTuple):
 
 
 class Store:
-    """The documents of one data file, all databases in it."""
+    """The documents of one data file, in all its databases."""
 
     def __init__(self, horizon_us: int = 0) -> None:
-        self.horizon_us = horizon_us  # reads before this moment are refused
+        """Start without documents; *horizon_us* is the earliest time that can be read."""
+        self.horizon_us = horizon_us  # earlier reads are refused
         self.last_commit_us = 0
         self.live = 0
         self.tree = CollectionTree()
@@ -48,16 +49,16 @@ class Store:
         self._records: dict[str, Record] = {}
         self._collections: dict[str, dict[str, Record]] = {}
         self._groups: dict[tuple[str, str], dict[str, None]] = {}
-        self._history: deque[tuple[Record, int]] = deque()  # new version, bytes the old one keeps alive
+        self._history: deque[tuple[Record, int]] = deque()  # new version, size of the old one in bytes
         self._history_bytes = 0
 
     def get(self, name: str) -> Record | None:
-        """The document as it is now, or None."""
+        """Return the current document, or None."""
         record = self._records.get(name)
         return record if record is not None and record.exists else None
 
     def get_at(self, name: str, read_us: int) -> Record | None:
-        """The document as it was at a moment, or None; raises FailedPrecondition when that is too long ago."""
+        """Return the document at a past time, or None. Raises FailedPrecondition if that is too long ago."""
         self.check_readable(read_us)
         record = self._records.get(name)
         while record is not None and record.update_us > read_us:
@@ -65,23 +66,24 @@ class Store:
         return record if record is not None and record.exists else None
 
     def check_readable(self, read_us: int) -> None:
-        """Raise FailedPrecondition when the moment lies before the history that is kept."""
+        """Raise FailedPrecondition if the time is before the kept history."""
         if read_us < self.horizon_us:
             raise FailedPrecondition("The requested read_time is too old: firelite no longer keeps that version.")
 
     def load(self, records: Iterable[Record]) -> None:
-        """Take in what the data file holds, at open."""
+        """Add the documents of the data file, on opening."""
         for record in records:
             self._records[record.name] = record
             self._enter(record)
 
     def apply(self, changes: Iterable[Change], now_us: int) -> None:
-        """Take in committed changes and forget history that is too old."""
+        """Apply committed changes and drop history that is too old."""
         for change in changes:
             self._apply(change)
         self._trim(now_us)
 
     def _apply(self, change: Change) -> None:
+        """Apply one change to the documents, the indexes and the history."""
         new = change.new
         new.previous = self._records.get(new.name)
         self._records[new.name] = new
@@ -132,7 +134,7 @@ class Store:
                 del self._records[new.name]
 
     def changed_since(self, moment_us: int) -> dict[str, Record]:
-        """The newest version, tombstones included, of every document changed after the moment."""
+        """Return the newest version, tombstones included, of every document changed after the given time."""
         self.check_readable(moment_us)
         changed: dict[str, Record] = {}
         for record, _ in reversed(self._history):
@@ -142,7 +144,7 @@ class Store:
         return changed
 
     def members(self, scope: Scope) -> Iterator[Record]:
-        """Every existing document in the scope, in no particular order."""
+        """Yield every existing document in the scope, in no particular order."""
         if scope.kind == "collection":
             yield from self._collections.get(scope.path, {}).values()
             return
@@ -156,16 +158,16 @@ class Store:
                     yield record
 
     def everything(self) -> Iterator[Record]:
-        """Every existing document of every database, in no particular order."""
+        """Yield every existing document of every database, in no particular order."""
         for members in self._collections.values():
             yield from members.values()
 
     def collection_paths(self) -> dict[str, int]:
-        """Every non-empty collection and how many documents it holds."""
+        """Return every non-empty collection with its number of documents."""
         return {path: len(members) for path, members in self._collections.items()}
 
     def run(self, query: Query, read_us: int | None = None) -> tuple[list[Record], int]:
-        """The query's documents in order, and how many the offset skipped."""
+        """Return the query's documents in order, and the number skipped by the offset."""
         if query.limit == 0:
             return [], 0
         records = self._stream(query, read_us)
@@ -192,12 +194,13 @@ class Store:
         last = None
         streams = [self._scan(query, scan) for scan in scans]
         for place, record in heapq.merge(*streams, key=lambda found: found[0]):
-            # A sort key ends with the name: equal keys are one document that several disjuncts found.
+            # A sort key ends with the name: equal keys are one document, found by several disjuncts.
             if place != last:
                 last = place
                 yield record
 
     def _scan(self, query: Query, scan: Scan) -> Iterator[tuple[bytes, Record]]:
+        """Yield the sort key and the document of each match of one scan, in order."""
         index = self._index(query.scope, scan.shape)
         for place, name in index.scan(scan):
             if scan.check_scope and not query.scope.contains(name):
@@ -217,6 +220,7 @@ class Store:
         return index
 
     def _scan_at(self, query: Query, read_us: int) -> list[Record]:
+        """Return the query's documents at a past time, in order, without an index."""
         self.check_readable(read_us)
         names = {record.name for record in self.members(query.scope)}
         names.update(name for name in self.changed_since(read_us) if query.scope.contains(name))
@@ -232,11 +236,11 @@ class Store:
 
 @lru_cache(maxsize=1024)
 def homes_of(collection: str) -> tuple[IndexHome, ...]:
-    """The index families that the documents of a collection belong to."""
+    """Return the index families of a collection's documents."""
     root = root_of(collection)
     return ("collection", collection), ("group", root, last_segment(collection)), ("all", root)
 
 
 def _weight(old: Record | None) -> int:
-    # The replaced version is what the history keeps alive; 200 bytes stand for the objects around it.
+    # The history keeps the replaced version alive; 200 bytes account for the objects around it.
     return 200 + (len(old.data) if old is not None and old.data is not None else 0)

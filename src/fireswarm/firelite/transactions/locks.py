@@ -1,8 +1,8 @@
-"""Document locks: shared for transactional reads, exclusive for writes, first come first served.
+"""Document locks: shared for transactional reads, exclusive for writes, first come, first served.
 
-A reader shares a document with other readers; a writer waits until it is alone. A request after a waiting writer
-waits behind it, except from an owner that already holds the document: it goes first, since all others wait for it. When
-owners deadlock, the transaction that began reading last is the victim and gets ABORTED.
+Readers share a document; a writer waits until it is alone. A request after a waiting writer waits behind it, unless
+its owner already holds the document: then it goes first, since all others wait for it. In a deadlock, the transaction
+whose first read was last is the victim and gets ABORTED.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 from fireswarm.firelite.errors import Aborted
 
-# What production waits before a write blocked by a transaction is ABORTED ("lock timeout", about 15 s).
+# Production waits this long before it aborts a write that a transaction blocks ("lock timeout", about 15 s).
 LOCK_WAIT_SECONDS = 15.0
 
 
 @dataclass(eq=False, slots=True)
 class Owner:
-    """Someone who holds or waits for locks.
+    """A transaction or write that holds or waits for locks.
 
-    ``age`` orders transactions by their first read, smaller is older; None for a plain write, which holds no lock
+    ``age`` orders transactions by their first read, smaller is older. It is None for a plain write, which holds no lock
     while it waits and is never the victim of a deadlock.
     """
 
@@ -40,7 +40,7 @@ class _Request:
 
 
 class LockTable:
-    """All locks of a database. Belongs to one event loop; nothing in it is thread-safe."""
+    """All locks of a database. Belongs to one event loop; not thread-safe."""
 
     def __init__(self, wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
@@ -49,11 +49,11 @@ class LockTable:
 
     @property
     def idle(self) -> bool:
-        """Return True if there are no locks and no waiters: then a plain write needs no lock."""
+        """True if there are no locks and no waiters; a plain write then needs no lock."""
         return not self._holders and not self._waiting
 
     def try_acquire(self, owner: Owner, names: Iterable[str], *, exclusive: bool) -> bool:
-        """Take all the locks if that needs no waiting; otherwise take none and answer False."""
+        """Take all the locks if that needs no waiting; otherwise take none and return False."""
         wanted = frozenset(names)
         if self._blockers(owner, wanted, exclusive, self._waiting):
             return False
@@ -61,7 +61,7 @@ class LockTable:
         return True
 
     async def acquire(self, owner: Owner, names: Iterable[str], *, exclusive: bool) -> None:
-        """Take all the locks, waiting for them; raises Aborted for a deadlock's victim or after the lock wait."""
+        """Take all the locks, waiting if necessary. Raises Aborted for a deadlock's victim or after the lock wait."""
         wanted = frozenset(names)
         if self.try_acquire(owner, wanted, exclusive=exclusive):
             return
@@ -74,7 +74,7 @@ class LockTable:
         except TimeoutError:
             reason = f"{owner.label} waited more than {self._wait_seconds:g} s for a lock on {_some(wanted)}; retry."
             if owner.age is not None:
-                self.abort(owner, reason)  # clients begin again without a rollback: its locks must not stay behind
+                self.abort(owner, reason)  # clients start over without a rollback, so release its locks here
             raise Aborted(reason) from None
         finally:
             if request in self._waiting:
@@ -82,7 +82,7 @@ class LockTable:
                 self._wake()
 
     def release(self, owner: Owner) -> None:
-        """Give up everything the owner holds and waits for."""
+        """Release all locks of the owner and wake waiting requests."""
         for name in owner.held:
             holders = self._holders[name]
             holders.remove(owner)
@@ -92,7 +92,7 @@ class LockTable:
         self._wake()
 
     def abort(self, owner: Owner, reason: str) -> None:
-        """Take the owner's locks away; whatever it waits for ends in Aborted."""
+        """Release the owner's locks; its waiting requests fail with Aborted."""
         for request in [request for request in self._waiting if request.owner is owner]:
             self._waiting.remove(request)
             if not request.granted.done():
@@ -108,7 +108,7 @@ class LockTable:
             owner.held[name] = exclusive or owner.held.get(name, False)
 
     def _blockers(self, owner: Owner, names: frozenset[str], exclusive: bool, ahead: Iterable[_Request]) -> set[Owner]:
-        """Everyone the owner would have to wait for."""
+        """Return all owners that the owner would have to wait for."""
         blockers: set[Owner] = set()
         for name in names:
             for holder in self._holders.get(name, ()):
@@ -122,6 +122,7 @@ class LockTable:
         return blockers
 
     def _wake(self) -> None:
+        """Grant every waiting request that is not blocked any more, in order."""
         ahead: list[_Request] = []
         for request in list(self._waiting):
             if request.granted.done():
@@ -143,7 +144,7 @@ class LockTable:
             self.abort(victim, f"{victim.label} lost a deadlock with an older transaction; retry it.")
 
     def _circle(self, start: Owner) -> list[Owner]:
-        """The owners on a way from ``start`` back to itself, or nothing."""
+        """Return the owners on a cycle of waits from ``start`` back to itself; empty if there is none."""
         waits = self._waits_for()
         stack: list[tuple[Owner, list[Owner]]] = [(start, [start])]
         seen: set[Owner] = set()

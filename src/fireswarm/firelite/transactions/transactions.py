@@ -1,15 +1,15 @@
 """Transactions: pessimistic read-write ones, and read-only ones on a snapshot.
 
-A read-write transaction takes a shared lock on every document it reads, missing ones and query results included, so
-what it read is still true when it commits. Documents that would newly match one of its queries are not locked;
-instead the queries run again at commit, and a different result is ABORTED. That keeps inserts into a busy collection
-from waiting for every transaction that has queried it, and is as strict.
+A read-write transaction takes a shared lock on every document it reads, including missing ones and query results, so
+its reads are still valid when it commits. Documents that would newly match one of its queries are not locked; instead
+the queries run again at commit, and a different result is ABORTED. This is as strict, and inserts into a busy
+collection need not wait for every transaction that has queried it.
 
-A transaction that retries an aborted one keeps its place in the queue (its age) and locks what it reads exclusively:
-the conflict is known by then, and reading shared would only lose it again.
+A transaction that retries an aborted one keeps its age and locks its reads exclusively: the conflict is known by then,
+and shared locks would only lose again.
 
-A transaction that loses while it reads goes on reading, at the moment it lost (until then its locks kept what it had
-read true, so that is one snapshot), and gets its ABORTED from Commit: official clients retry only there.
+A transaction that is aborted while it reads continues to read at the time of the abort. Its locks kept its reads valid
+until then, so all its reads are one snapshot. Commit returns ABORTED, because official clients retry only there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from fireswarm.firelite.transactions.locks import LockTable, Owner
 IDLE_SECONDS = 60.0
 TOTAL_SECONDS = 270.0
 
-_ID = struct.Struct(">QQ")  # age, serial: a retry names the transaction before it, and so hands down its age
+_ID = struct.Struct(">QQ")  # age, serial: a retry names its predecessor by this id and so inherits its age
 
-# Aborted transactions remembered; a client that lost one asks again within the second.
+# Number of aborted transactions remembered; a client retries within about a second.
 _ENDED_MAX = 1024
 
 type Fingerprint = tuple[tuple[str, int], ...]
@@ -45,7 +45,7 @@ class TransactionLimits:
 
 @dataclass(eq=False, slots=True)
 class Transaction:
-    """One open transaction. ``read_us`` is a read-only transaction's snapshot, None for a read-write one."""
+    """One open transaction. ``read_us`` is the snapshot time of a read-only transaction, None for a read-write one."""
 
     id: bytes
     owner: Owner
@@ -57,12 +57,12 @@ class Transaction:
         default_factory=list[tuple[Callable[[], Fingerprint], Fingerprint]]
     )
     has_read: bool = False
-    lost: tuple[str, int] | None = None  # why it cannot commit any more, and the moment it reads at since
+    lost: tuple[str, int] | None = None  # reason of the abort, and the time to read at since then
     timer: asyncio.TimerHandle | None = None
 
     @property
     def snapshot_us(self) -> int | None:
-        """The moment it reads at, None for the newest state."""
+        """Time to read at in microseconds; None for the newest state."""
         return self.lost[1] if self.lost is not None else self.read_us
 
 
@@ -74,14 +74,14 @@ class TransactionTable:
         self._now_us = now_us
         self._limits = limits
         self._open: dict[bytes, Transaction] = {}
-        # Recently ended ones, why and how old: to answer ABORTED and not "unknown", and to hand down the age.
-        # A failed commit (no reason to keep) may still be rolled back: clients do.
+        # Recently ended ones, with reason and age: to return ABORTED instead of "unknown", and to pass on the age.
+        # After a failed commit the reason is None; clients may still roll it back.
         self._ended: dict[bytes, tuple[str | None, int]] = {}
         self._serials = count(1)
         self._ages = count(1)
 
     def begin(self, *, read_us: int | None, retry_of: bytes = b"") -> Transaction:
-        """Open a transaction; ``read_us`` makes it read-only, ``retry_of`` hands down an aborted one's age."""
+        """Open a transaction. ``read_us`` makes it read-only; with ``retry_of`` it inherits an aborted one's age."""
         loop = asyncio.get_running_loop()
         age = self._age_of(retry_of) if retry_of else next(self._ages)
         transaction_id = _ID.pack(age, next(self._serials))
@@ -99,7 +99,7 @@ class TransactionTable:
         return transaction
 
     def get(self, transaction_id: bytes) -> Transaction:
-        """The open transaction; raises Aborted when it was, InvalidArgument for one that is unknown or finished."""
+        """Return the open transaction. Raises Aborted if it was aborted, InvalidArgument if unknown or finished."""
         transaction = self._open.get(transaction_id)
         if transaction is None:
             reason = self._ended.get(transaction_id, (None, 0))[0]
@@ -110,9 +110,9 @@ class TransactionTable:
         return transaction
 
     async def lock_reads(self, transaction: Transaction, names: list[str]) -> bool:
-        """Lock what the transaction reads; answers whether it had to wait (then what it has seen may be stale).
+        """Lock the documents that the transaction reads. Returns True after a wait: its results may be stale then.
 
-        A transaction that loses meanwhile has a ``snapshot_us`` to read at instead.
+        A transaction that is aborted meanwhile gets a ``snapshot_us`` to read at.
         """
         if not transaction.has_read and not transaction.retried:
             transaction.owner.age = next(self._ages)  # the first reader wins, not the first to begin
@@ -128,7 +128,7 @@ class TransactionTable:
         return True
 
     async def lock_writes(self, transaction: Transaction, names: list[str]) -> None:
-        """Lock what the transaction is about to commit; raises Aborted when it lost, and ends it then."""
+        """Lock the documents to commit. Raises Aborted, and ends the transaction, if it was aborted before or now."""
         try:
             if transaction.lost is not None:
                 raise Aborted(transaction.lost[0])
@@ -139,7 +139,7 @@ class TransactionTable:
             raise
 
     def verify_queries(self, transaction: Transaction) -> None:
-        """Run the transaction's queries again; raises Aborted when one would return something else now."""
+        """Run the transaction's queries again. Raises Aborted if a result has changed."""
         for run, seen in transaction.queries:
             if run() != seen:
                 reason = f"{transaction.owner.label} ran a query whose result has changed since; retry it."
@@ -147,27 +147,27 @@ class TransactionTable:
                 raise Aborted(reason)
 
     def rollback(self, transaction_id: bytes) -> None:
-        """Give a transaction up; one that was aborted before is over already."""
+        """Roll a transaction back. Does nothing for one that was aborted."""
         if transaction_id not in self._ended:
             self.finish(self.get(transaction_id))
 
     def finish(self, transaction: Transaction) -> None:
-        """The transaction committed or rolled back: release what it holds."""
+        """Release the locks of a transaction that committed or was rolled back."""
         self._close(transaction)
         self._locks.release(transaction.owner)
 
     def fail(self, transaction: Transaction) -> None:
-        """The transaction's commit cannot succeed: release what it holds; a rollback of it is still answered."""
+        """Release the locks of a transaction whose commit failed. It may still be rolled back."""
         self.finish(transaction)
         self._remember(transaction, None)
 
     def close(self) -> None:
-        """End every transaction: the database closes."""
+        """End every transaction, because the database closes."""
         for transaction in list(self._open.values()):
             self.abort(transaction, "The database was closed.")
 
     def abort(self, transaction: Transaction, reason: str) -> None:
-        """End the transaction; from now on it is answered ABORTED, for this reason."""
+        """End the transaction; further requests of it get ABORTED with this reason."""
         self._close(transaction)
         self._remember(transaction, reason)
         self._locks.abort(transaction.owner, reason)

@@ -1,1 +1,1 @@
-"""The Firestore RPCs: over gRPC and in process."""
+"""The Firestore RPCs, over gRPC and in process."""

@@ -1,4 +1,4 @@
-"""Looking after a database: figures, export, import, reset."""
+"""Administration of a database: statistics, export, import, reset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stats:
 
 
 def stats(db: Database) -> Stats:
-    """Count what the database holds now; ``file_bytes`` includes the write-ahead log and is 0 in memory."""
+    """Return the database's current statistics. ``file_bytes`` includes the write-ahead log and is 0 in memory."""
     db.check_open()
     files = () if db.path is None else (db.path, db.path.with_name(db.path.name + "-wal"))
     return Stats(
@@ -41,9 +41,9 @@ def stats(db: Database) -> Stats:
 
 
 def export_jsonl(db: Database, out: str | Path | TextIO) -> int:
-    """Write every document as one line of JSON, in the typed form of Firestore's REST API; returns how many.
+    """Write every document as one line of JSON, in the typed form of Firestore's REST API. Returns the number.
 
-    Values round-trip exactly. A path is written completely or not at all.
+    Values round-trip exactly. A file is written completely or not at all.
     """
     db.check_open()
     if not isinstance(out, (str, Path)):
@@ -66,10 +66,10 @@ def _export(db: Database, stream: TextIO) -> int:
 
 
 def import_jsonl(db: Database, source: str | Path | TextIO) -> int:
-    """Take in what ``export_jsonl`` wrote, replacing documents of the same name; returns how many.
+    """Import the output of ``export_jsonl``, replacing documents of the same name. Returns the number.
 
-    Atomic: one commit, so a line that cannot be read means nothing is imported. The documents get new create and
-    update times. Raises InvalidArgument naming the line, FailedPrecondition while transactions are open.
+    The import is one atomic commit, so an invalid line means that nothing is imported. The documents get new create and
+    update times. Raises InvalidArgument with the line, FailedPrecondition while transactions are open.
     """
     _check_quiet(db)
     if isinstance(source, (str, Path)):
@@ -82,6 +82,7 @@ def import_jsonl(db: Database, source: str | Path | TextIO) -> int:
 
 
 def _parse(stream: TextIO) -> Iterator[WritePb]:
+    """Yield one write per line. Raises InvalidArgument with the number of an invalid line."""
     for number, line in enumerate(stream, start=1):
         if not line.strip():
             continue
@@ -98,7 +99,7 @@ def _parse(stream: TextIO) -> Iterator[WritePb]:
 
 
 def reset(db: Database, collection: str | None = None) -> int:
-    """Delete every document, or those of one collection (a full path) with all below them; returns how many.
+    """Delete every document, or those of one collection (a full path) with all below them. Returns the number.
 
     Raises FailedPrecondition while transactions are open.
     """

@@ -1,7 +1,7 @@
 """The official AsyncClient on a database in this process, without sockets.
 
-Everything that leans on private names of google-cloud-firestore is in this module: the transport's stub table
-(``_stubs``, ``_wrapped_methods``), and the client's ``_transport``, ``_firestore_api_internal`` and ``_sync_copy``.
+Only this module uses private names of google-cloud-firestore: the transport's stub table (``_stubs``,
+``_wrapped_methods``), and the client's ``_transport``, ``_firestore_api_internal`` and ``_sync_copy``.
 ``tests/unit/firelite/test_inprocess.py`` fails when a release renames one.
 """
 
@@ -31,9 +31,9 @@ DEFAULT_PROJECT = "fireswarm-local"
 
 
 def connect(db: Database, project: str = DEFAULT_PROJECT, database: str = "(default)") -> AsyncClient:
-    """An AsyncClient on the database; use it on one event loop, as any AsyncClient.
+    """Return an AsyncClient on the database. Use it on one event loop, as any AsyncClient.
 
-    ``FIRESTORE_EMULATOR_HOST`` does not matter to it.
+    It ignores ``FIRESTORE_EMULATOR_HOST``.
     """
     client = InProcessClient(project=project, credentials=AnonymousCredentials(), database=database)
     client.attach(Service(db))
@@ -44,7 +44,7 @@ class InProcessClient(AsyncClient):
     """The official client, attached to a service instead of a channel."""
 
     def attach(self, service: Service) -> None:
-        """Send everything to the service from now on."""
+        """Send all requests to the service from now on."""
         self._transport = InProcessTransport(service)
         self._firestore_api_internal = DirectApi(service, self._transport)
         # BulkWriter, and recursive_delete through it, send with a blocking copy of the client.
@@ -52,15 +52,15 @@ class InProcessClient(AsyncClient):
         self._sync_copy._firestore_api_internal = _BlockingApi(service)  # pyright: ignore[reportPrivateUsage] - as above
 
     def bulk_writer(self, options: BulkWriterOptions | None = None) -> BulkWriter:
-        """A BulkWriter that sends on the caller's thread: the database belongs to the event loop's."""
+        """Return a BulkWriter that sends on the caller's thread: the database belongs to the event loop's thread."""
         serial = dataclasses.replace(options or BulkWriterOptions(), mode=SendMode.serial)
         return BulkWriter(client=self._to_sync_copy(), options=serial)
 
 
 class DirectApi(FirestoreAsyncClient):
-    """The generated client with a short way for commits: no wrapper messages, no retry machinery until it is needed.
+    """The generated client with a shortcut for commits: no wrapper messages, and no retry machinery unless needed.
 
-    Saves about 40 µs a commit, of some 300 µs that the official client takes by itself.
+    Saves about 40 µs per commit; the official client takes about 300 µs.
     """
 
     def __init__(self, service: Service, transport: FirestoreTransport) -> None:
@@ -68,9 +68,9 @@ class DirectApi(FirestoreAsyncClient):
         self._service = service
 
     async def commit(self, request: Any = None, **options: Any) -> Any:
-        """Commit; errors that the client's policy retries go the long way round."""
+        """Commit. Errors that the client's policy retries take the normal path."""
         if isinstance(request, firestore.CommitRequest) and options.get("retry", ...) is None:
-            # A caller that retries by itself, and has the message made: nothing is left for the client to do.
+            # The caller retries by itself and has built the message, so the client has nothing to do.
             try:
                 return _wrap_commit(await self._service.commit(_commit_pb(request)))
             except FireliteError as error:
@@ -94,7 +94,7 @@ class _BlockingApi:
         self._service = service
 
     def batch_write(self, request: dict[str, Any], **_: Any) -> Any:
-        """BatchWrite, at once and without waiting: a locked document is ABORTED, which BulkWriter retries."""
+        """Run BatchWrite at once, without waiting: a locked document is ABORTED, which BulkWriter retries."""
         message = firestore.BatchWriteRequest.pb(firestore.BatchWriteRequest(request))
         try:
             return firestore.BatchWriteResponse.wrap(self._service.batch_write_now(message))
@@ -125,15 +125,15 @@ class InProcessTransport(FirestoreGrpcAsyncIOTransport):
 
     @property
     def kind(self) -> str:
-        """Any name but ``grpc_asyncio``: that one makes api-core expect gRPC call objects from the stubs."""
+        """Any name but ``grpc_asyncio``, for which api-core expects gRPC call objects from the stubs."""
         return "inprocess"
 
     def close(self) -> Any:
-        """Nothing to close; awaitable, as the gRPC transport's."""
+        """Do nothing. Returns an awaitable, like the gRPC transport."""
         return _nothing()
 
 
-# google.longrunning.Operations, which the transport carries as well; only the admin API starts any.
+# google.longrunning.Operations, which the transport also has; only the admin API starts operations.
 _OPERATIONS = ("cancel_operation", "delete_operation", "get_operation", "list_operations")
 
 
@@ -146,11 +146,12 @@ async def _nothing() -> None:
 
 
 def api_error(error: FireliteError) -> core_exceptions.GoogleAPICallError:
-    """Return the error that the client raises over gRPC, since its retry rules depend on the class."""
+    """Return the error class that the client raises over gRPC, since its retry rules depend on the class."""
     return core_exceptions.from_grpc_status(CODES[error.code], error.message)
 
 
 def _stub(service: Service, method: Method) -> Callable[..., Awaitable[Any]]:
+    """Return the stub of one RPC, which calls the service and converts messages and errors."""
     implementation = getattr(service, method.attribute)
     wrap = method.response.wrap
     unwrap = method.request.pb

@@ -32,9 +32,9 @@ PAGE_MAX = 1000
 
 
 async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outcome | FireliteError]:
-    """Apply every write on its own; they share a commit group, so one sync.
+    """Apply each write separately. They share a commit group, and so one sync.
 
-    Raises InvalidArgument when two writes touch one document: their order would be undefined.
+    Raises InvalidArgument if two writes touch one document: their order would be undefined.
     """
     check_distinct(writes)
 
@@ -48,17 +48,17 @@ async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outc
 
 
 def check_distinct(writes: Sequence[WritePb]) -> None:
-    """Raise InvalidArgument when two writes touch one document."""
+    """Raise InvalidArgument if two writes touch one document."""
     names = written_names(writes)
     if len(set(names)) != len(names):
         raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
 
 
 def page[T](entries: Sequence[tuple[bytes, T]], size: int, token: str) -> tuple[list[T], str]:
-    """One page of sorted entries, and the token of the next ("" at the end).
+    """Return one page of sorted entries, and the token of the next page ("" at the end).
 
-    A token is the sort key of the last entry returned, so deleting what one page returned moves no other entry past
-    the next. Raises InvalidArgument for a token that was not made here.
+    A token is the sort key of the last entry returned, so deleting a page's entries moves no other entry past
+    the next page. Raises InvalidArgument for a foreign token.
     """
     try:
         last = base64.b64decode(token, altchars=b"-_", validate=True)
@@ -75,7 +75,7 @@ def page[T](entries: Sequence[tuple[bytes, T]], size: int, token: str) -> tuple[
 async def list_documents(
     database: Database, request: MessagePb, consistency: Consistency, mask: Sequence[FieldPath] | None
 ) -> tuple[list[DocumentPb], str]:
-    """A page of a collection's documents, in name order unless ``order_by`` says otherwise."""
+    """Return a page of a collection's documents, sorted by name or by ``order_by``, and the next token."""
     if request.show_missing and request.order_by:
         raise InvalidArgument("ListDocuments cannot combine show_missing with order_by.")
     if request.show_missing and consistency.snapshot_us is not None:
@@ -98,6 +98,7 @@ def _place(query: Query, record: Record) -> bytes:
 
 
 def _listing_query(request: MessagePb) -> Query:
+    """Return the query of a listing. Raises InvalidArgument."""
     message = StructuredQuery()
     if not request.collection_id:
         raise InvalidArgument("ListDocuments needs a collection_id.")
@@ -112,7 +113,7 @@ def _listing_query(request: MessagePb) -> Query:
 
 
 def partition(query: Query, records: Sequence[Record], request: MessagePb) -> tuple[list[CursorPb], str]:
-    """Cursors between ``partition_count + 1`` parts of the query's documents, fewer when there are few documents."""
+    """Return cursors between ``partition_count + 1`` parts of the query's documents, fewer for few documents."""
     if query.orders != (Order(NAME),) or query.disjuncts != ((),) or query.bounded:
         raise InvalidArgument("PartitionQuery needs a query ordered by __name__ only, without filters or limits.")
     if request.partition_count < 1:

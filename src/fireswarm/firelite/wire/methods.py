@@ -1,4 +1,4 @@
-"""The RPCs both faces serve: names, messages and which side streams."""
+"""The RPCs of the gRPC server and the in-process client: names, messages and which side streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from google.protobuf import empty_pb2
 
 
 class _Empty:
-    """google.protobuf.Empty with the two class methods of proto-plus that the faces use."""
+    """google.protobuf.Empty with the two class methods of proto-plus that this package uses."""
 
     @staticmethod
     def pb() -> Any:

@@ -1,4 +1,4 @@
-"""The gRPC face: grpc.aio on the loopback interface, for other processes and other languages."""
+"""The gRPC server: grpc.aio on the loopback interface, for other processes and other languages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fireswarm.firelite.errors import FireliteError, PortInUse, Unavailable
 from fireswarm.firelite.wire.methods import METHODS, Method
 from fireswarm.firelite.wire.service import Service
 
-# A document may have 1 MiB and a request 10 MiB; a stream answers one document a message.
+# A document may have 1 MiB and a request 10 MiB; a stream sends one document per message.
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
 # Below any client's keepalive (the official ones use 30 s and more).
 PING_INTERVAL_MIN_MILLISECONDS = 5_000
-# How long a stop lets calls finish; listeners never do by themselves.
+# How long a stop waits for calls to finish; listeners never finish by themselves.
 STOP_GRACE_SECONDS = 0.2
 
 _STATUS = {status.name: status for status in grpc.StatusCode}
@@ -30,7 +30,7 @@ _STATUS = {status.name: status for status in grpc.StatusCode}
 class Server:
     """Serves a database: ``async with Server(db) as server: server.port``.
 
-    Raises PortInUse when the address is taken. The database stays open when the server stops.
+    Raises PortInUse if the address is in use. The database stays open when the server stops.
     """
 
     def __init__(self, db: Database, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -41,18 +41,18 @@ class Server:
 
     @property
     def endpoint(self) -> str:
-        """``host:port``, as FIRESTORE_EMULATOR_HOST wants it."""
+        """``host:port``, the form of FIRESTORE_EMULATOR_HOST."""
         return f"{self.host}:{self.port}"
 
     async def start(self) -> int:
-        """Listen, and return the port; raises PortInUse, or Unavailable for a host that is not this machine's."""
+        """Listen and return the port. Raises PortInUse, or Unavailable for a host that is not this machine's."""
         _check_address(self.host, self.port)
-        # Without SO_REUSEPORT a second server on the port fails instead of taking every other connection.
+        # Without SO_REUSEPORT, a second server on the port fails instead of taking every other connection.
         options = [
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
             ("grpc.max_send_message_length", MESSAGE_MAX_BYTES),
-            # Clients that listen ping a silent connection; by default gRPC would hang up on them for it.
+            # Clients that listen ping a silent connection; by default, gRPC would close the connection for that.
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", PING_INTERVAL_MIN_MILLISECONDS),
             ("grpc.http2.max_ping_strikes", 0),
@@ -73,7 +73,7 @@ class Server:
         return self.port
 
     async def stop(self) -> None:
-        """End all calls and let the port go."""
+        """End all calls and release the port."""
         if self._server is not None:
             self._database.publish_endpoint(None)
             await self._server.stop(STOP_GRACE_SECONDS)
@@ -94,7 +94,8 @@ class Server:
 
 
 def _check_address(host: str, port: int) -> None:
-    # gRPC reports a taken port as a bare RuntimeError after logging it; asking first gives a clean answer.
+    """Raise PortInUse or Unavailable if the address cannot be bound."""
+    # gRPC logs a used port and raises a bare RuntimeError; testing first gives a clear error.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -107,6 +108,7 @@ def _check_address(host: str, port: int) -> None:
 
 
 def _handler(service: Service, method: Method) -> Any:
+    """Return the gRPC handler of one RPC, which calls the service and converts errors."""
     implementation = getattr(service, method.attribute)
     messages = {
         "request_deserializer": method.request.pb().FromString,

@@ -1,6 +1,6 @@
-"""The Firestore RPCs over protobuf messages, with no transport: ``server`` and ``inprocess`` carry them.
+"""The Firestore RPCs over protobuf messages, without a transport: ``server`` and ``inprocess`` provide one.
 
-Every method takes the request message and answers the response message (or an async iterator of them), and raises
+Every method takes the request message, returns the response message (or an async iterator of them), and raises
 FireliteError.
 """
 
@@ -69,7 +69,7 @@ class Service:
         return outcome.response
 
     async def batch_write(self, request: MessagePb) -> MessagePb:
-        """BatchWrite: every write on its own, a status each."""
+        """BatchWrite: each write separately, with one status per write."""
         _check_size(request)
         _check_database(request, written_names(request.writes))
         return _batch_response(await listing.write_each(self.database, request.writes))
@@ -89,7 +89,7 @@ class Service:
         self.database.transactions.rollback(request.transaction)
 
     async def get_document(self, request: MessagePb) -> DocumentPb:
-        """GetDocument: raises NotFound, unlike BatchGetDocuments."""
+        """GetDocument. Raises NotFound, unlike BatchGetDocuments."""
         consistency, _ = self._consistency(request)
         name = check_document_name(request.name)
         records, _ = await self.database.get_many([name], consistency)
@@ -98,7 +98,7 @@ class Service:
         return project(_data(records[0]), _mask(request))
 
     async def batch_get_documents(self, request: MessagePb) -> AsyncIterator[MessagePb]:
-        """BatchGetDocuments: found or missing, one response a document."""
+        """BatchGetDocuments: one response per document, found or missing."""
         consistency, opened = self._consistency(request)
         names = list(dict.fromkeys(check_document_name(name) for name in request.documents))
         _check_database(request, names)
@@ -167,7 +167,7 @@ class Service:
         yield response
 
     async def partition_query(self, request: MessagePb) -> MessagePb:
-        """PartitionQuery: cursors that cut a collection group into parts of about the same size."""
+        """PartitionQuery: cursors that divide a collection group into parts of about the same size."""
         if request.WhichOneof("query_type") is None:
             raise InvalidArgument("PartitionQuery needs a structured_query.")
         query = parse_query(request.parent, request.structured_query)
@@ -208,7 +208,7 @@ class Service:
         return await self._write_one(write, request)
 
     async def update_document(self, request: MessagePb) -> DocumentPb:
-        """UpdateDocument: with a mask changes the fields it names, without one replaces the document."""
+        """UpdateDocument: with a mask, change the fields it names; without one, replace the document."""
         write = Write()
         write.update.CopyFrom(request.document)
         if request.HasField("update_mask"):
@@ -225,12 +225,12 @@ class Service:
         await self.database.commit([write])
 
     async def execute_pipeline(self, request: MessagePb) -> AsyncIterator[MessagePb]:
-        """ExecutePipeline belongs to Firestore Enterprise edition."""
+        """ExecutePipeline: not supported, belongs to Firestore Enterprise edition."""
         raise Unimplemented("firelite does not implement pipelines (ExecutePipeline).")
-        yield request  # makes this a generator, as the other streaming methods are
+        yield request  # makes this a generator, like the other streaming methods
 
     async def listen(self, requests: AsyncIterator[MessagePb]) -> AsyncIterator[MessagePb]:
-        """Listen: changes to documents and queries, for as long as the client keeps its side open."""
+        """Listen: changes to documents and queries, until the client closes its side."""
         async with aclosing(ListenStream(self.database.hub).responses(requests)) as responses:
             async for response in responses:
                 yield response

@@ -93,7 +93,8 @@ class AnthropicModel:
             raise misshapen(PROVIDER, error) from error
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
-        # The marker on the system text caches what never changes; the one at the top moves with the last message.
+        """Return the arguments of ``messages.create``."""
+        # One marker caches the constant system text; the one at the top level moves with the last message.
         arguments: dict[str, Any] = {
             "model": self.name,
             "max_tokens": request.max_tokens,
@@ -121,6 +122,7 @@ class AnthropicModel:
         return _response(await waiting)
 
     async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> ChatResponse:
+        """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
         try:
             streaming = self._client.messages.stream(**arguments)
         except TypeError as error:
@@ -145,6 +147,7 @@ def _wire(message: ChatMessage) -> Any:
 
 
 def _response(answer: Answer) -> ChatResponse:
+    """Convert the SDK's answer. A decision made through the tool becomes JSON text."""
     text = "".join(block.text for block in answer.content if block.type == "text")
     decided = next((block.input for block in answer.content if block.type == "tool_use"), None)
     usage = answer.usage
@@ -165,6 +168,7 @@ def _response(answer: Answer) -> ChatResponse:
 
 
 def _fault(error: Exception) -> ModelError:
+    """Convert an exception of the SDK to a ModelError."""
     if isinstance(error, anthropic.APIStatusError):
         status = error.status_code
         if status < 400:

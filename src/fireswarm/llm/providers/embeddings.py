@@ -67,6 +67,7 @@ class GeminiReranker:
         ]
 
     async def _embed(self, texts: Sequence[str], task: str) -> list[tuple[float, ...]]:
+        """Return one vector per text. Raises ModelUnavailable or ModelRejected."""
         if not texts:
             return []
         vectors: list[tuple[float, ...]] = []

@@ -48,7 +48,7 @@ class GeminiModel:
         """``timeout_seconds`` is the maximum wait for the next bytes."""
         self.name = name
         self._options = dict(options or {})
-        # A client of our own, since with aiohttp installed the SDK would use that, and repeat calls unseen.
+        # Our own client: with aiohttp installed, the SDK would use aiohttp and repeat calls silently.
         self._http = httpx2.AsyncClient(timeout=timeout_seconds)
         self._client = genai.Client(
             api_key=api_key,
@@ -118,6 +118,7 @@ class GeminiModel:
             raise misshapen(PROVIDER, error) from error
 
     def _config(self, request: ChatRequest) -> types.GenerateContentConfig:
+        """Return the request's generation config. Raises ModelRejected for invalid options."""
         fields: dict[str, Any] = {
             "system_instruction": request.system,
             "max_output_tokens": request.max_tokens,

@@ -78,12 +78,13 @@ def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
 
 
 def _function(path: Path, name: str) -> Script:
+    """Load a function from a Python file. Raises ConfigError."""
     spec = importlib.util.spec_from_file_location(f"fireswarm_script_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # the boundary of foreign code
+    except (Exception, SystemExit) as error:  # foreign code may raise anything
         raise ConfigError(f"model.script: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -102,6 +103,7 @@ def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
 
 
 def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
+    """Convert an answer of the script, with estimated token counts; an ``error`` answer is raised."""
     if isinstance(answer, ChatResponse):
         return answer
     if isinstance(answer, dict) and "error" in answer:

@@ -63,6 +63,7 @@ def next_round(request: SkillRequest) -> SkillResult:
 
 
 def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int, request: SkillRequest) -> Round:
+    """Choose the next steps from the steps that have run and their results."""
     ran = [child.key.partition(".")[0] for child in children]
     if not ran:
         return Round(FRONT)
@@ -80,6 +81,7 @@ def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int,
 
 
 def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:
+    """Return the tasks of a round, each after the one before it."""
     number = sum(child.key.startswith("code-validate") for child in request.children)
     tasks: list[PlannedTask] = []
     for step in steps:

@@ -129,6 +129,7 @@ def _form(path: Path, data: bytes, parsed: Parsed) -> Iterator[Found]:
 
 
 def _encoding(data: bytes) -> Iterator[Found]:
+    """Check that the file is UTF-8 without a byte order mark and control characters."""
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         yield 1, "encoding", "the file must be UTF-8 without a byte order mark"
         return
@@ -185,6 +186,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _name(value: Any, line: int, path: Path) -> Iterator[Found]:
+    """Check the name: its type, length, characters and folder."""
     if not _is_text(value):
         yield line, "name-text", "name must be text: put it in quotes"
         return
@@ -220,6 +222,7 @@ def _text(name: str, value: Any, line: int, most: int) -> Iterator[Found]:
 
 
 def _metadata_map(value: Any, line: int, _: Path) -> Iterator[Found]:
+    """Check that metadata maps texts to texts, without repeated keys."""
     if not isinstance(value, yaml.MappingNode):
         yield line, "metadata-map", "metadata must be a map of text to text"
         return

@@ -106,6 +106,7 @@ def load_catalog(
 
 
 def _load(found: FoundSkill, remembered: CatalogCache) -> Catalog:
+    """Build the catalog; the first skill of each name wins."""
     skills: dict[str, Skill] = {}
     left_out: list[tuple[Path, str]] = []
     warned = list(found.notes)
@@ -227,7 +228,7 @@ def _entry(folder: Path, named: str | None, warnings: list[str]) -> Path | None:
         return None
     entry = Path(os.path.realpath(folder / named))
     if not entry.is_relative_to(os.path.realpath(folder)):
-        return None  # said by provenance
+        return None  # reported by ``provenance``
     if not entry.is_file():
         warnings.append(f"its entry {named!r} does not exist")
         return None
@@ -244,6 +245,7 @@ class _Listing:
 
     @classmethod
     def of(cls, folder: Path) -> _Listing:
+        """List the usual folders of a skill."""
         files: list[str] = []
         folders: list[str] = []
         names = set(os.listdir(folder))  # noqa: PTH208 - names only, for each of 20,000 folders
@@ -261,7 +263,7 @@ class _Listing:
 def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
     """Return listed reference files, then other files in the folder named in the body. Scripts are left to stage 3."""
     if not listing.more:
-        return listing.files  # whatever the body names is among them, a script, or not there
+        return listing.files  # any other name in the body is a listed file, a script, or missing
     named: list[str] = []
     for mention in skill_body.mentions(body)[:MAX_REFERENCES]:
         path = mention.path.replace("\\", "/")
@@ -287,7 +289,7 @@ def _pack(skill: Skill | str) -> list[Any]:
 
 
 def _unpack(record: list[Any]) -> Skill | str | None:
-    """Restore a skill from its record; None if the record was not written by ``_packed``."""
+    """Restore a skill from its record; None if the record was not written by ``_pack``."""
     if len(record) == 1 and isinstance(record[0], str):
         return record[0]
     if len(record) != len(_FIELDS) or not all(map(isinstance, record, _KINDS)):

@@ -14,7 +14,7 @@ _SPELLINGS = frozenset({"skill.md", "Skill.md", "SKILL.MD"})
 """Accepted spellings on case-sensitive file systems."""
 
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
-"""Folders that never contain a user's skills, besides those whose names begin with a dot."""
+"""Folders that never contain a user's skills, in addition to those whose names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,7 @@ class _Search:
         return True
 
     def _scan(self, folder: str, status: os.stat_result) -> list[str]:
+        """Record the skill in *folder* and return [], or return the folders below it."""
         below: list[str] = []
         try:
             with os.scandir(folder) as entries:

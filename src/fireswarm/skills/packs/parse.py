@@ -175,6 +175,7 @@ def too_deep(text: str) -> bool:
 
 
 def _repeated_keys(header: str, first_line: int) -> list[tuple[str, int]]:
+    """Return the top-level fields that occur more than once, with their lines."""
     seen: set[str] = set()
     again: list[tuple[str, int]] = []
     for number, line in enumerate(header.split("\n")):

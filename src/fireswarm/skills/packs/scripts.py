@@ -105,7 +105,7 @@ def _docstring(head: str) -> str:
         return ""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape in a script's docstring is not our problem
+            warnings.simplefilter("ignore")  # ignore invalid escapes in a script's docstring
             return str(ast.literal_eval(f"{match[1]}{match[2]}{match[1]}"))
     except (SyntaxError, ValueError):
         return match[2]

@@ -62,7 +62,7 @@ def headings(body: str) -> tuple[tuple[int, str, int], ...]:
     headings: list[tuple[int, str, int]] = []
     line = seen = 0
     for heading in _HEADING.finditer("\n" + body):
-        start = heading.start()  # of the heading in the body, since the match begins one letter before it
+        start = heading.start()  # position in the body: the match begins one letter earlier
         line, seen = line + body.count("\n", seen, start), start
         if not _inside(fenced, start):
             headings.append((len(heading[1]), heading[2].strip().rstrip("#").rstrip() or heading[2].strip(), line))
@@ -117,6 +117,7 @@ def mentions(body: str) -> tuple[Mention, ...]:
 
 
 def _named_paths(body: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield position, path and whether it is a link, for each path in a link or a code span."""
     links = [*_LINK.finditer(body)] if "](" in body else []
     definitions = [*_DEFINITION.finditer("\n" + body)] if "]:" in body else []
     for match in (*links, *definitions):

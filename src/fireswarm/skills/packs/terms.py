@@ -32,9 +32,9 @@ class Said(NamedTuple):
 
 
 def terms_of(skill: Skill) -> Terms | None:
-    """Return a skill's contract about its conversation, None when it has none. ConfigError says what is wrong.
+    """Return a skill's contract about its conversation, or None. Raises ConfigError for an invalid one.
 
-    Read again only when the file changed.
+    The file is read again only if it has changed.
     """
     return _terms_of_version(skill.path, skill.path.stat().st_mtime_ns)
 

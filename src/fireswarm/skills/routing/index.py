@@ -136,6 +136,7 @@ def _unsaid(note: str) -> None:
 
 
 def _body(skill: Skill) -> str:
+    """Return the beginning of a skill's text, without sections on when not to use it."""
     try:
         with skill.path.open("rb") as file:
             body = split(decode(file.read(BODY_BYTES), _unsaid))[1]
@@ -158,6 +159,7 @@ def build(skills: Iterable[Skill], *, bodies: bool = True) -> Index:
 
 
 def _build(skills: Iterable[Skill], bodies: bool) -> Index:
+    """Count the words of all skills and build the index."""
     index = Index()
     counted: list[dict[str, Counter[str]]] = []
     totals: Counter[str] = Counter()
@@ -205,12 +207,13 @@ def _term(word: str) -> str:
 
 
 def _add(index: Index, number: int, counts: Mapping[str, Counter[str]], average: Mapping[str, float]) -> None:
+    """Add a skill's weighted words to the index."""
     weighed: dict[str, float] = {}
     for name, counter in counts.items():
         weight, by_length = FIELDS[name]
         factor = weight / (1 - by_length + by_length * counter.total() / average[name])
         for term, often in counter.items():
-            # In a long body a word that comes often tells only a little more than one that comes twice.
+            # In a long body, a frequent word says only a little more than a word that occurs twice.
             frequency = 1 + math.log(often) if name == "body" else often
             weighed[term] = weighed.get(term, 0.0) + factor * frequency
     postings = index.postings

@@ -148,6 +148,7 @@ def _words_from(letter: str, index: Index) -> list[str]:
 
 
 def _phrases(listed: list[str], index: Index) -> Iterator[Concept]:
+    """Yield a concept for each adjacent pair of words that the index knows."""
     seen: set[str] = set()
     for left, right in zip(listed, listed[1:], strict=False):
         if is_soft(left) and is_soft(right):

@@ -84,7 +84,7 @@ def _in_child(folder: str, entry: str, deterministic: bool, request: str, until:
             if time.time() >= until:
                 return None
             result: Any = module.run(asked)
-    except Exception as error:  # the boundary of foreign code: whatever it raises becomes a typed failure
+    except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
         lines = traceback.format_exception(error, limit=-8)
         return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"
     if isinstance(result, AgentResponse):

@@ -27,7 +27,7 @@ def without_model_sdks() -> Generator[None]:
     loaded = {name: module for name, module in sys.modules.items() if is_model_sdk(name)}
     hidden = {*loaded, *MODEL_SDKS}
     for name in hidden:
-        sys.modules[name] = cast(ModuleType, None)  # None in there is how the import system is told no
+        sys.modules[name] = cast(ModuleType, None)  # None in sys.modules makes the import fail
     try:
         yield
     finally:

@@ -160,6 +160,7 @@ def _state(
     logged: tuple[LoggedEvent, ...],
     dropped: tuple[LoggedEvent, ...],
 ) -> ConversationState:
+    """Return the new state: its version, summary, counters and expiry."""
     summary = before.summary if change.summary is None else clean.text(change.summary)
     if dropped:
         summary = append_to_summary(summary, dropped)
@@ -209,7 +210,7 @@ def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, 
             ttl_seconds=given.ttl_seconds,
             expires_at=until,
         )
-        facts.kept.pop(fact.name, None)  # written again, it is the newest
+        facts.kept.pop(fact.name, None)  # a rewritten fact becomes the newest
         facts.kept[fact.name] = facts.put[fact.name] = fact
         facts.drop.discard(fact.name)
     _evict(facts)
@@ -217,6 +218,7 @@ def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, 
 
 
 def _evict(facts: _Facts) -> None:
+    """Drop the oldest facts of each full bucket. Raises InvalidInput for too many buckets."""
     buckets: dict[str, list[tuple[str, str]]] = {}
     for name in facts.kept:
         buckets.setdefault(name[0], []).append(name)
@@ -228,12 +230,13 @@ def _evict(facts: _Facts) -> None:
         for name in names[:-MAX_FACTS_PER_BUCKET]:
             del facts.kept[name]
             facts.put.pop(name, None)
-            facts.drop.add(name)  # also when it came just now: an earlier value of it may be stored
+            facts.drop.add(name)  # also for a fact of this change: an earlier value may be stored
 
 
 def _append_log(
     state: ConversationState, change: ConversationChange, now: datetime, clean: Cleaner
 ) -> tuple[LoggedEvent, ...]:
+    """Return the change's events as log entries, numbered after the existing ones."""
     turn = change.turn if change.turn is not None else state.turn
     return tuple(
         LoggedEvent(

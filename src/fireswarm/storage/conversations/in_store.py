@@ -87,7 +87,7 @@ class DocumentConversations:
         except Conflict as conflict:
             after = await self.load(change.context_id) if conflict.ambiguous else None
             if after is not None and after.state == advanced.context.state:
-                return after  # it was applied, and only the answer was lost
+                return after  # it was applied, but the answer was lost
             raise VersionConflict(
                 f"conversation {change.context_id} changed since it was read: nothing was written"
             ) from conflict
@@ -119,10 +119,11 @@ class DocumentConversations:
         """Do nothing: the owner of the store closes it."""
 
     def _write(self, found: Conversation | None, change: ConversationChange, advanced: Advanced) -> list[Write]:
+        """Return the writes of the conversation's document and its subcollections."""
         state = advanced.context.state
         path = context_path(check_context_id(state.context_id))
         fields: dict[str, Any] = plain(state) | {
-            # Also what is empty now: a field that is left out keeps what it held.
+            # Empty fields too: an omitted field would keep its old value.
             "summary": state.summary,
             "summary_task": state.summary_task,
             "inputs": state.inputs,
@@ -138,6 +139,7 @@ class DocumentConversations:
         return [head, *self._below(change, advanced)]
 
     def _below(self, change: ConversationChange, advanced: Advanced) -> Sequence[Write]:
+        """Return the writes of the facts and messages."""
         state = advanced.context.state
         common: dict[str, Any] = {"context_id": state.context_id, "session_hash": state.session_hash}
         put = advanced.context.facts if state.task_state.terminal else advanced.put_facts

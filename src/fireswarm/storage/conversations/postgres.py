@@ -133,6 +133,7 @@ class PostgresContexts:
             self._connection = None
 
     async def _read(self, database: AsyncConnection[Any], context_id: str, lock: str = "") -> Conversation | None:
+        """Read a conversation, or None; *lock* is appended to the query of its row."""
         columns = ", ".join(_COLUMNS)
         query = f"SELECT {columns} FROM agent_context_state WHERE context_id = %s{lock}"
         row = await (await database.execute(query.encode(), (context_id,))).fetchone()
@@ -151,6 +152,7 @@ class PostgresContexts:
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[AsyncConnection[tuple[Any, ...]]]:
+        """Run one transaction on the connection, opening it if necessary, and translate the driver's errors."""
         psycopg = _driver()
         async with self._turn:
             try:
@@ -222,6 +224,7 @@ async def _write_state(database: AsyncConnection[Any], state: ConversationState,
 
 
 async def _write_rest(database: AsyncConnection[Any], change: ConversationChange, advanced: Advanced) -> None:
+    """Write facts, events and messages, and delete those that the change dropped."""
     context_id = change.context_id
     gone = [(context_id, *name) for name in advanced.drop_facts]
     put = [

@@ -82,8 +82,9 @@ class SqliteContexts:
             return _read(database, self.clock.now())
 
     def _apply(self, path: Path, change: ConversationChange) -> Conversation:
+        """Apply a change in one transaction. Creates the file on the first change."""
         if not path.exists():
-            advance(None, change, self.clock.now(), self.clean)  # what is refused leaves no file
+            advance(None, change, self.clock.now(), self.clean)  # a rejected change must not leave a file
             path.parent.mkdir(parents=True, exist_ok=True)
         with _connect(path) as database:
             database.executescript(_SCHEMA)
@@ -97,6 +98,7 @@ class SqliteContexts:
             return advanced.context
 
     def _prune(self, before: datetime) -> int:
+        """Delete the files of expired conversations and return their number."""
         removed = 0
         for path in sorted(self.folder.glob(f"*/{STATE_FILE}")):
             conversation = self._load(path)
@@ -127,11 +129,12 @@ def _connect(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _read(database: sqlite3.Connection, now: datetime) -> Conversation | None:
+    """Read the conversation, or None for an empty file."""
     try:
         row = database.execute("SELECT state FROM context_state").fetchone()
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
-            return None  # made by a writer that died before it wrote
+            return None  # left by a writer that died before its first write
         raise
     if row is None:
         return None
@@ -148,6 +151,7 @@ def _read(database: sqlite3.Connection, now: datetime) -> Conversation | None:
 
 
 def _write(database: sqlite3.Connection, change: ConversationChange, advanced: Advanced) -> None:
+    """Write the state, and write or delete facts, events and messages."""
     state = advanced.context.state
     row = (state.context_id, state.version, state.model_dump_json())
     database.execute("INSERT OR REPLACE INTO context_state VALUES (?, ?, ?)", row)

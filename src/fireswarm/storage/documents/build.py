@@ -47,6 +47,7 @@ def _required_fields(kind: type[BaseModel]) -> frozenset[str]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as Firestore stores it."""
     if isinstance(value, BaseModel):
         return plain(value)
     if isinstance(value, str):

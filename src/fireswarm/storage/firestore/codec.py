@@ -144,7 +144,7 @@ _SCALARS = frozenset({"string_value", "integer_value", "boolean_value", "double_
 def take(value: Any) -> Any:
     """Read a ``Value`` message; timestamps are returned in UTC."""
     text = value.string_value
-    if text:  # most values are strings, and this is cheaper than to ask for the kind
+    if text:  # most values are strings, and this test is cheaper than WhichOneof
         return text
     kind = value.WhichOneof("value_type")
     if kind in _SCALARS:
@@ -170,7 +170,7 @@ _GETTERS: dict[str, Callable[[Any], Any]] = {
 
 def take_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Read a document's fields."""
-    # Not ``items()``: on these maps it is a generator in Python, and twice as slow.
+    # On these maps, ``items()`` is a Python generator and twice as slow.
     return {name: take(fields[name]) for name in fields}
 
 
@@ -200,6 +200,7 @@ def write_message(write: Write, root: str, message: Any) -> None:
 
 
 def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
+    """Fill in the fields, the server-time transforms and, if *masked*, the update mask."""
     fields = message.update.fields
     mask: list[str] = []
     for name, value in data.items():
@@ -209,7 +210,7 @@ def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
             message.update_transforms.add(field_path=name, set_to_server_value=_SERVER_TIME)
             continue
         mask.append(name)
-        if type(value) is str:  # most of them: no call for these
+        if type(value) is str:  # most values are strings; this saves a call
             fields[name].string_value = value
         elif value is not DELETE_FIELD:
             put(fields[name], value)

@@ -57,6 +57,7 @@ class _Result:
         self._changed = True
 
     def _target_change(self, change: Any) -> bool:
+        """Apply a target change; returns True for a new consistent snapshot."""
         kinds = TargetChange.TargetChangeType
         if change.resume_token:
             self.resume_token = change.resume_token
@@ -111,7 +112,7 @@ class _Stream:
     async def snapshots(self) -> AsyncGenerator[list[Snapshot]]:
         """Yield the whole result, first and after every change, until the consumer stops."""
         result = _Result(self._usage)
-        self._usage.reads += 1  # a query is billed at least one read, also when it finds nothing
+        self._usage.reads += 1  # a query is billed at least one read, even without results
         failures = 0
         while True:
             try:

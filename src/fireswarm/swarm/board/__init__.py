@@ -1,6 +1,7 @@
-"""The task board: every transition of a task, fenced by its lease.
+"""The task board: all state changes of a task, fenced by the epoch of its lease.
 
-``submit -> claim -> renew* -> settle``, and ``sweep``, ``cancel``, ``answer``, ``retry`` around it.
+The usual path is ``submit -> claim -> renew* -> settle``. ``sweep``, ``cancel``, ``answer`` and ``retry`` change tasks
+outside that path.
 """
 
 from fireswarm.swarm.board.board import Board

@@ -40,21 +40,21 @@ class Board(BoardContext):
         return Claimer(self.store, self.clock, self.rules, role, agent_id, contention)
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
-        """Return the tasks that settling *handoff* will create. GraphInvalid when the plan cannot be accepted."""
+        """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""
         return submit.children_of(held.task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
 
     def check_plan(self, planned: Sequence[PlannedTask]) -> None:
-        """Raise GraphInvalid when a plan could not be accepted."""
+        """Raise GraphInvalid for an invalid plan."""
         graph.validate(planned, self.roles, self.rules.max_graph_tasks)
 
     async def get(self, task_id: str) -> Task:
-        """Read one task. NotFound when there is none."""
+        """Read one task. Raises NotFound for an unknown id."""
         return (await actions.load(self.store, task_id))[0]
 
     async def list(self, *, limit: int = 50, **filters: Any) -> list[Task]:
-        """Return the tasks that changed last, filtered by ``status``, ``assigned_to`` or ``session_hash``.
+        """Return up to *limit* tasks, most recently changed first.
 
-        An unreadable document is left out and logged.
+        *filters* are ``status``, ``assigned_to`` and ``session_hash``. An unreadable document is logged and skipped.
         """
         query = queries.newest(TASKS, "updated_at", limit, **filters)
         return parse_readable(await self.store.query(query), parse_task_snapshot)

@@ -1,4 +1,4 @@
-"""Claim and renew: compare-and-set on the version that was read, and an epoch that only grows."""
+"""Claim and renew tasks: compare-and-set on the version that was read, with an epoch that only grows."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 MAX_FACTOR = 256.0
-"""Contention remembered at most: some 180 clean claims later it is forgotten."""
+"""Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
 
 
 @dataclass(slots=True)
 class Contention:
-    """How much a claimer has to share its queue: it grows with every lost race and fades with clean claims.
+    """Measures how contended the queue is: the factor grows with every lost race and decays with successful claims.
 
-    With nobody else about, a claimer takes the head of the queue. Among many it starts at a random place
-    of the head's priority, so that they do not all reach for the same document.
+    Without contention, a claimer takes the head of the queue. Under contention it starts at a random id within
+    the head's priority, so that claimers do not all try the same document.
     """
 
     factor: float = 1.0
@@ -39,7 +39,7 @@ class Contention:
     rng: random.Random = field(default_factory=random.Random)
 
     def learn(self, won: int, lost: int) -> None:
-        """Take note of one round of claims."""
+        """Update the factor with the result of one round of claims."""
         self.won += won
         self.lost += lost
         if lost:
@@ -49,11 +49,11 @@ class Contention:
 
     @property
     def contended(self) -> bool:
-        """True while races were lost lately."""
+        """True while the factor is raised by recent lost races."""
         return self.factor > 1.0
 
     def somewhere(self) -> str:
-        """A random place among task ids."""
+        """Return a random position in the range of task ids: eight hexadecimal digits."""
         return f"{self.rng.getrandbits(32):08x}"
 
 
@@ -70,7 +70,7 @@ class Claimer:
     last_seen: str | None = None
 
     async def claim(self, wanted: int) -> list[HeldLease]:
-        """Claim up to *wanted* queued tasks; an empty list means that nothing could be claimed now."""
+        """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now."""
         ready: list[tuple[Task, Snapshot]] = []
         for snapshot in await self._candidates(min(wanted, self.rules.claim_window)):
             task = await self._admit(snapshot)
@@ -90,7 +90,7 @@ class Claimer:
         return await self._one_by_one(ready)
 
     async def _candidates(self, wanted: int) -> list[Snapshot]:
-        """The head of the queue; while contended, as many of the head's priority from a random place on."""
+        """Query the head of the queue or, under contention, tasks of the head's priority from a random id on."""
         if not self.contention.contended:
             return await self.store.query(queries.claimable(self.role, wanted))
         head = await self.store.query(queries.claimable(self.role, 1))
@@ -106,6 +106,7 @@ class Claimer:
         return snapshots
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
+        """Return the task if it can be claimed now; otherwise repair, expire, adopt or block it and return None."""
         try:
             task = parse_task_snapshot(snapshot)
         except InvalidInput:
@@ -120,7 +121,10 @@ class Claimer:
         return await self._accept_answers(task, snapshot) if task.questions else task
 
     async def _accept_answers(self, task: Task, snapshot: Snapshot) -> Task | None:
-        """Somebody queued a task that still asks: its answers are judged here, before it costs a turn."""
+        """Return the task if its stored answers are valid; otherwise block it again and return None.
+
+        This applies to a task that was queued by hand with open questions. Checking here saves a turn.
+        """
         try:
             answers.merge_answers(task, {})
         except (InvalidInput, ConfigError) as error:
@@ -129,6 +133,7 @@ class Claimer:
         return task
 
     async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        """Claim each task with its own commit, concurrently, and update the contention factor."""
         leases: list[HeldLease] = []
 
         async def attempt(task: Task, snapshot: Snapshot) -> None:
@@ -156,6 +161,7 @@ class Claimer:
         ]
 
     def _claim_fields(self, task: Task, now: datetime, expires_at: datetime) -> dict[str, Any]:
+        """Return the fields that put the task in progress under this agent's lease."""
         lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
         answered: dict[str, Any] = {"questions": []} if task.questions else {}
         return answered | {
@@ -170,7 +176,7 @@ class Claimer:
         }
 
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
-        """After a broken connection: the claim may have been applied although its answer was lost."""
+        """After an ambiguous commit: return the lease if the claim was applied, else an empty list."""
         snapshot = await self.store.get(task_path(task.task_id))
         now = parse_task_snapshot(snapshot)
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
@@ -181,7 +187,11 @@ class Claimer:
 
 
 async def renew(board: BoardContext, held: HeldLease) -> None:
-    """Extend a lease by a whole term; LeaseLost when the task has passed to somebody else or was ended."""
+    """Extend a lease by a full term.
+
+    Raises LeaseLost when another agent holds the task or the task was ended, and Conflict after repeated write
+    conflicts.
+    """
     for _ in range(board.rules.settle_attempts):
         if held.over:
             raise held.lost()
@@ -202,7 +212,7 @@ async def renew(board: BoardContext, held: HeldLease) -> None:
 
 
 async def refresh(store: Store, held: HeldLease) -> Task:
-    """Read the task again and note its version; LeaseLost unless this epoch still holds it."""
+    """Read the task again and update the lease's version. Raises LeaseLost unless this epoch still holds the task."""
     snapshot = await store.get(task_path(held.task.task_id))
     task = parse_task_snapshot(snapshot)
     lease = task.lease

@@ -1,4 +1,4 @@
-"""Tell the tasks that waited: the commit that ends the last dependency queues them, so nothing scans."""
+"""Update the tasks that wait for a task: the commit that ends the last dependency queues them, without a scan."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fireswarm.swarm.board.state import queued_fields, unleased_fields
 
 
 async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list[Write]:
-    """Return the writes that tell *ended*'s dependents; each holds only if the dependent is unchanged.
+    """Return the writes that update *ended*'s dependents; each write requires an unchanged dependent.
 
-    Costs one read and one write for each dependent; nothing at all for the usual task that has none.
+    Costs one read and one write per dependent; a task without dependents costs nothing.
     """
     writes: list[Write] = []
     for snapshot in await store.get_many([task_path(task_id) for task_id in ended.dependents]):
@@ -24,7 +24,7 @@ async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list
             continue
         try:
             dependent = parse_task_snapshot(snapshot)
-        except InvalidInput as error:  # what ended has ended, whatever became of those that wait for it
+        except InvalidInput as error:  # an unreadable dependent must not stop the ended task from being committed
             if snapshot.data.get("status") == TaskStatus.BLOCKED:
                 writes.append(hand_written.block_write(snapshot, error))
             continue

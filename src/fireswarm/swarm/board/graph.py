@@ -1,4 +1,4 @@
-"""Task graphs: check a plan whole, order the tasks of an objective, tell when it is over."""
+"""Task graphs: validate a plan, sort the tasks of an objective, and detect when an objective is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fireswarm.errors import GraphInvalid
 
 
 def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: int) -> list[PlannedTask]:
-    """Return *tasks* in an order in which dependencies come first; raise GraphInvalid and say why not."""
+    """Return *tasks* with dependencies first. Raises GraphInvalid with the reason for an invalid plan."""
     if not tasks:
         raise GraphInvalid("the plan has no task: a handoff needs at least one")
     if len(tasks) > max_tasks:
@@ -35,6 +35,7 @@ def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: in
 
 
 def _sort_topologically(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
+    """Return the tasks with dependencies first. Raises GraphInvalid for a cycle."""
     waiting = {key: set(task.depends_on) for key, task in by_key.items()}
     dependents: dict[str, list[str]] = {key: [] for key in by_key}
     for key, task in by_key.items():
@@ -56,7 +57,7 @@ def _sort_topologically(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
 
 
 def sort_objective(tasks: Sequence[Task]) -> list[Task]:
-    """Sort the tasks of an objective: parents first, then by dependencies."""
+    """Sort the tasks of an objective: parents before children, then by dependencies."""
     by_id = {task.task_id: task for task in tasks}
     depths: dict[str, int] = {}
 
@@ -70,7 +71,7 @@ def sort_objective(tasks: Sequence[Task]) -> list[Task]:
 
 
 def is_over(tasks: Sequence[Task], root_id: str) -> bool:
-    """Return True when the root is terminal, or nothing can move without an operator."""
+    """Return True when the root is terminal or no task can move without an operator."""
     root = next((task for task in tasks if task.task_id == root_id), None)
     if root is None:
         return False

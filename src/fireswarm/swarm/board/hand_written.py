@@ -1,7 +1,7 @@
-"""Tasks that did not come through ``submit``: written by hand, incomplete, malformed, or twins of another.
+"""Tasks that were not created by ``submit``: written by hand, incomplete, malformed, or duplicates of another.
 
-People write tasks in the Firebase console, and answer them there. What is missing gets its default, what is wrong
-is blocked with a summary that names the field, and two documents of one idempotency key do their work once.
+People write tasks in the Firebase console and answer them there. Missing fields get their defaults; a task with an
+invalid field is blocked with a summary that names the field; two documents of one idempotency key run once.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fireswarm.swarm.board.state import unleased_fields
 from fireswarm.swarm.board.submit import document
 
 HAND_WRITTEN_SESSION = "console"
-"""Session of a hand-written task that names none."""
+"""Session of a hand-written task without ``session_hash``."""
 
 
 async def repair(store: Store, clock: Clock, snapshot: Snapshot) -> None:
-    """Fill in what a hand-written task left out; when that is not enough, block it and say what is wrong."""
+    """Add the missing fields of a hand-written task, or block it with the reason if it is still invalid."""
     fields = _with_defaults(dict(snapshot.data or {}), snapshot.id, clock)
     merged = dict(snapshot.data or {}) | fields
     try:
@@ -43,7 +43,7 @@ async def repair(store: Store, clock: Clock, snapshot: Snapshot) -> None:
 
 
 def block_write(snapshot: Snapshot, error: InvalidInput) -> Update:
-    """Return the write that blocks a task nobody can read, and says what is wrong with it."""
+    """Return the write that blocks an unreadable task, with the reason in its summary."""
     fields: dict[str, Any] = {
         "status": TaskStatus.BLOCKED.value,
         "status_reason": StatusReason.DEAD_LETTER.value,
@@ -57,6 +57,7 @@ def block_write(snapshot: Snapshot, error: InvalidInput) -> Update:
 
 
 def _with_defaults(data: dict[str, Any], task_id: str, clock: Clock) -> dict[str, Any]:
+    """Return the missing fields with their defaults, and the correct ``task_id`` if the document has another."""
     session = data.get("session_hash") or HAND_WRITTEN_SESSION
     objective, context = data.get("objective"), data.get("context") or {}
     defaults: dict[str, Any] = {
@@ -78,24 +79,24 @@ def _with_defaults(data: dict[str, Any], task_id: str, clock: Clock) -> dict[str
 
 
 async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
-    """Block a task whose deadline has passed before anybody took it."""
+    """Block a task whose deadline has passed before it was claimed."""
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 
 async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: FireswarmError) -> None:
-    """Block a task that was queued by hand with answers that do not fit; they stay where they were written."""
+    """Block a task that was queued by hand with invalid answers. The answers stay in the document."""
     summary = f"{error}. Correct answers, then set status to queued."
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
     await _try(store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 
 async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> None:
-    """Tie a stray task to the one document that does its work, creating that document when it is missing.
+    """Link a hand-written task to the one document with its derived id; create that document if it is missing.
 
-    All twins meet there, also when they are found in the same instant: the work is done once, and each
-    twin ends done with its artifacts.
+    All duplicates link to that document, even if two are found at the same moment. The work is done once, and each
+    duplicate ends as done with its artifacts.
     """
     spec = TaskSpec(
         objective=task.objective,
@@ -146,7 +147,7 @@ async def adopt(store: Store, clock: Clock, task: Task, snapshot: Snapshot) -> N
 
 
 async def _try(store: Store, writes: list[Write]) -> None:
-    """Commit; when somebody else changed the document first, the next look at it decides anew."""
+    """Commit and ignore a conflict: the document was changed, and the next claim or sweep checks it again."""
     try:
         await store.commit(writes)
     except Conflict:

@@ -14,9 +14,9 @@ from fireswarm.errors import LeaseLost
 class HeldLease:
     """One claim of one task.
 
-    ``epoch`` is the fencing token: every later commit has to match it. ``version`` is the task
-    document's last known update time, which makes the usual commit one round trip without a read.
-    ``over`` is set when the lease was settled: its version then belongs to whatever came after.
+    ``epoch`` is the fencing token: every later commit has to match it. ``version`` is the last known update time of
+    the task's document, so the usual commit needs one round trip and no read. ``over`` is set when the lease was
+    settled: the document's version then belongs to the next state.
     """
 
     task: Task
@@ -33,5 +33,5 @@ class HeldLease:
 
     @property
     def run_id(self) -> str:
-        """The run document of this epoch."""
+        """Id of the run document of this epoch."""
         return self.task.run_id(self.epoch)

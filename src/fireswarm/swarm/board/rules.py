@@ -1,4 +1,4 @@
-"""Limits of the task board, and what its transitions work with."""
+"""Limits of the task board, and the context of its state changes."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ class BoardRules:
     """Times in seconds, sizes in documents."""
 
     lease_seconds: float = 60.0
-    """How long a claim lasts without renewal. Renewed three times in its life; must exceed the longest
-    pause that a healthy process can have (garbage collection, a suspended laptop counts as lost)."""
+    """Lifetime of a lease without renewal. A worker renews it every third of that time. It must be longer than any
+    pause of a healthy process, such as garbage collection. A suspended laptop counts as lost.
+    """
 
     backoff_base_seconds: float = 1.0
     backoff_max_seconds: float = 300.0
 
     max_graph_tasks: int = 400
-    """Tasks one plan may create: with envelopes, dependents and the run this keeps a settle commit well
-    under Firestore's 10 MiB request limit."""
+    """Tasks one plan may create. With envelopes, dependents and the run, this keeps a settle commit well
+    under Firestore's 10 MiB request limit.
+    """
 
     claim_window: int = 20
-    """Tasks claimed in one round at most (1 billed read each)."""
+    """Maximum number of tasks claimed in one round; each costs one billed read."""
 
     sweep_batch: int = 50
     settle_attempts: int = 8
-    """How often a transition is recomputed when the documents it touches change under it."""
+    """Attempts to commit a state change; each one after the first follows a write conflict."""
 
     message_ttl_seconds: float = 7 * 24 * 3600.0
-    """How long a handoff stays readable after it was sent."""
+    """Lifetime of a stop message."""
 
     @property
     def renew_every_seconds(self) -> float:
-        """A third of the lease: two renewals may fail before it is lost."""
+        """A third of the lease: two renewals may fail before it expires."""
         return self.lease_seconds / 3
 
     def backoff_seconds(self, attempt: int, rng: random.Random) -> float:
-        """Pause before retry number *attempt* (from 1): exponential, the upper half jittered, capped."""
+        """Pause before retry number *attempt* (from 1): exponential up to a cap, times a random factor of 0.5 to 1."""
         ceiling = min(self.backoff_max_seconds, self.backoff_base_seconds * 2 ** (attempt - 1))
         return ceiling * rng.uniform(0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class BoardContext:
-    """What every transition works with. *roles* are the roles of this swarm: a plan may name no other."""
+    """Context of every state change. *roles* are the roles of this swarm; a plan may not name others."""
 
     store: Store
     clock: Clock

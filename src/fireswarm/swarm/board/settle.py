@@ -1,4 +1,4 @@
-"""Settle: how a turn's outcome becomes the task's next state, in one atomic commit fenced by the epoch."""
+"""Settle a turn: turn its outcome into the task's next state, in one atomic commit fenced by the epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fireswarm.swarm.board.submit import children_of, document
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The task's new fields, the documents born with them, and whether others have to be told."""
+    """The task's new fields, the tasks created with them, and whether dependents must be updated."""
 
     fields: dict[str, Any]
     births: tuple[Task, ...] = ()
@@ -43,9 +43,9 @@ class Transition:
 
 
 async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
-    """Commit *outcome* and the writes that belong to it (run, envelopes, memory).
+    """Commit *outcome* together with the writes *also* (run, envelopes, memory).
 
-    Raises LeaseLost when the epoch is stale: then nothing is written, whatever *also* holds.
+    Raises LeaseLost for a stale epoch, and StoreUnavailable after repeated conflicts. In both cases nothing is written.
     """
     for _ in range(board.rules.settle_attempts):
         if held.over:
@@ -69,7 +69,7 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
 
 
 def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Transition:
-    """Compute the task's next state; pure but for time and jitter."""
+    """Compute the task's next state. Depends only on the arguments, the time and the jitter."""
     task = held.task
     match outcome:
         case Done(result=result):
@@ -120,6 +120,7 @@ def _block(
 
 
 def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transition:
+    """Return the transition of a handoff: done, or blocked until the new tasks end."""
     task = held.task
     births = children_of(task, held.epoch, handoff.tasks, board.roles, board.clock, board.rules)
     ids = [child.task_id for child in births]

@@ -1,4 +1,4 @@
-"""The fields that make up a task's state: always written together, so that no two of them disagree."""
+"""The fields of a task's state. They are always written together and so cannot contradict each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unleased_fields(
     not_before: datetime | None = None,
     deadline: datetime | None = None,
 ) -> dict[str, Any]:
-    """The state of a task that nobody holds. ``deadline`` replaces the task's own where it is given."""
+    """Return the state of a task without a lease. ``deadline``, if given, replaces the task's deadline."""
     fields: dict[str, Any] = {
         "status": status.value,
         "status_reason": None if reason is None else reason.value,
@@ -38,17 +38,17 @@ def unleased_fields(
 
 
 def first_line(text: str) -> str:
-    """What a summary shows of an error; the whole of it is in ``error`` and in the journal."""
+    """Return the first line of an error, for a summary. The full text is in ``error`` and in the journal."""
     return text.split("\n", 1)[0]
 
 
 def queued_fields(task: Task, summary: str) -> dict[str, Any]:
-    """The state of a task that waits for an agent."""
+    """Return the state of a task that waits for an agent."""
     return unleased_fields(task, TaskStatus.QUEUED, None, summary)
 
 
 def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
-    """The write that ends the run of a lease whose holder cannot end it: it died, or was told to stop."""
+    """Return the write that ends a run whose holder cannot end it, because it died or was told to stop."""
     identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
     ended = {
         "status": status.value,

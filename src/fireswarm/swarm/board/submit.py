@@ -1,4 +1,4 @@
-"""Submit: one objective, or a whole graph of tasks, created once however often it is sent."""
+"""Submit an objective or a graph of tasks. Submitting the same thing twice creates it once."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A submit's answer: the task, and whether this call created it or found it."""
+    """Result of a submit: the task, and whether this call created it."""
 
     task: Task
     created: bool
 
 
 def document(task: Task) -> dict[str, Any]:
-    """A new task as it is stored, with the server's time on it."""
+    """Return a new task's document, with the server's time for both timestamps."""
     return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
 
 
 async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
-    """Create a task, or return the one that exists for this objective, context and session.
+    """Create a task, or return the existing one with this objective, context and session.
 
-    NotFound for a role that this swarm does not have.
+    Raises NotFound for an unknown role, InvalidInput for an invalid dependency or a deadline in the past, and
+    StoreUnavailable after repeated conflicts.
     """
     board.check_role(spec.assigned_to)
     store, clock, rules = board.store, board.clock, board.rules
@@ -62,7 +63,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
 
 
 async def _sent_before(store: Store, task: Task) -> Submitted:
-    """The task as it was submitted in time; InvalidInput where it was not."""
+    """Return the task if it was submitted before its deadline. Raises InvalidInput if it was not."""
     existing = await store.get(task_path(task.task_id))
     if existing.data is None:
         raise InvalidInput(
@@ -86,7 +87,7 @@ async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot
 def children_of(
     parent: Task, epoch: int, planned: Sequence[PlannedTask], roles: Collection[str], clock: Clock, rules: BoardRules
 ) -> list[Task]:
-    """Build the tasks of a plan, wired to each other by id; nothing is written."""
+    """Build the tasks of a plan, linked to each other by id. Writes nothing."""
     ordered = graph.validate(planned, roles, rules.max_graph_tasks)
     now = clock.now()
     tasks = {item.key: planned_task(parent, epoch, item, now) for item in ordered}

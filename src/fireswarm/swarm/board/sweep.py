@@ -1,7 +1,7 @@
-"""Sweep: any peer of a role takes up what time has made due. No coordinator, no leader.
+"""Sweep: any worker of a role applies what is due by time. There is no coordinator and no leader.
 
-Expired leases go back to the queue, back-offs end, deadlines bite. Each task carries ``sweep_at``, so a
-sweep reads one document when nothing is due.
+A sweep returns expired leases to the queue, ends pauses and enforces deadlines. Each task has a ``sweep_at`` time, so
+a sweep reads one document when nothing is due.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_f
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did: tasks put back into the queue, tasks blocked, and when the next thing is due."""
+    """Result of a sweep: ids of the tasks queued and blocked, and the time of the next due task."""
 
     queued: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Swept:
 
 
 async def sweep(board: BoardContext, role: str) -> Swept:
-    """Reap expired leases, end back-offs and enforce deadlines of *role*; safe to run on all peers at once."""
+    """Reclaim expired leases, end pauses and enforce deadlines of *role*. Safe to run on all workers at once."""
     store, clock, rules = board.store, board.clock, board.rules
     head = await store.query(queries.next_due(role))
     if not head:
@@ -53,6 +53,7 @@ async def sweep(board: BoardContext, role: str) -> Swept:
 
 
 async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock) -> TaskStatus | None:
+    """Apply one due task and return its new status; None after a conflict or if only its ``sweep_at`` changed."""
     try:
         task = parse_task_snapshot(snapshot)
     except InvalidInput:
@@ -62,13 +63,14 @@ async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock
     try:
         await store.commit(writes)
     except Conflict:
-        return None  # a peer was faster, or the holder renewed after all
+        return None  # another worker was faster, or the holder renewed the lease
     first = writes[0]
     fields: Any = first.data if isinstance(first, Update) else {}
     return TaskStatus(fields["status"]) if "status" in fields else None
 
 
 def _due_writes(task: Task, snapshot: Snapshot, now: datetime) -> list[Write]:
+    """Return the writes for a due task: reclaimed, deadline missed, queued again, or only a new ``sweep_at``."""
     expired = task.status is TaskStatus.IN_PROGRESS and (task.lease is None or task.lease.expires_at <= now)
     if expired:
         return _reap(task, snapshot)
@@ -86,10 +88,13 @@ def _still_pauses(task: Task, now: datetime) -> bool:
 
 
 def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
-    """A lost lease counts as an attempt, so that a task that kills its workers does not kill them for ever."""
+    """Return the writes that reclaim an expired lease.
+
+    An expired lease counts as an attempt, so that a task that crashes its workers is not retried forever.
+    """
     attempt = task.attempt + 1
-    holder = task.lease.owner_agent_id if task.lease else "nobody"
-    error = f"the lease of {holder} (epoch {task.epoch}) ran out without a renewal: the process died or stood still"
+    holder = task.lease.owner_agent_id if task.lease else "an unknown agent"
+    error = f"the lease of {holder} (epoch {task.epoch}) expired without a renewal: the process died or hung"
     if attempt >= task.max_attempts:
         summary = f"gave up after {attempt} attempts: {error}"
         fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
@@ -107,9 +112,9 @@ def _deadline_missed(task: Task) -> dict[str, Any]:
 
 
 async def admit_hand_written(board: BoardContext, role: str) -> int:
-    """Complete queued documents that the claim query cannot see, since they lack a field it orders by.
+    """Complete queued documents that the claim query cannot return because they lack a field it sorts by.
 
-    Returns how many.
+    Returns the number of completed documents.
     """
     repaired = 0
     for snapshot in await board.store.query(queries.queued_tasks(role, board.rules.sweep_batch)):

@@ -1,6 +1,6 @@
-"""A skill called by itself, turn by turn: the same contract as on the board, without one.
+"""Call a skill directly, turn by turn, under the same contract as on the board.
 
-There is no router here unless the caller has one, so a skill that hands work over is stopped.
+Without a router, a skill that delegates tasks is stopped.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations import rules
 
 ONE_SHOT = Terms.model_validate({"state_persistence": "none"})
-"""The contract of a skill that says nothing of a conversation: one turn, nothing kept."""
+"""Terms of a skill without a conversation: one turn, nothing stored."""
 
 Run = Callable[[Skill, SkillRequest], Awaitable[SkillResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentAdapter:
-    """Calls skills of a catalog and keeps their conversations.
+    """Calls skills of a catalog and stores their conversations.
 
-    ``router`` says that somebody carries out what a skill hands over. A turn may take ``timeout_seconds``.
+    Set ``router`` if the caller executes the tasks that a skill delegates. ``timeout_seconds`` limits one turn.
     """
 
     catalog: Catalog
@@ -60,11 +60,14 @@ class AgentAdapter:
         token: str | None = None,
         message_id: str | None = None,
     ) -> AgentResponse:
-        """Take one turn of *skill* with *inputs*, and return how it ended.
+        """Run one turn of *skill* with *inputs* and return its response.
 
-        To go on, call again with ``resume=True``; with the last response's ``token``, only that state is resumed.
-        A repeated ``message_id`` is answered as before, and runs nothing. NotFound, InvalidInput, ResumeRefused,
-        ContextEnded and VersionConflict say why there was no turn; what the skill does wrong is in the response.
+        To continue, call again with ``resume=True``. With the last response's ``token``, only that state is resumed. A
+        repeated ``message_id`` returns the earlier response and runs nothing. A failure of the skill is in the
+        response.
+
+        Raises NotFound, InvalidInput, ResumeRefused, ContextEnded and VersionConflict if no turn was run, and
+        DuplicateMessage for a repeated message whose response was too large to store.
         """
         chosen = self.catalog.get(skill)
         terms = terms_of(chosen) or ONE_SHOT
@@ -106,6 +109,7 @@ class AgentAdapter:
         merged: JsonObject,
         given: Mapping[str, Any],
     ) -> ConversationChange:
+        """Return the change of the stored conversation that this turn makes."""
         kind = MessageType.ANSWER if found else MessageType.REQUEST
         asked = ConversationEvent(type=kind.value, payload={"inputs": dict(given)})
         kept = response.state.resumable or response.state is TaskState.COMPLETED
@@ -125,12 +129,13 @@ class AgentAdapter:
         )
 
     def invoke_sync(self, skill: str, inputs: Mapping[str, Any], context_id: str, **options: Any) -> AgentResponse:
-        """``invoke`` for callers without an event loop."""
+        """Call ``invoke`` without an event loop."""
         return anyio.run(partial(self.invoke, skill, inputs, context_id, **options))
 
     def _may_begin(
         self, found: Conversation | None, skill: Skill, terms: Terms, context_id: str, resume: bool, token: str | None
     ) -> None:
+        """Raise ResumeRefused or ContextEnded if this call may not start or resume the conversation."""
         if found is not None and found.state.session_hash != self.session:
             raise ResumeRefused(f"conversation {context_id} belongs to another session")
         if found is not None and found.state.skill != skill.name:
@@ -148,6 +153,7 @@ class AgentAdapter:
     async def _turn(
         self, skill: Skill, terms: Terms, found: Conversation | None, context_id: str, turn: int, inputs: JsonObject
     ) -> tuple[SkillResult, TaskState, str]:
+        """Run the skill in a temporary folder and return its result, the turn's state, and the reason if it differs."""
         with TemporaryDirectory(prefix="fireswarm-turn-") as folder:
             request = SkillRequest(
                 task_id=context_id,
@@ -182,7 +188,7 @@ class AgentAdapter:
         return _with_token(response, kept)
 
     async def _again(self, context_id: str, message_id: str) -> AgentResponse:
-        """The answer that a message got before; with the token only while that answer is the last."""
+        """Return the stored response to a message, with its resume token only if it is the latest response."""
         known = await self.contexts.response(context_id, message_id)
         stored = await self.contexts.load(context_id)
         if known is None or stored is None:

@@ -1,4 +1,4 @@
-"""Skills that a model calls inside a run of its own: what of a conversation they can have there."""
+"""Calls of a skill by a model, inside another task's run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Run = Callable[[Skill, SkillRequest], Awaitable[SkillResult]]
 
 
 async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Run) -> SkillResult:
-    """Run a skill that a model calls inside a run of its own. SkillRefused tells the model what it cannot have.
+    """Run a skill that a model calls inside its run.
 
-    What a skill keeps is kept with its turn, and a call is none: it may be repeated, and the run goes on behind it. So
-    a skill that keeps something is for a task; *instead* says how to get there. One that keeps nothing is called.
+    Such a call may be repeated and has no turn that could store state. A skill that keeps state therefore needs a task:
+    it raises SkillRefused, and *instead* tells the model how to get one. Invalid inputs raise SkillRefused as well; a
+    result that breaks the skill's contract raises SkillFailed.
     """
     try:
         terms = terms_of(skill)
@@ -25,8 +26,8 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
             return await run(skill, request)
         if terms.keeps_state:
             raise SkillRefused(
-                f"skill {skill.name!r} keeps a conversation over the turns of a task, and a call inside your run is no "
-                f"such turn: it was not run. {instead}"
+                f"skill {skill.name!r} keeps a conversation over the turns of a task and needs a task for it; "
+                f"it was not run. {instead}"
             )
         inputs = {**request.context, **request.answers}
         rules.check_inputs(terms, inputs)

@@ -1,4 +1,4 @@
-"""What a turn may do, and who may go on: the same for a skill on the board and for one that is called by itself."""
+"""Rules of a turn and of resuming, the same for a skill on the board and for one called directly."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ TOLD_CHARS = 500
 
 
 def state_of_result(result: SkillResult) -> TaskState:
-    """What a skill says of its own turn."""
+    """Return the state that the skill reported."""
     return TaskState(result.state.value)
 
 
 def checked_state(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tuple[TaskState, str]:
-    """The state in which a turn really ends, and why it is another than the skill says; empty when it is not."""
+    """Return the turn's actual state, and the reason if it differs from the reported one, else ""."""
     state = state_of_result(result)
     if state is TaskState.DELEGATING and not router:
-        return TaskState.BLOCKED, f"skill {skill} hands work over, and there is nobody here who would take it"
+        return TaskState.BLOCKED, f"skill {skill} delegated tasks, but no swarm is running to execute them"
     if not terms.allows(state):
         return TaskState.BLOCKED, (
             f"skill {skill} ended its turn with {state.value}, which its contract does not allow: "
             "list it under interaction_outcomes.allowed_intermediate_states of its SKILL.md"
         )
     if state is TaskState.INPUT_REQUIRED and not result.questions:
-        return TaskState.BLOCKED, f"skill {skill} needs input and does not say which"
+        return TaskState.BLOCKED, f"skill {skill} requires input but asks no question"
     return state, ""
 
 
 def reason_turn_exceeded(turn: int, terms: Terms, skill: str) -> str:
-    """Why there is no turn of this number; empty when there is."""
+    """Return the reason if the skill has used up its turns, else ""."""
     most = min(terms.interaction_outcomes.max_turns, MAX_TURNS)
     if turn <= most:
         return ""
-    return f"skill {skill} had its {most} turns (max_turns) and did not end: a person has to look"
+    return f"skill {skill} reached max_turns ({most}) without finishing; needs review"
 
 
 def check_inputs(terms: Terms, inputs: Mapping[str, Any]) -> None:
-    """InvalidInput unless *inputs* satisfy the skill's schema; what is missing is left to a skill that may ask."""
+    """Raise InvalidInput unless *inputs* satisfy the skill's schema. A skill that may ask can have missing inputs."""
     asks = terms.allows(TaskState.INPUT_REQUIRED)
     wrong = faults(terms.input_request_jsonschema, inputs, partial=asks)
     if wrong:
@@ -63,7 +63,7 @@ def check_inputs(terms: Terms, inputs: Mapping[str, Any]) -> None:
 
 
 def view(found: Conversation | None, context_id: str, turn: int, terms: Terms, inputs: JsonObject) -> ConversationView:
-    """What the skill is given of its conversation."""
+    """Return the part of a conversation that is passed to the skill."""
     most = terms.interaction_outcomes.max_turns
     if found is None:
         return ConversationView(context_id=context_id, turn=turn, max_turns=most, inputs=inputs)
@@ -91,7 +91,7 @@ _ENDINGS: dict[SkillState, MessageType] = {
 
 
 def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tuple[ConversationEvent, ...]:
-    """What a turn leaves in the log: how it began, what the skill noted, how it ended."""
+    """Return the log events of a turn: its start, the skill's own entries, its end. Empty if the skill keeps no log."""
     if not terms.keeps_events:
         return ()
     payload: JsonObject = {"summary": result.summary[:TOLD_CHARS]}
@@ -103,16 +103,16 @@ def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tu
     return (began, *result.log, ConversationEvent(type=kind.value, payload=payload))
 
 
-# ── who may go on ───────────────────────────────────────────────────────────────────────────────────────
+# ── resuming ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def resume_token(state: ConversationState) -> str:
-    """The token that lets its bearer take the next turn: bound to the context, its version and its turn."""
+    """Return the token that allows the next turn, bound to the context, its version and its turn."""
     return f"{state.version}.{state.turn}.{_signature(state)}"
 
 
 def check_resume(found: Conversation | None, context_id: str, token: str | None) -> Conversation:
-    """Return the context that may go on; ResumeRefused and ContextEnded say why it may not."""
+    """Return the conversation if it may be resumed. Raises ResumeRefused or ContextEnded if not."""
     if found is None:
         raise ResumeRefused(f"there is no conversation {context_id} to resume: begin it without resume")
     state = found.state

@@ -1,1 +1,1 @@
-"""Records beside the task: mailbox, journal, run files, heartbeats."""
+"""Records kept in addition to the task: mailbox, journal, run files, heartbeats, spending."""

@@ -17,30 +17,30 @@ from fireswarm.storage.documents.paths import MEMORY
 from fireswarm.storage.documents.read import parse_readable
 
 STATUS_TTL_SECONDS = 24 * 3600.0
-"""A heartbeat is kept a day after the last beat, so that yesterday's crash can still be looked at."""
+"""A heartbeat expires a day after the last beat, so that yesterday's crash can still be examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """Write and list the heartbeats of a store's agents."""
+    """Writes and lists the heartbeats of a store's agents."""
 
     store: Store
     clock: Clock
 
     async def beat(self, status: AgentStatus) -> None:
-        """Write a heartbeat: one document an agent, overwritten by the next beat."""
+        """Write a heartbeat: one document per agent, overwritten by the next beat."""
         keep = self.clock.now() + timedelta(seconds=STATUS_TTL_SECONDS)
         fields = plain(status) | {"created_at": SERVER_TIME, "expires_at": keep}
         await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
 
     async def latest(self, limit: int = 200) -> list[AgentStatus]:
-        """Return the latest heartbeat of every agent, the newest first."""
+        """Return up to *limit* heartbeats, one per agent, newest first."""
         query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
         return parse_readable(await self.store.query(query), parse_status)
 
 
 def parse_status(snapshot: Snapshot) -> AgentStatus:
-    """Read a heartbeat; InvalidInput names what is wrong with it."""
+    """Parse a heartbeat. Raises InvalidInput with the faulty field."""
     try:
         return AgentStatus.model_validate(snapshot.data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The journal of a run: what happened, step by step, so that a crash repeats no finished step.
+"""The journal of a run: events and step results, so that no finished step is repeated after a crash.
 
 A run belongs to one lease epoch. A later epoch of the same task reads the steps that earlier epochs
 finished and takes their results instead of executing them again. A step that was started, is not known
@@ -29,7 +29,7 @@ from fireswarm.swarm.records.run_reader import read_events
 ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
-"""Earlier runs of a task that are read for their finished steps; max_attempts and resumed turns stay below."""
+"""Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
 
 STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
     "step_started",
@@ -40,19 +40,19 @@ STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
 
 
 def step_id(name: str, inputs: Any) -> str:
-    """Identify a step by its name and a hash of what it works on: changed input is another step."""
+    """Identify a step by its name and a hash of its inputs: changed inputs make another step."""
     return f"{name}:{hashlib.sha256(canonical_json(inputs).encode()).hexdigest()[:16]}"
 
 
 @dataclass(slots=True)
 class KnownSteps:
-    """Steps of earlier epochs: finished ones with their results, and those left in doubt."""
+    """Steps of earlier epochs: finished ones with their results, and those that may or may not have finished."""
 
     finished: dict[str, Any] = field(default_factory=dict)
     in_doubt: set[str] = field(default_factory=set)
 
     def learn(self, events: list[Mapping[str, Any]]) -> None:
-        """Take in one run's events, in order."""
+        """Add one run's events, in order."""
         for event in events:
             payload = event.get("payload") or {}
             step = str(payload.get("step"))
@@ -70,11 +70,11 @@ class KnownSteps:
 
 @dataclass(slots=True)
 class Journal:
-    """The open journal of one run. Events gather here and reach the store with ``flush`` or ``closing``.
+    """The open journal of one run. Events are buffered until ``flush`` or ``closing``.
 
-    ``stored`` says that the run document exists; not ``certain``, that a flush may have made it unseen.
-    ``usage`` is what this run spent on models, ``live`` what one is saying just now; ``pending`` is what
-    each commit carries besides. ``renew`` renews a lease that ran out, or raises LeaseLost.
+    ``stored`` is True once the run document exists; ``certain`` is False while a flush may have created it without a
+    confirmation. ``usage`` is this run's spend on models, ``live`` the text a model is writing now. ``pending`` are
+    writes that go with each commit. ``renew`` renews an expired lease, or raises LeaseLost.
     """
 
     store: Store
@@ -98,10 +98,10 @@ class Journal:
     async def open(
         cls, store: Store, clock: Clock, blobs: Blobs, lease: HeldLease, renew: Callable[[], Awaitable[None]]
     ) -> Journal:
-        """Open the journal of a lease's epoch; reads earlier runs only when there are any.
+        """Open the journal of a lease's epoch. Reads earlier runs only if there are any.
 
-        The run document appears with the first flush, or with the commit that settles the task: a turn
-        that is over in a moment costs one write for its run, not two.
+        The run document is created by the first flush, or by the commit that settles the task, so a short turn
+        costs one write for its run instead of two.
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id)))
         first = max(1, lease.epoch - EPOCHS_REPLAYED)
@@ -113,33 +113,34 @@ class Journal:
 
     @property
     def run_id(self) -> str:
-        """The run document this journal writes."""
+        """Id of the run document that this journal writes."""
         return self.lease.run_id
 
     async def take_up(self) -> None:
-        """Continue the journal of a turn that was cut short, from the events it had stored."""
+        """Continue the journal of an interrupted turn from its stored events."""
         document = (await self.store.get(self.pages.run)).data
         self.stored = document is not None
         await self.pages.restore(self.store, document or {})
         self.progress = float((document or {}).get("progress") or 0.0)
 
     async def seconds_left(self) -> float:
-        """Return for how many seconds work may still begin; a lease that ran out is renewed first.
+        """Return for how many seconds work may still start. Renews an expired lease first.
 
-        LeaseLost when it is over. For work that no commit fences: a stopped process may wake up in the middle of
-        its turn, long after another agent took and finished the task.
+        Raises LeaseLost when the lease has ended. Use it before work that no commit fences: a suspended process may
+        resume
+        in the middle of its turn, long after another agent took and finished the task.
         """
         if self.lease.over or self.lease.expires_at <= self.clock.now():
             await self.renew()
         return (self.lease.expires_at - self.clock.now()).total_seconds()
 
     def note(self, kind: str, **payload: Any) -> None:
-        """Add an event; it is stored with the next flush or the settling commit."""
+        """Add an event. It is stored with the next flush or the settling commit."""
         self.pages.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
         self._dirty = True
 
     def show(self, words: str) -> None:
-        """Store what a model is saying with the next flush; empty when it has said it."""
+        """Store the text a model is writing with the next flush; "" when it has finished."""
         self.live = words
         self._dirty = True
 
@@ -152,10 +153,11 @@ class Journal:
         idempotent: bool,
         last: bool = False,
     ) -> Any:
-        """Execute a step once, whatever crashes: a finished step's result is taken from the journal.
+        """Execute a step once, even after a crash: a finished step returns its journaled result.
 
         *inputs* and the result are JSON. A step that is not idempotent is journaled as started before it
-        runs. With *last*, an idempotent step's result is stored by the settling commit itself.
+        runs; StepUncertain is raised if an earlier run started it without finishing. With *last*, an idempotent step's
+        result is stored by the settling commit itself.
         """
         step = step_id(name, inputs)
         if step in self.earlier.finished:
@@ -172,7 +174,7 @@ class Journal:
         await self.seconds_left()
         try:
             result = await run()
-        except Exception as error:  # noted and raised again: the journal must know that the step did not finish
+        except Exception as error:  # journaled and raised again, so that the step does not count as unfinished
             self.note(STEP_FAILED, step=step, error=truncate(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS))
             raise
         self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
@@ -193,7 +195,7 @@ class Journal:
         return payload.get("result")
 
     async def flush(self) -> None:
-        """Store the events so far, so that they survive this process. One flush at a time; others wait for it.
+        """Store the events so far, so that they survive this process. Only one flush runs at a time.
 
         Raises LeaseLost if the lease has ended; a run closed by another process is not reopened.
         """
@@ -203,7 +205,7 @@ class Journal:
             await self.seconds_left()
             fields = {"status": RunStatus.PROGRESS.value, "progress": self.progress, **self._run_fields()}
             also = self.pending.writes() if self.pending is not None else ()
-            self._dirty = False  # what comes meanwhile is for the next one
+            self._dirty = False  # events added during the commit are for the next flush
             try:
                 await (self._write_page(fields, also) if self.stored else self._write_run(fields, also))
             except BaseException:
@@ -214,23 +216,23 @@ class Journal:
             self._written |= fields
 
     async def _write_run(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
-        """Create the run document with the events on it."""
+        """Create the run document with its events."""
         path, events = self.pages.run, list(self.pages.events)
         data = self._identity() | fields | {"events": events, "events_total": self.pages.total}
-        self.certain = False  # until an answer says so
+        self.certain = False  # until the store confirms
         try:
             await self.store.commit([Create(path, data), *also])
         except Conflict:
-            # It was created after all and the answer was lost; or the lease ran out, and the agent that took the task
-            # has ended this run: then nothing of it may look alive again.
+            # Either the create succeeded and its answer was lost, or the lease expired and the agent that took the task
+            # ended this run. An ended run must not become active again.
             run = await self.store.get(path)
             if str((run.data or {}).get("status")) not in ALIVE:
-                raise LeaseLost(f"run {self.run_id} was ended from outside: its lease ran out") from None
+                raise LeaseLost(f"run {self.run_id} was ended by another process: its lease expired") from None
             await self.store.commit([Update(path, data, run.update_time), *also])
         self.stored, self.certain, self.pages.inline = True, True, len(events)
 
     async def _write_page(self, fields: dict[str, Any], also: Sequence[Write]) -> None:
-        """Write the last page again with what is new, or begin another; the run document only where it changes."""
+        """Rewrite the last page with the new events, or start another page, and merge the changed run fields."""
         fields = {name: value for name, value in fields.items() if self._written.get(name) != value}
         page = self.pages.next()
         writes: list[Write] = []
@@ -270,7 +272,7 @@ class Journal:
         return run_identity(lease.task, lease.epoch, lease.owner, lease.claimed_at)
 
     def _run_fields(self) -> dict[str, Any]:
-        """Return what the run document holds besides its events."""
+        """Return the run document's fields other than its events."""
         fields: dict[str, Any] = {"usage": dict(self.usage)} if self.usage else {}
         if self.live or self._written.get("live"):
             fields["live"] = self.live

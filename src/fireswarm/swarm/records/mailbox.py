@@ -1,8 +1,8 @@
-"""The mailbox: envelopes sent, claimed once, acknowledged, and the policy of ``mailbox/policy.yaml``.
+"""The mailbox: send, claim and acknowledge envelopes under the policy of ``mailbox/policy.yaml``.
 
-The envelope of a planned task has the task's own id, so its receiver finds it without a query and its
-claim follows the task's lease: when the claimant dies, whoever reclaims the task is handed it again.
-Messages to an agent or a role by name have leases of their own.
+The envelope of a planned task has the task's id, so its receiver finds it without a query, and its claim follows the
+task's lease: when the claimant dies, the next holder of the task gets the envelope. Messages to a named agent or
+role have their own leases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
 MESSAGE_LEASE_SECONDS = 60.0
-"""How long a claimed message stays with its claimant before it is delivered again."""
+"""Lifetime of a message's lease; an unacknowledged message is then delivered again."""
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Messages over one store, under one policy."""
+    """Sends and claims messages of one store under one policy."""
 
     store: Store
     clock: Clock
     policy: HandoffPolicy
 
     def handoffs(self, task: Task, births: Sequence[Task], result: TaskResult, notes: str) -> list[Write]:
-        """Return the writes that hand *births* over from *task*'s role; PolicyRefused if one is not allowed."""
+        """Return the writes that hand *births* over from *task*'s role. Raises PolicyRefused if one is not allowed."""
         now = self.clock.now()
         keep = now + timedelta(days=self.policy.retention_days)
         writes: list[Write] = []
@@ -78,27 +78,30 @@ class Mailbox:
             )
             self.policy.check(envelope, task.assigned_to)
             document = message_document(envelope, task.assigned_to, child.assigned_to, now, keep)
-            # A planned task's claim carries the message along; only free messages are swept for.
+            # Claiming the task claims this message; only free messages need a sweep.
             del document["sweep_at"]
             writes.append(Create(message_path(child.task_id), document))
         return writes
 
     async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
-        """Send a message to an agent or role by name; returns its id. Sending it twice delivers it once."""
+        """Send a message to a named agent or role and return its id. A repeated send delivers once.
+
+        Raises PolicyRefused.
+        """
         self.policy.check(envelope, sender_role)
         document = self._document(envelope, sender, to)
         return await self._create(Create(message_path(envelope.envelope_id), document))
 
     async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
-        """Send answers to *task*: any worker of its role takes them. Returns the message's id.
+        """Send answers to *task*; any worker of its role applies them. Returns the message's id.
 
-        Sent twice with one *message_id* they are taken once. PolicyRefused when *sender_role* may not; whether they
-        fit is judged when they are taken, and told in ``outcome`` of the message.
+        Answers sent twice with one *message_id* are applied once. Raises PolicyRefused if *sender_role* may not answer.
+        The answers are validated when they are applied; ``outcome`` of the message then holds the result.
         """
         return await self._create(self.answering(task, answers, sender_role, message_id or str(uuid.uuid4())))
 
     def answering(self, task: Task, answers: JsonObject, sender_role: str, message_id: str) -> Create:
-        """The write that sends answers, for a commit with something else."""
+        """Return the write that sends answers, for a commit with other writes. Raises PolicyRefused."""
         self.policy.check_answer(sender_role, task.assigned_to)
         envelope = Envelope(
             envelope_id=message_id,
@@ -109,15 +112,16 @@ class Mailbox:
         )
         self.policy.check_size(envelope)
         document = self._document(envelope, sender_role, task.assigned_to) | {"kind": MailKind.ANSWERS.value}
-        # One commit takes it, with the task's own: there is no lease to sweep for.
+        # A single commit applies the message and changes the task, so there is no lease to sweep for.
         del document["sweep_at"]
         return Create(message_path(message_id), document)
 
     async def replies(self, task: Task, replies: Sequence[Reply]) -> list[Write]:
-        """The writes by which a turn of *task* answers others, for the commit that settles it.
+        """Return the writes by which a turn of *task* answers other tasks, for the settling commit.
 
-        The ids are the turn's own, so that one that begins again sends nothing twice. NotFound for a task that is not
-        in the session, PolicyRefused for one that may not be answered.
+        The ids are derived from the turn, so a repeated turn sends nothing twice. Raises NotFound for a task outside
+        the
+        session, and PolicyRefused for one that may not be answered.
         """
         tasks = await self.store.get_many([task_path(reply.task_id) for reply in replies])
         asking = {item.id: parse_task_snapshot(item) for item in tasks if item.data is not None}
@@ -144,7 +148,7 @@ class Mailbox:
 
     @staticmethod
     def end_message_write(snapshot: Snapshot, outcome: str) -> Update:
-        """The write that ends a message of answers, unless somebody else did."""
+        """Return the write that ends a message of answers; it requires an unchanged message."""
         return Update(
             snapshot.path,
             {"status": "read", "outcome": truncate(outcome, MAX_STORED_SUMMARY_CHARS)},
@@ -152,7 +156,10 @@ class Mailbox:
         )
 
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
-        """Claim and read the envelope that came with a planned task, for the holder of the task's lease."""
+        """Claim and return a planned task's envelope, or None if it has none. For the holder of the task's lease.
+
+        Raises LeaseLost if another holder opened it.
+        """
         snapshot = await self.store.get(message_path(task.task_id))
         if snapshot.data is None:
             return None
@@ -171,11 +178,11 @@ class Mailbox:
 
     @staticmethod
     def open_envelope_writes(task: Task) -> list[Write]:
-        """The write that acknowledges a planned task's envelope, for the commit that settles the task."""
+        """Return the write that acknowledges a planned task's envelope, for the settling commit."""
         return [Update(message_path(task.task_id), {"status": "read", "lease": None})]
 
     async def claim(self, to: str, agent_id: str, limit: int = 10) -> list[HeldMessage]:
-        """Claim messages to *to*: each is held by one claimant until its lease runs out."""
+        """Claim up to *limit* messages to *to*. Each is held by one claimant until its lease expires."""
         messages: list[HeldMessage] = []
         now = self.clock.now()
         expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
@@ -201,12 +208,12 @@ class Mailbox:
         return messages
 
     async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
-        """End a message that nobody can read; it stays, with what is wrong with it."""
-        with contextlib.suppress(Conflict):  # a peer was faster
+        """End an unreadable message. It stays stored, with the error in ``outcome``."""
+        with contextlib.suppress(Conflict):  # another worker was faster
             await self.store.commit([self.end_message_write(snapshot, f"refused: {error}")])
 
     async def acknowledge(self, held: HeldMessage) -> None:
-        """Mark a claimed message as read; LeaseLost when it was delivered to somebody else meanwhile."""
+        """Mark a claimed message as read. Raises LeaseLost if it was delivered again meanwhile."""
         fields = {"status": "read", "lease": None, "sweep_at": DELETE_FIELD}
         path = message_path(held.message.message_id)
         try:
@@ -218,12 +225,12 @@ class Mailbox:
             raise LeaseLost(f"message {held.message.message_id} was delivered again: not acknowledged") from conflict
 
     async def read(self, query: Query) -> list[Message]:
-        """Read messages for display; the log names those that nobody can read."""
+        """Read messages for display. An unreadable document is logged and skipped."""
         return parse_readable(await self.store.query(query), parse_message)
 
 
 def parse_message(snapshot: Snapshot) -> Message:
-    """Read a mailbox document; InvalidInput names what is wrong with it."""
+    """Parse a mailbox document. Raises NotFound, or InvalidInput with the faulty field."""
     if snapshot.data is None:
         raise NotFound(f"there is no message {snapshot.id}")
     try:

@@ -1,4 +1,4 @@
-"""Where a run's events are kept: on the run document while it is short, then on pages of its subcollection."""
+"""Storage of a run's events: first on the run document, then on pages of its subcollection."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
 from fireswarm.storage.documents import queries
 
 PAGE_EVENTS = 16
-"""A page is written again with each flush until it holds so many events: more cost time, since all of them are
-written each time; fewer cost room, since every document has its overhead."""
+"""Events per page. Each flush rewrites the last page until it is full. Larger pages cost more time per flush;
+smaller pages cost more documents.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class NextPage:
-    """A page as the next flush writes it: its number from 1, its events, and how many of them are new."""
+    """The page that the next flush writes: number from 1, events, and how many of them are new."""
 
     number: int
     events: list[dict[str, Any]]
@@ -26,10 +27,10 @@ class NextPage:
 
 @dataclass(slots=True)
 class Pages:
-    """The events of one run that are not on a full page yet, and how many pages there are.
+    """A run's events that are not on a full page yet, and the number of its pages.
 
-    The first flush writes the events onto the run document. From the second on they go to pages, so a long run costs
-    the same per step from first to last. ``inline`` counts the events that the run document holds.
+    The first flush writes the events onto the run document. From the second on they go to pages, so the cost per step
+    does not grow with the run. ``inline`` counts the events on the run document.
     """
 
     run: str
@@ -41,11 +42,11 @@ class Pages:
 
     @property
     def total(self) -> int:
-        """Number of events of the run so far."""
+        """Number of the run's events so far."""
         return self._on_pages + len(self.events)
 
     async def restore(self, store: Store, document: Mapping[str, Any]) -> None:
-        """Go on from what an earlier process stored: the events on the document, and the number of pages."""
+        """Continue from stored data: the events on the document, and the number of pages."""
         self.events = [dict(event) for event in document.get("events") or []]
         self.inline = len(self.events)
         if document.get("journal_pages"):
@@ -54,7 +55,7 @@ class Pages:
             self._on_pages = sum(len((page.data or {}).get("events", [])) for page in pages)
 
     def next(self) -> NextPage | None:
-        """Return the last page with what is new, or the page after it; None when nothing is new."""
+        """Return the last page with the new events, or the page after it; None if nothing is new."""
         if len(self.events) <= self.inline:
             return None
         grows = bool(self._last) and len(self._last) < PAGE_EVENTS
@@ -62,17 +63,17 @@ class Pages:
         return NextPage(number, [*self._last, *self.events] if grows else list(self.events), len(self.events))
 
     def write_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
-        """Return the write of a whole page, so that it may be sent twice."""
+        """Return the write of a whole page. It may be sent twice."""
         return Merge(f"{self.run}/journal/{number:06d}", {"events": list(events)})
 
     def mark_stored(self, page: NextPage) -> None:
-        """Note that *page* is durable: its events leave the run document."""
+        """Record that *page* is stored: its events leave the buffer."""
         self.count, self._last, self.inline = page.number, page.events, 0
         self._on_pages += page.added
         del self.events[: page.added]
 
     def closing(self) -> tuple[dict[str, Any], list[Write]]:
-        """Return the run document's last fields about events, and the write of those it has no room for."""
+        """Return the run document's final event fields, and the write of the events that do not fit on it."""
         over = max(0, len(self.events) - MAX_RUN_EVENTS)
         writes = [self.write_of(self.count + 1, self.events[:over])] if over else []
         fields: dict[str, Any] = {"events": self.events[over:], "events_total": self.total}

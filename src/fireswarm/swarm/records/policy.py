@@ -1,4 +1,4 @@
-"""The handoff policy: who may hand work to whom, how far and how large."""
+"""The handoff policy: allowed routes, number of hops, and size of an envelope."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HandoffPolicy(Contract):
 
     @classmethod
     def load(cls, path: Path) -> HandoffPolicy:
-        """Read a policy file; ConfigError names the file, the key and what is wrong with it."""
+        """Read a policy file. Raises ConfigError with the file, the key and the fault."""
         try:
             return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
         except FileNotFoundError as error:
@@ -40,14 +40,14 @@ class HandoffPolicy(Contract):
             raise ConfigError(f"{path}: {explain_validation(error)}") from error
 
     def check(self, envelope: Envelope, sender_role: str) -> None:
-        """Raise PolicyRefused unless *sender_role* may send this envelope to the role it is for."""
+        """Raise PolicyRefused unless *sender_role* may send this envelope to its role."""
         to = envelope.task.assigned_to
         allowed = self.routes.get(sender_role, self.routes.get(ANYONE, ()))
         if to not in allowed and ANYONE not in allowed:
             raise PolicyRefused(
                 f"{sender_role} may not hand work to {to}: mailbox/policy.yaml allows it "
-                f"{', '.join(allowed) or 'nobody'}. "
-                f"Add {to} under routes.{sender_role} if that is wanted."
+                f"{', '.join(allowed) or 'no role'}. "
+                f"To allow it, add {to} under routes.{sender_role}."
             )
         if envelope.trace.step > self.max_hops:
             raise PolicyRefused(
@@ -62,11 +62,11 @@ class HandoffPolicy(Contract):
         if role not in allowed and ANYONE not in allowed:
             raise PolicyRefused(
                 f"{sender_role} may not answer tasks of {role}: mailbox/policy.yaml allows it "
-                f"{', '.join(allowed) or 'nobody'}. Add {role} under answers.{sender_role} if that is wanted."
+                f"{', '.join(allowed) or 'no role'}. To allow it, add {role} under answers.{sender_role}."
             )
 
     def check_size(self, envelope: Envelope) -> None:
-        """Raise PolicyRefused for an envelope that is larger than one may be."""
+        """Raise PolicyRefused for an envelope above the size limit."""
         to = envelope.task.assigned_to
         size = len(canonical_json(envelope.model_dump(mode="json")).encode())
         if size > self.max_envelope_bytes:

@@ -1,4 +1,4 @@
-"""The stand-alone agent's run store: ``<jsonl_dir>/<run_id>/events.jsonl``, one event a line."""
+"""Run files of the stand-alone agent: ``<jsonl_dir>/<run_id>/events.jsonl``, one event per line."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Watcher = Callable[[EventRecord], None]
 
 
 def new_run_id(now: datetime) -> str:
-    """``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC: sorts by time, and two runs of one second differ."""
+    """Return ``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC. It sorts by time, and two runs of one second differ."""
     return f"{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
 
 
 class RunLog:
-    """Writes a run down as it happens: each event is on the disk's way before the next thing is done.
+    """Writes the events of a run to a file, each one flushed before the run continues.
 
-    ``on_event`` and ``on_words`` show it to whoever watches; both see what the file holds, without secrets.
+    ``on_event`` and ``on_words`` receive events and the model's text as they come, with secrets removed.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RunLog:
         on_event: Watcher | None = None,
         on_words: Callable[[str], None] | None = None,
     ) -> None:
-        """Make *folder*, and begin its log."""
+        """Create *folder* and open its log."""
         self.run_id = run_id
         self.folder = folder
         self._clock = clock
@@ -62,7 +62,7 @@ class RunLog:
 
     @property
     def follows(self) -> bool:
-        """True when somebody reads the model's words."""
+        """True when ``on_words`` is set."""
         return self._on_words is not None
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
@@ -84,21 +84,21 @@ class RunLog:
             self._on_event(EventRecord.model_validate(content))
 
     def words(self, text: str) -> None:
-        """Show a piece of the model's answer; pieces are not stored."""
+        """Pass a piece of the model's answer to ``on_words``. Pieces are not stored."""
         if self._on_words is not None and (ready := self._stream.feed(text)):
             self._on_words(ready)
 
     def record_usage(self, usage: Mapping[str, Any]) -> None:
-        """The events and the ledger tell what was spent."""
+        """Do nothing: the events and the ledger record the spend."""
 
     async def step(
         self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
     ) -> dict[str, Any]:
-        """Run a step: a run of the stand-alone agent lives and ends with its process."""
+        """Run the step. Nothing is replayed, since a run ends with its process."""
         return await run()
 
     def body(self, name: str, content: str) -> None:
-        """Keep the body of a request or answer, for debugging; secrets are removed here too."""
+        """Store the body of a request or answer for debugging, with secrets removed."""
         folder = self.folder / "bodies"
         folder.mkdir(exist_ok=True)
         (folder / re.sub(r"[^A-Za-z0-9._-]", "_", name)).write_text(self._redactor.clean(content), encoding="utf-8")
@@ -114,15 +114,15 @@ class RunLog:
 
 
 def run_folder(runs: Path, run_id: str) -> Path:
-    """The folder of a run; ``latest`` is the newest. NotFound and InvalidInput say what to do."""
+    """Return the folder of a run; ``latest`` is the newest. Raises NotFound and InvalidInput."""
     if run_id == "latest":
         known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
         if not known:
             raise NotFound(f"there are no runs in {runs}")
-        # The id tells the second; within one, what was written last counts.
+        # The id has a resolution of one second; within that, the file written last is the newest.
         return max(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns))
     if not RUN_ID.match(run_id):
-        raise InvalidInput(f"{run_id!r} is no run id: they look like 20261122-081500-0a1b2c3d; `latest` is the newest")
+        raise InvalidInput(f"{run_id!r} is not a run id such as 20261122-081500-0a1b2c3d; `latest` is the newest")
     folder = runs / run_id
     if not (folder / EVENTS_FILE).is_file():
         raise NotFound(f"there is no run {run_id} in {runs}")
@@ -130,7 +130,7 @@ def run_folder(runs: Path, run_id: str) -> Path:
 
 
 def read_events(folder: Path) -> Iterator[EventRecord]:
-    """The events of a run in order. A last line that a crash cut off is left out; any other is InvalidInput."""
+    """Yield a run's events in order. Skips a last line cut off by a crash; raises InvalidInput for any other."""
     path = folder / EVENTS_FILE
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
@@ -141,4 +141,4 @@ def read_events(folder: Path) -> Iterator[EventRecord]:
         except ValidationError as error:
             if number == len(lines):
                 return
-            raise InvalidInput(f"{path}:{number} is no event: {explain_validation(error)}") from error
+            raise InvalidInput(f"{path}:{number} is not an event: {explain_validation(error)}") from error

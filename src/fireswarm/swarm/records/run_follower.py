@@ -1,4 +1,4 @@
-"""Follow runs while they work: report each run that changed or grew."""
+"""Follow runs while they work: report each run that changed or has new events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fireswarm.contracts.ports import Clock, Query, Snapshot, Store
 from fireswarm.contracts.swarm.run import RunStatus
 
 TICK_SECONDS = 2.0
-"""How often the pages of a working run are read: a page grows without a change of the run's document."""
+"""Interval for reading the pages of a running run; a page grows without a change of the run's document."""
 
 
 @dataclass(slots=True)
 class RunFollower:
-    """Listens to the runs of *query* and hands those with news to *report*, the oldest run first.
+    """Listens to the runs of *query* and passes those with news to *report*, oldest run first.
 
     Calls of *report* never overlap. ``started`` is set after the first one.
     """
@@ -40,7 +40,7 @@ class RunFollower:
                     self.started.set()
 
     async def read_once(self, query: Query | None = None) -> None:
-        """Report all runs of the query as they are now: what the last commit brought."""
+        """Report all runs of the query as they are now, including the last commit."""
         snapshots = await self.store.query(query or self.query)
         await self._report(snapshots, snapshots)
 
@@ -52,7 +52,7 @@ class RunFollower:
                 await self.report(_oldest_first([run for run in self.known.values() if has_pages(run)]))
 
     async def _report(self, snapshots: Sequence[Snapshot], changed: Sequence[Snapshot]) -> None:
-        async with self._busy:  # the tick, the listener and the end must not report one event twice
+        async with self._busy:  # the tick, the listener and the final read must not report an event twice
             self.known = {run.path: run for run in snapshots}
             await self.report(_oldest_first(changed))
 
@@ -62,13 +62,13 @@ class RunFollower:
 
 
 def has_pages(run: Snapshot) -> bool:
-    """Return True for a run at work whose events go to pages."""
+    """Return True for a run in progress whose events go to pages."""
     data = run.data or {}
     return bool(data.get("journal_pages")) and data.get("status") == RunStatus.PROGRESS.value
 
 
 def has_ended(run: Snapshot) -> bool:
-    """Return True for a run that its agent or a peer has closed."""
+    """Return True for a run that its agent or another worker has closed."""
     return (run.data or {}).get("ended_at") is not None
 
 

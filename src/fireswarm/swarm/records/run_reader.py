@@ -1,4 +1,4 @@
-"""Read the events of a run: all of them, or only what is new."""
+"""Read the events of a run: all of them, or only the new ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fireswarm.contracts.ports import Snapshot, Store
 from fireswarm.storage.documents import queries
 
 Event = Mapping[str, Any]
-"""One thing that happened in a run: ``ts``, ``type`` and ``payload``."""
+"""One event of a run: ``ts``, ``type`` and ``payload``."""
 
 
 async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
-    """All events of a run in order: the pages first, then those on the run document."""
+    """Return all events of a run in order: first those on pages, then those on the run document."""
     data = run.data or {}
     events: list[Mapping[str, Any]] = []
     if data.get("journal_pages"):
@@ -25,9 +25,10 @@ async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
 
 @dataclass(slots=True)
 class RunReader:
-    """Reads what is new of one run, whose events only grow.
+    """Reads the new events of one run.
 
-    ``page`` is the first that may still grow; ``before`` counts events before it.
+    ``page`` is the first page that may still grow; ``before`` counts the events before it; ``told`` counts the events
+    returned so far.
     """
 
     store: Store
@@ -36,7 +37,7 @@ class RunReader:
     told: int = 0
 
     async def news(self, run: Snapshot) -> list[Event]:
-        """The events that came since the last call, in order."""
+        """Return the events added since the last call, in order."""
         data = run.data or {}
         start = self.before
         events = await self._read_pages(run.path) if data.get("journal_pages") else []
@@ -46,6 +47,7 @@ class RunReader:
         return new
 
     async def _read_pages(self, path: str) -> list[Event]:
+        """Return the events from page ``page`` on and move ``page`` to the last one."""
         if not self.told:
             pages = await self.store.query(queries.journal(path))
             return self._start_at([_events(page) for page in pages])

@@ -1,7 +1,7 @@
-"""What models cost, added up from the runs: by objective, by role, by model.
+"""Spend on models, summed over runs by objective, by role and by model.
 
-A run's document counts each real call of that run once, whatever was resumed or replayed. So a plain sum over
-runs is what was paid for.
+A run's document counts each real call of that run once, even if the run was resumed or replayed. A plain sum over
+runs is therefore the amount paid.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ COUNTS = (
     "usd",
     "unpriced_calls",
 )
-"""What is added up; ``output_tokens`` include thinking, ``input_tokens`` are those at full price."""
+"""Fields that are summed. ``output_tokens`` include thinking; ``input_tokens`` are those at full price."""
 
 MAX_NAMED_OBJECTIVES = 20
-"""Objectives whose text is read, the most expensive first; one billed read each."""
+"""Number of objectives whose text is read, the most expensive first; each costs one billed read."""
 
 
 class Total:
-    """A sum of what runs used."""
+    """A sum of the usage of runs."""
 
     def __init__(self) -> None:
         self.counts: dict[str, float] = dict.fromkeys(COUNTS, 0)
 
     def add(self, usage: Mapping[str, Any]) -> None:
-        """Add what one run used."""
+        """Add the usage of one run."""
         for name in COUNTS:
             value = usage.get(name)
             if isinstance(value, (int, float)):
                 self.counts[name] += value
 
     def fields(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """Return the sums as JSON fields."""
         return {**self.counts, "usd": round(self.counts["usd"], 6)}
 
 
 @dataclass(slots=True)
 class Spending:
-    """Sums of the newest runs. ``more`` says that there are runs beyond those that were read."""
+    """Sums of the newest runs. ``more`` is True if there are runs beyond those that were read."""
 
     runs: int
     more: bool
@@ -64,7 +64,7 @@ class Spending:
     objectives: dict[str, str] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
-        """Add one run; one that asked no model adds nothing."""
+        """Add one run. A run without model calls adds nothing."""
         if not run.usage.get("calls"):
             return
         model = f"{run.usage.get('provider', '?')} {run.usage.get('model', '?')}"
@@ -74,7 +74,7 @@ class Spending:
         self.total.add(run.usage)
 
     def fields(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """Return all sums as JSON fields."""
         return {
             "runs": self.runs,
             "more_runs": self.more,
@@ -89,12 +89,12 @@ class Spending:
 
 
 def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
-    """Sort by cost, the most expensive first; without a price, by tokens."""
+    """Sort by cost, highest first; without prices, by tokens."""
     return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
 
 
 async def read_spending(store: Store, limit: int, session: str | None = None) -> Spending:
-    """Add up the newest *limit* runs, of one session when it is named."""
+    """Sum the newest *limit* runs, of one session if given."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
     snapshots = await store.query(query)
     spending = sum_runs(parse_readable(snapshots[:limit], parse_run_snapshot), more=len(snapshots) > limit)
@@ -105,7 +105,7 @@ async def read_spending(store: Store, limit: int, session: str | None = None) ->
 
 
 def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
-    """Add up *runs*."""
+    """Sum *runs*."""
     listed = list(runs)
     spending = Spending(len(listed), more)
     for run in listed:

@@ -1,1 +1,1 @@
-"""Role cards and what a role adds to a turn."""
+"""Role cards and the hooks of a role."""

@@ -1,4 +1,4 @@
-"""Role cards: ``roles/<name>/ROLE.md``, frontmatter for the engine and a prompt for the mind."""
+"""Role cards: ``roles/<name>/ROLE.md``, with frontmatter for the engine and a prompt for the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fireswarm.errors import ConfigError
 
 
 def load_card(path: Path) -> RoleCard:
-    """Read one ROLE.md; ConfigError names the file and the key."""
+    """Read one ROLE.md. Raises ConfigError with the file and the key."""
     try:
         fields, body = split_frontmatter(path.read_text(encoding="utf-8"))
         card = RoleCard.model_validate(fields | {"prompt": body})
@@ -27,8 +27,8 @@ def load_card(path: Path) -> RoleCard:
 
 
 def load_roles(folder: Path) -> dict[str, RoleCard]:
-    """Read every role card of a folder, by name."""
+    """Read all role cards of a folder, by name. Raises ConfigError if there is none."""
     cards = [load_card(path) for path in sorted(folder.glob("*/ROLE.md"))]
     if not cards:
-        raise ConfigError(f"{folder} holds no <role>/ROLE.md: `swarm init` lays out the five of the house")
+        raise ConfigError(f"{folder} holds no <role>/ROLE.md: `swarm init` creates five roles")
     return {card.name: card for card in cards}

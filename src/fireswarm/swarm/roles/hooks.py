@@ -1,4 +1,4 @@
-"""What a role adds to the shared turn: facts before the skill runs, writes committed with its result."""
+"""Hooks of a role in a turn: facts fetched before the skill runs, writes committed with its result."""
 
 from __future__ import annotations
 

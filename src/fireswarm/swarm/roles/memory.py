@@ -1,4 +1,4 @@
-"""The memory role: recalls the session's facts and keeps session summaries."""
+"""The memory role: recall the session's facts and store session summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.storage.memory import Memory, keywords_of
 
 MEMORY_ROLE = "memory"
 SUMMARY = "session_summary"
-"""Artifact type that is kept as a summary document of the session."""
+"""Type of an artifact that is stored as the session's summary document."""
 
 
 async def recall_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
@@ -27,6 +27,6 @@ async def recall_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
 
 
 def summary_writes(memory: Memory, task: Task, result: SkillResult) -> Sequence[Write]:
-    """Return the writes that keep the result's session summaries."""
+    """Return the writes that store the result's session summaries."""
     summaries = [artifact for artifact in result.artifacts if artifact.type == SUMMARY]
     return [write for artifact in summaries for write in memory.summarise(task, artifact)]

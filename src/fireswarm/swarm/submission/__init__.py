@@ -1,1 +1,1 @@
-"""Checks before a task is submitted; stored agents."""
+"""Checks before a task is submitted, and stored agents."""

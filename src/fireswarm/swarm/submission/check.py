@@ -16,9 +16,10 @@ Roles = Mapping[str, RoleCard]
 
 
 def assign_to_agent(agent: Agent, spec: TaskSpec) -> TaskSpec:
-    """*spec* as work for *agent*: its role, its instructions, its capabilities before those of the task.
+    """Return *spec* as a task for *agent*, with the agent's role, instructions and capabilities.
 
-    The same objective for another agent, or for a changed one, is other work. InvalidInput for an archived agent.
+    A capability of *spec* overrides the agent's. The same objective for another agent, or for a changed one, is another
+    task. Raises InvalidInput for an archived agent.
     """
     if agent.status is not AgentLife.ACTIVE:
         raise InvalidInput(f"agent {agent.agent_id} is archived: set its status to active to give it tasks")
@@ -35,7 +36,10 @@ def assign_to_agent(agent: Agent, spec: TaskSpec) -> TaskSpec:
 
 
 def check_task(roles: Roles, catalog: Catalog, inline: Collection[str], spec: TaskSpec) -> None:
-    """Refuse now, by InvalidInput, what the role's turn would refuse later. *inline* are skills of the engine."""
+    """Raise InvalidInput for a role, skill or capability that the role's turn would refuse later.
+
+    *inline* are the names of the engine's own skills.
+    """
     card = _card(roles, spec.assigned_to)
     if spec.skill is not None and spec.skill not in catalog.skills and spec.skill not in inline:
         raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")

@@ -1,4 +1,4 @@
-"""Stored agents: made, changed by compare-and-set, removed, and given tasks. Nothing crosses a session."""
+"""Stored agents: create, read, change by compare-and-set, delete. Each agent belongs to one session."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fireswarm.storage.documents.paths import agent_path
 from fireswarm.swarm.submission.check import Roles, check_agent
 
 ATTEMPTS = 8
-"""Of a change, when others change the same agent at the same moment."""
+"""Attempts of a change while others change the same agent."""
 
 FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 
 
 async def create(store: Store, roles: Roles, session: str, spec: AgentSpec) -> Agent:
-    """Store an agent; InvalidInput where its role or its capabilities do not fit this swarm."""
+    """Store an agent. Raises InvalidInput if its role or its capabilities do not fit this swarm."""
     check_agent(roles, spec)
     agent_id = str(uuid.uuid4())
     fields = _fields(spec) | {
@@ -36,21 +36,25 @@ async def create(store: Store, roles: Roles, session: str, spec: AgentSpec) -> A
     }
     try:
         await store.commit([Create(agent_path(agent_id), fields)])
-    except Conflict as conflict:  # the id is random: if it exists, an attempt came through unseen
+    except Conflict as conflict:  # the id is random, so an existing document is this call's own
         if not conflict.ambiguous:
             raise
     return await get(store, session, agent_id)
 
 
 async def get(store: Store, session: str, agent_id: str) -> Agent:
-    """Read an agent of the session; NotFound when there is none."""
+    """Read an agent of the session. Raises NotFound."""
     return (await _load(store, session, agent_id))[0]
 
 
 async def change(
     store: Store, roles: Roles, session: str, agent_id: str, changed: Mapping[str, Any], if_version: int | None = None
 ) -> Agent:
-    """Replace the named fields; InvalidInput when the whole does not fit, Conflict when *if_version* is not it."""
+    """Replace the named fields of an agent.
+
+    Raises InvalidInput if the result does not fit, Conflict if the version is not *if_version*, and StoreUnavailable
+    after repeated conflicts.
+    """
     for _ in range(ATTEMPTS):
         agent, version = await _load(store, session, agent_id)
         _same(agent, if_version)
@@ -68,14 +72,14 @@ async def change(
 
 
 async def delete(store: Store, session: str, agent_id: str, if_version: int | None = None) -> None:
-    """Remove an agent; its tasks go on with what they were given. NotFound, or Conflict as for ``change``."""
+    """Delete an agent; its tasks continue with what they have. Raises NotFound, and Conflict as ``change`` does."""
     agent, _ = await _load(store, session, agent_id)
     _same(agent, if_version)
     await store.commit([Delete(agent_path(agent_id))])
 
 
 def parse_agent(snapshot: Snapshot) -> Agent:
-    """Read a document of ``agents``; InvalidInput names what is wrong with it."""
+    """Parse a document of ``agents``. Raises InvalidInput with the faulty field."""
     try:
         return Agent.model_validate(snapshot.data or {})
     except ValidationError as error:
@@ -95,7 +99,10 @@ def _same(agent: Agent, if_version: int | None) -> None:
 
 
 def _fields(spec: AgentSpec) -> dict[str, Any]:
-    """What is stored, also what is empty: a change may have emptied it. The store cleans all but the name."""
+    """Return the stored fields, including empty ones, since a change may empty a field.
+
+    The name is redacted here; the store redacts the other fields.
+    """
     fields = {name: getattr(spec, name) for name in FIELDS}
     return fields | {
         "name": environment_redactor().clean(spec.name),

@@ -1,1 +1,1 @@
-"""One leased task to its outcome: inputs, engine, outputs."""
+"""Run the turn of one leased task: inputs, engine, outputs."""

@@ -1,7 +1,7 @@
-"""Run a pipeline step: its code, its gate, and a model or a person where the code asks for advice.
+"""Run a pipeline step: its code, its gate, and advice from a model or a person.
 
-The swarm's model is asked once per question, as a journaled step. Without a model the task waits for a person:
-`swarm answer` brings the advice.
+The swarm's model is asked once per question, as a journaled step. Without a model the task waits until a person
+sends the advice with `swarm answer`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
 MAX_QUESTIONS = 3
-"""Questions one step may ask its advisor: a step that needs more does not know what it wants."""
+"""Maximum number of questions one step may ask its advisor."""
 
 ANSWER = "advice"
-"""Name of the question that a person answers in the advisor's place."""
+"""Name of the question that a person answers instead of the advisor."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceEngine:
-    """Runs a pipeline step: its code and its gate, with advice where the code asks for some."""
+    """Runs a pipeline step: its code and its gate, with advice on request."""
 
     skill: Skill
     mode: ExecutionMode
     because: str
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the step. GateFailed for what its gate does not let through."""
+        """Run the step. Raises GateFailed for a result that its gate rejects."""
 
         async def execute(request: SkillRequest) -> SkillResult:
             return await self._run_step(turn, request)
@@ -50,7 +50,7 @@ class AdviceEngine:
         return await run_journaled(turn, self.skill, execute, because=self.because)
 
     async def _run_step(self, turn: Turn, request: SkillRequest) -> SkillResult:
-        """Run the step's code again with each piece of advice, until it asks for no more."""
+        """Run the step's code, and again with each piece of advice, until it asks for no more."""
         step = self.skill.name
         request = request.model_copy(update={"limits": turn.swarm.settings.backbone})
         while True:
@@ -67,7 +67,7 @@ class AdviceEngine:
 
 
 async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn) -> Advice | SkillResult:
-    """Return the advice, or the question to a person where no model can be asked."""
+    """Return the advice, or a result with the question for a person if no model can be asked."""
     turn.journal.note(
         "advice_required",
         step=step,
@@ -88,7 +88,7 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
 
 
 def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
-    """What a person answered, and what is wrong with it."""
+    """Return the parsed advice and its fault, "" if it is valid."""
     try:
         content = object_in(given) if isinstance(given, str) else dict(given)
     except (Undecodable, TypeError, ValueError) as error:
@@ -97,6 +97,7 @@ def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, A
 
 
 def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
+    """Return a result that asks a person for the advice, with the reason *why* and the JSON format."""
     wanted = {
         AdviceKind.CODE: '{"files": [{"path": ..., "content": ...}], "notes": ...}',
         AdviceKind.PATCH: '{"patch": "a unified diff", "explanation": ...}',
@@ -116,7 +117,7 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
 
 
 async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
-    """Ask the model, and once more with what was wrong. Raises its errors, and GateFailed for useless advice."""
+    """Ask the model, and once more with the fault. Raises the model's errors, and GateFailed for unusable advice."""
     digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
     turn.journal.pending = turn.swarm.pending
     recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
@@ -127,7 +128,7 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
     talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))
     asking = Asking(client, recorder, talk, schema=schema, on_words=recorder.words if recorder.follows else None)
     if asks.kind is AdviceKind.SCHEMA:
-        asking.native = False  # its maps have keys of their own, to which no provider can be held
+        asking.native = False  # a schema's maps have free keys, which providers cannot enforce
     fault = ""
     for attempt in (0, 1):
         await asking.compose(attempt)

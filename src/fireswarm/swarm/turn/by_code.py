@@ -15,31 +15,31 @@ from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
 
 Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
-"""Work of a step: from the request to the result, with nothing journaled or published."""
+"""The work of a step: from the request to the result, without journaling or publishing."""
 
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
-    """Runs a skill of the engine itself on the event loop."""
+    """Runs one of the engine's own skills on the event loop."""
 
     name: str
     skill: InlineSkill
     because: str = "a skill of the engine"
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill once per lease and input."""
+        """Run the skill as one journaled step."""
         return await run_step(turn, self.name, self.skill, idempotent=True)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeEngine:
-    """Runs a skill's entry in a process of its own."""
+    """Runs a skill's entry in its own process."""
 
     skill: Skill
     because: str
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill once; a crash after the step was journaled repeats nothing."""
+        """Run the skill as one journaled step; after a crash, a journaled result is not computed again."""
 
         async def execute(request: SkillRequest) -> SkillResult:
             return await run_in_process(turn, self.skill, request)
@@ -48,13 +48,13 @@ class CodeEngine:
 
 
 async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
-    """Run the skill's entry in a child process with the request's workdir."""
+    """Run the skill's entry in a child process, in the request's workdir."""
     request.workdir.mkdir(parents=True, exist_ok=True)
     return await run_skill(skill, request, turn.swarm.processes, turn.journal.seconds_left)
 
 
 async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:
-    """Journal the chosen skill, then run *execute* as one journaled step. *because* says why no model is asked."""
+    """Journal the chosen skill, then run *execute* as one journaled step. *because*: the reason for using no model."""
     journal, named = turn.journal, turn.task.skill is not None
     journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
     await journal.flush()
@@ -62,9 +62,12 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
 
 async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool) -> SkillResult:
-    """Run *execute* as one journaled step and publish its artifacts; a finished step's result is replayed."""
+    """Run *execute* as one journaled step and publish its artifacts. A finished step is replayed from the journal.
+
+    Raises SkillReportedFailure for a failed result.
+    """
     request = turn.request
-    # Objective and context never change under a task's id; answers, children and turn do.
+    # A task's objective and context never change; its answers, children and turn do.
     inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
     if request.conversation is not None:
         inputs.append(request.conversation.turn)
@@ -77,7 +80,7 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
         published.append(await publish_artifacts(turn, result, request.workdir))
         return published[0].model_dump(mode="json", exclude_defaults=True)
 
-    # A conversation in another store changes before the task is settled, so the journal must hold the result first.
+    # A conversation in another store changes before the task is settled, so the result must be journaled first.
     last = turn.conversation.settles_with_task
     journaled = await turn.journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
     return published[0] if published else SkillResult.model_validate(journaled)

@@ -1,4 +1,4 @@
-"""Let a model work on a task: the task becomes an assignment, the conclusion becomes a skill result."""
+"""Run a task by a model: the task becomes an assignment, the conclusion becomes a skill result."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
 MATERIAL_CHARS = 24_000
-"""Of what dependencies, children and memory brought, in the prompt; skills with code get all of it."""
+"""Characters of artifacts, children and facts in the prompt. A skill with code gets all of them."""
 
 PLANNED = "planned"
-"""Journal step that marks a plan as handed out: what follows it is another conversation."""
+"""Journal step that marks a plan as handed out. The turns after it are a new phase with its own steps."""
 
 
 HAND_OVER = (
     "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask_user yourself for "
     "what is missing."
 )
-"""What a model is told to do with a skill that has to have a task of its own."""
+"""Advice to a model that calls a skill which needs its own task."""
 
 
 class RoleResult(Contract):
-    """The structured result a role may finish with; ROLE.md says which parts it fills."""
+    """The structured result a role may finish with; ROLE.md says which parts to fill."""
 
     tasks: tuple[PlannedTask, ...] = ()
     facts: tuple[Fact, ...] = Field(default=(), max_length=100)
@@ -62,13 +62,13 @@ async def _nothing() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ModelEngine:
-    """Lets the role's model carry out the task."""
+    """Runs a task by the role's model."""
 
     mind: Mind
     because: str = ""
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the model's loop and return its conclusion as a result. Raises what the loop failed with."""
+        """Run the model's loop and return its conclusion as a result. Raises the error that ended the loop."""
         task, card, mind = turn.task, turn.card, self.mind
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.earlier.finished)
         turn.journal.pending = turn.swarm.pending
@@ -103,7 +103,7 @@ class ModelEngine:
 
 
 def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
-    """What the task is given, by who wrote it: a task below another one was planned."""
+    """Return the capabilities granted to the task. Planned and submitted tasks have different rules."""
     if task.parent_task_id is None:
         return grants.grants_for_submitted(card, task.capabilities)
     return grants.grants_for_planned(card, [use.id for use in task.capabilities])
@@ -111,14 +111,14 @@ def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
 
 @dataclass(slots=True)
 class _SkillRunner:
-    """Runs skills that have code for one turn; what one leaves is given to the next."""
+    """Runs skills with code for one turn, and passes the outputs of one to the next."""
 
     turn: Turn
     artifacts: list[Artifact] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
 
     async def run(self, skill: Skill, params: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* and publish its artifacts before its result counts."""
+        """Run *skill* and publish its artifacts before returning its result."""
         turn, request = self.turn, self.turn.request
         workdir = request.workdir / skill.name
         workdir.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ class _SkillRunner:
 
 
 def _workspace(turn: Turn) -> Path:
-    """Return where tools read and commands run: the folder the task is about, else the turn's own workdir."""
+    """Return the folder for tools and commands: the path in the task's context, else the turn's workdir."""
     request = turn.request
     named = request.context.get("path")
     if isinstance(named, str) and named:
@@ -156,7 +156,7 @@ def _workspace(turn: Turn) -> Path:
 
 
 def _material(request: SkillRequest, phase: int) -> str:
-    """What other agents and memory brought, as JSON within bounds. Children only once their plan is behind us."""
+    """Return artifacts, facts and other inputs as bounded JSON; from the second phase on, with the plan's tasks."""
     brought: dict[str, Any] = {
         "expected_outcome": request.expected_outcome,
         "facts": [fact.model_dump(mode="json", exclude_defaults=True) for fact in request.facts[:40]],
@@ -185,7 +185,7 @@ def _small(artifact: Artifact) -> dict[str, Any]:
 
 
 def _result_fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
-    """What is wrong with a structured result, in words that a model can act on; empty when it holds."""
+    """Return the fault of a structured result, worded for the model; "" if it is valid."""
     try:
         read = RoleResult.model_validate(result)
     except ValidationError as error:
@@ -209,7 +209,7 @@ def _result_fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
 
 
 def _result(conclusion: Conclusion) -> SkillResult:
-    """A conclusion as a skill's result: what the skills of the run made, under what the model concluded."""
+    """Turn a conclusion into a skill's result, with the outputs of the skills that the model ran."""
     outputs = conclusion.outputs
     artifacts = [artifact for output in outputs for artifact in output.artifacts]
     if conclusion.status is ConclusionStatus.WAITING:

@@ -30,22 +30,22 @@ from fireswarm.swarm.conversations import rules
 from fireswarm.swarm.swarm import Swarm
 
 CONTEXT_ID = "context_id"
-"""Key in a task's context that names a conversation for several tasks of the session."""
+"""Key in a task's context that names a conversation shared by several tasks of the session."""
 
 BUSY_SECONDS = 2.0
-"""Pause before a task whose conversation is locked by another run tries again."""
+"""Pause in seconds before a task retries when another run has locked its conversation."""
 
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
 LAST_LINE = "after"
 WORTH_CHARS = 1_000
+"""A summary below this length is not summarized again."""
 MAX_BUCKET_CHARS = 100
 MAX_PREFIX_CHARS = 180
-"""Of a named conversation's id that stays readable; the digest stands for the rest."""
-"""Lines shorter than this together are a summary already."""
+"""Length of the readable part of a named conversation's id; a digest stands for the rest."""
 
 
 class TurnRefused(Exception):
-    """Ends the turn at once with ``outcome``; what the turn gathered is not committed."""
+    """Ends the turn at once with ``outcome``. The turn's gathered writes are discarded."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))
@@ -53,7 +53,7 @@ class TurnRefused(Exception):
 
 
 class NoConversation:
-    """The conversation of a skill that keeps none."""
+    """The conversation of a skill that stores none."""
 
     settles_with_task = True
     answer_schema: JsonObject = {}
@@ -69,7 +69,7 @@ class NoConversation:
 
 @dataclass(slots=True)
 class TaskConversation:
-    """One turn of a task whose skill stops and resumes. ``stored`` is what earlier turns left."""
+    """One turn of a task whose skill stops and resumes. ``stored`` is the state from earlier turns."""
 
     swarm: Swarm
     held: HeldLease
@@ -81,12 +81,12 @@ class TaskConversation:
 
     @classmethod
     def of(cls, held: HeldLease, swarm: Swarm, skill: Skill, terms: Terms) -> TaskConversation:
-        """Return the conversation of a leased task. InvalidInput for a malformed ``context_id`` in its context."""
+        """Return the conversation of a leased task. Raises InvalidInput if its ``context_id`` is malformed."""
         return cls(swarm, held, skill, terms, _context_id(held.task))
 
     @property
     def turn(self) -> int:
-        """Number of this task's turn, from 1; the same again after a crash."""
+        """Number of this task's turn, from 1. The number stays the same when the turn is repeated after a crash."""
         return self.held.task.turn + 1
 
     @property
@@ -105,10 +105,10 @@ class TaskConversation:
         return self.terms.input_request_jsonschema
 
     async def resume(self, request: SkillRequest) -> SkillRequest:
-        """Load what earlier turns left and return the request with it.
+        """Load the state from earlier turns and return the request with it.
 
-        Raises TurnRefused past the skill's ``max_turns`` or while another task has a turn in a shared conversation;
-        InvalidInput when the inputs do not fit the skill's schema.
+        Raises TurnRefused past the skill's ``max_turns`` or while another task has a turn in a shared conversation, and
+        InvalidInput if the inputs do not fit the skill's schema.
         """
         if reason := rules.reason_turn_exceeded(self.turn, self.terms, self.skill.name):
             raise TurnRefused(Failed(reason, StatusReason.ESCALATED))
@@ -124,7 +124,7 @@ class TaskConversation:
         return request.model_copy(update={"conversation": view})
 
     async def keep(self, result: SkillResult) -> Sequence[Write]:
-        """Return the writes that keep the turn; none where another store has kept it already.
+        """Return the writes that store the turn; none if another store has stored it already.
 
         Raises TurnRefused for a result that breaks the skill's contract.
         """
@@ -140,11 +140,11 @@ class TaskConversation:
         try:
             await conversations.apply(replace(change, message_id=f"{self.held.task.task_id}.{self.turn}"))
         except DuplicateMessage:
-            return ()  # kept before a crash; the journal gave the same result again
+            return ()  # stored before a crash; the journal replayed the same result
         return ()
 
     def _document_writes(self, conversations: DocumentConversations, change: ConversationChange) -> Sequence[Write]:
-        """Return the writes of *change*; when the log dropped enough, with a task for Memory to summarize it."""
+        """Return the writes of *change*, with a task to summarize the dropped events if there are enough of them."""
         advanced, writes = conversations.writes(self.stored, change)
         state = advanced.context.state
         if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
@@ -153,10 +153,11 @@ class TaskConversation:
         return [*conversations.writes(self.stored, replace(change, summary_task=task_id))[1], *births]
 
     def _change(self, result: SkillResult) -> ConversationChange:
+        """Return the change of the stored conversation that this turn makes."""
         task, state = self.held.task, rules.state_of_result(result)
         shared = self.context_id != task.task_id
         if shared and state.terminal:
-            state = TaskState.PAUSED  # the task ended; the conversation is not one task's alone
+            state = TaskState.PAUSED  # the task ended, but the conversation continues with other tasks
         before = self.stored.state if self.stored else None
         return ConversationChange(
             self.context_id,
@@ -198,7 +199,7 @@ class TaskConversation:
             await self._take_in_hand(self.stored)
 
     async def _take_in_hand(self, found: Conversation) -> None:
-        """Of the tasks that share a conversation, one at a time has a turn."""
+        """Lock a shared conversation for this run. Raises TurnRefused if another run holds it."""
         holder = found.state.holder
         if holder and holder != self.held.run_id and await self._works(holder):
             raise TurnRefused(_busy(holder))
@@ -217,7 +218,7 @@ class TaskConversation:
         return task.status is TaskStatus.IN_PROGRESS and task.lease is not None and str(task.lease.epoch) == epoch
 
     async def _summary_of(self, task_id: str) -> str | None:
-        """What Memory made of the events that were dropped; None while it is not done."""
+        """Return the memory role's summary of the dropped events, or None until it is done."""
         try:
             task = await self.swarm.board.get(task_id)
         except (NotFound, InvalidInput):
@@ -226,12 +227,16 @@ class TaskConversation:
         texts: list[Any] = [item.value for item in made if item.type == "session_summary"]
         if not texts or not isinstance(texts[0], str) or self.stored is None:
             return None
-        # What was dropped since Memory was asked stands behind the last line that it was shown.
+        # Events dropped since the summary was requested follow the last line that the request contained.
         since = self.stored.state.summary.partition(str(task.context.get(LAST_LINE)))[2]
         return f"{' '.join(texts[0].split())}{since}"
 
     def _summary_task(self, text: str, version: int) -> tuple[str, list[Write]]:
-        """A task for Memory to say better what the log dropped; until it is done, lines of the events stand there."""
+        """Return the id and the writes of a task that summarizes the dropped events.
+
+        Returns "" and no writes if the swarm lacks the role or the skill, or if the policy or the plan's limits refuse
+        it.
+        """
         if SUMMARY_ROLE not in self.swarm.roles or SUMMARY_SKILL not in self.swarm.catalog.skills:
             return "", []
         planned = PlannedTask(
@@ -262,7 +267,10 @@ def _busy(holder: str) -> Snooze:
 
 
 def _context_id(task: Task) -> str:
-    """The task's own id, or the shared one that its context names: the session is part of that."""
+    """Return the task's id, or the shared id in its context, extended by a hash of the session.
+
+    Raises InvalidInput for a malformed id.
+    """
     named = task.context.get(CONTEXT_ID)
     if named is None or named == task.task_id:
         return task.task_id

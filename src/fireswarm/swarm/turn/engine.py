@@ -1,4 +1,4 @@
-"""Choose how a turn is worked on: by a skill's code, by a model, or by a pipeline step that asks for advice."""
+"""Choose the engine of a turn: a skill's code, a model, or a pipeline step that may ask for advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fireswarm.swarm.turn.state import Engine, Turn
 
 
 def choose_engine(turn: Turn) -> Engine:
-    """Return the turn's engine, and give the turn a conversation where its skill keeps one.
+    """Return the turn's engine, and set the turn's conversation if its skill keeps one.
 
     Raises NotFound and InvalidInput for a skill that does not exist or cannot run.
     """
@@ -47,9 +47,9 @@ def reason_to_skip_model(task: Task, swarm: Swarm) -> str:
         return ""
     skill = swarm.catalog.get(task.skill)
     if task.created_by == task.assigned_to and skill.entry is not None:
-        return "a part of a skill's own work"
+        return "a subtask planned by a skill"
     if skill.execution_mode is not None:
         return "a step of a pipeline"
     if skill.entry is not None and terms_of(skill) is not None:
-        return "a skill with a conversation of its own"
+        return "a skill that keeps a conversation"
     return ""

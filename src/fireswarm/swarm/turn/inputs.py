@@ -1,6 +1,6 @@
-"""Gather what a skill is given: dependencies, children, the envelope, facts and answers.
+"""Gather the inputs of a skill: dependencies, children, the envelope, facts and answers.
 
-A skill sees local files and whole values; documents hold URIs.
+A skill gets local files and full values; documents hold URIs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STORED_VALUE = "application/vnd.fireswarm.value+json"
 
 
 async def gather_inputs(turn: Turn) -> SkillRequest:
-    """Return the request for the turn's skill, and acknowledge the envelope with the settling commit."""
+    """Return the request for the turn's skill. Adds the envelope's acknowledgement to the settling commit."""
     task, swarm = turn.task, turn.swarm
     hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
     facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
@@ -54,7 +54,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
 
 
 async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
-    """Return the artifact as a skill's process can read it: content in a local file, or the value in place."""
+    """Return the artifact in a form that a skill's process can read: a local file, or the value itself."""
     if artifact.mime == STORED_VALUE and artifact.uri is not None:
         value = json.loads(await turn.swarm.blobs.get(artifact.uri))
         return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
@@ -76,7 +76,7 @@ async def _open_envelope(turn: Turn) -> Envelope | None:
 
 
 async def _relatives(turn: Turn) -> tuple[list[Task], list[Task]]:
-    """Read the task's dependencies and children; those without a document are left out."""
+    """Read the task's dependencies and children; missing ones are skipped."""
     task = turn.task
     paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
     snapshots = {item.id: item for item in await turn.swarm.store.get_many(paths)}
@@ -88,6 +88,7 @@ async def _relatives(turn: Turn) -> tuple[list[Task], list[Task]]:
 
 
 async def _child_result(turn: Turn, child: Task) -> ChildResult:
+    """Return a child task with its result and its artifacts in readable form."""
     result = child.result or TaskResult()
     return ChildResult(
         task_id=child.task_id,

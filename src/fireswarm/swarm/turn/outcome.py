@@ -27,7 +27,7 @@ from fireswarm.swarm.turn.state import Turn
 
 
 class SkillReportedFailure(FireswarmError):
-    """A skill reported that it failed; ``result`` says how."""
+    """A skill reported a failure; ``result`` has the details."""
 
     code = "skill_said_failed"
 
@@ -37,7 +37,7 @@ class SkillReportedFailure(FireswarmError):
 
 
 def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
-    """Return the outcome of a result. Raises SkillFailed for a result that its state contradicts."""
+    """Return the outcome of a result. Raises SkillFailed for a result that contradicts its state."""
     task_result = TaskResult(
         summary=result.summary,
         artifacts=result.artifacts,
@@ -67,7 +67,7 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
 
 
 async def outcome_of_original(turn: Turn) -> Outcome:
-    """End a duplicate with the result of the task that did the work."""
+    """Return the outcome of a duplicate: the result of the task that did the work."""
     snapshot = await turn.swarm.store.get(task_path(str(turn.task.duplicate_of)))
     original = parse_task_snapshot(snapshot)
     if original.status is TaskStatus.DONE and original.result is not None:
@@ -77,7 +77,7 @@ async def outcome_of_original(turn: Turn) -> Outcome:
 
 
 def outcome_of_error(error: Exception) -> Outcome:
-    """Return the outcome of an error: retried, failed for good, or blocked with a reason."""
+    """Return the outcome of an error: retry, failure, or blocked with a reason."""
     match error:
         case SkillReportedFailure(result=result):
             if result.escalated:
@@ -102,7 +102,7 @@ def outcome_of_error(error: Exception) -> Outcome:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the error's message; for an error that is not ours, its type and the last frames as well."""
+    """Return the error's message. For an error from outside fireswarm, its type and the last stack frames as well."""
     if isinstance(error, FireswarmError):
         return str(error)
     return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_tb(error.__traceback__, limit=-6))

@@ -1,4 +1,4 @@
-"""What a turn leaves: files and large values in the blob store, everything else in the settling commit."""
+"""Store the outputs of a turn: files and large values in blobs, the rest in the settling commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fireswarm.swarm.turn.state import Turn
 
 
 async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> SkillResult:
-    """Move files and large values to the blob store; local copies of inputs get their own URI back."""
+    """Move files and large values to the blob store, and restore the URI of each local copy of an input."""
     if not result.artifacts:
         shutil.rmtree(workdir, ignore_errors=True)
         return result
@@ -38,7 +38,7 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
 
 
 async def gather_writes(turn: Turn, result: SkillResult, outcome: Outcome) -> None:
-    """Add to the settling commit: writes of the role, facts, replies, and the envelopes of planned tasks."""
+    """Add to the settling commit: the role's writes, facts, replies, and the envelopes of planned tasks."""
     task, swarm = turn.task, turn.swarm
     for writes_of in HOOKS.get(task.assigned_to, NO_HOOKS).writes:
         turn.writes += writes_of(swarm.memory, task, result)

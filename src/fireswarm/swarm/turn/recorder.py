@@ -1,4 +1,4 @@
-"""Write a model run's events and steps into the journal of its task."""
+"""Record a model's events and steps in the journal of its task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.swarm.records.journal import Journal
 
 LIVE_SECONDS = 2.0
-"""How often a model's words are stored while they come: only calls that take longer cost a write more."""
+"""Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
 
 
 LIVE_CHARS = 2_000
@@ -23,10 +23,10 @@ LIVE_CHARS = 2_000
 
 @dataclass(slots=True)
 class JournalRecorder:
-    """Writes a run of the mind into the journal of its lease.
+    """Records a model's run in the journal of its lease.
 
-    ``phase`` counts the plans handed out before, or names the question; ``streams`` says that the model's words come
-    while it speaks.
+    ``phase`` counts the plans handed out before, or names the question. ``streams`` is True if the model's text is
+    stored while it comes.
     """
 
     journal: Journal
@@ -37,30 +37,30 @@ class JournalRecorder:
     _stream: StreamRedactor = field(init=False)
 
     def __post_init__(self) -> None:
-        """Clean words with the redactor."""
+        """Create the stream redactor for the model's text."""
         self._stream = StreamRedactor(self.redact)
 
     @property
     def run_id(self) -> str:
-        """The run document."""
+        """Id of the run document."""
         return self.journal.run_id
 
     @property
     def follows(self) -> bool:
-        """True when the model's words are stored while they come."""
+        """True when the model's text is stored while it comes."""
         return self.streams
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
-        """Note an event; it is stored with the next step. What is empty is left out: a document shows what it has."""
+        """Add an event, without empty fields. It is stored with the next step."""
         shown = {name: value for name, value in payload.items() if value is not None and value not in ("", [], {})}
         self.journal.note(kind.value, **self.redact.value(shown))
 
     def words(self, text: str) -> None:
-        """Take a piece of the model's answer; it is shown at the next tick."""
+        """Add a piece of the model's answer; it is stored at the next interval."""
         self._live = (self._live + self._stream.feed(text))[-LIVE_CHARS:]
 
     def record_usage(self, usage: Mapping[str, Any]) -> None:
-        """Count a call on the run document."""
+        """Add a call's usage to the run's totals."""
         total = self.journal.usage
         for name, value in usage.items():
             counts = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -69,7 +69,7 @@ class JournalRecorder:
     async def step(
         self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
     ) -> dict[str, Any]:
-        """Run a step once, whatever crashes; its result is stored before anything else is done."""
+        """Run a step once, even after a crash. Its result is stored before the run continues."""
 
         async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
@@ -78,19 +78,19 @@ class JournalRecorder:
         return dict(await self.journal.step(f"{self.phase}/{name}", None, clean_result, idempotent=idempotent))
 
     def body(self, name: str, content: str) -> None:
-        """Bodies are kept by the stand-alone agent only: a document is no place for them."""
+        """Do nothing: only the stand-alone agent stores bodies, since they are too large for documents."""
 
     async def _run_showing_words(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """Run, and store the model's words every now and then while they come."""
+        """Run the call, and store the model's text every LIVE_SECONDS meanwhile."""
         self._live = ""
-        self._stream.rest()  # what the last call left unsaid is not this one's
+        self._stream.rest()  # drop the rest of the last call's text
         ended = anyio.Event()
         outcome: list[dict[str, Any] | Exception] = []
 
         async def work() -> None:
             try:
                 outcome.append(await run())
-            except Exception as error:  # carried out of the task group as it is; raised again below
+            except Exception as error:  # must leave the task group unwrapped; raised again below
                 outcome.append(error)
             ended.set()
 
@@ -99,7 +99,7 @@ class JournalRecorder:
             while not await self.journal.clock.wait(ended, LIVE_SECONDS):
                 if self._live and self._live != self.journal.live:
                     self.journal.show(self._live)
-                    with contextlib.suppress(StoreError):  # the answer is paid for, its show is not worth it
+                    with contextlib.suppress(StoreError):  # a failed write of live text must not lose the paid answer
                         await self.journal.flush()
         if self.journal.live:
             self.journal.show("")

@@ -1,4 +1,4 @@
-"""A turn: its lease, inputs and engine, and the writes that go with its outcome."""
+"""State of a turn: its lease, inputs and engine, and the writes committed with its outcome."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Engine(Protocol):
 
     @property
     def because(self) -> str:
-        """Reason why no model is asked; "" where one is."""
+        """Reason why no model is asked; "" if one is."""
         ...
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Return the result. Raises what the work failed with."""
+        """Return the result. Raises the error of the work."""
         ...
 
 
 @dataclass(slots=True)
 class Turn:
-    """One leased task while it is worked on.
+    """One leased task during its turn.
 
-    ``request`` and ``engine`` are set by the first two steps of ``run_turn``. ``origins`` maps local copies of
+    The first two steps of ``run_turn`` set ``request`` and ``engine``. ``origins`` maps local copies of
     artifacts to the URIs they came from.
     """
 
@@ -66,7 +66,7 @@ class Turn:
         return cls(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
 
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
-        """Close the run; with *discard*, leave out the writes that the turn gathered."""
+        """Close the run and return the end of the turn; with *discard*, without the writes that the turn gathered."""
         writes = () if discard else self.writes
         return TurnEnd(outcome, (*writes, *_closing_writes(self.journal, outcome)))
 

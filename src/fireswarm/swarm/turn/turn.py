@@ -1,4 +1,4 @@
-"""The way of a leased task, step by step.
+"""Run the turn of a leased task, step by step.
 
 Every error becomes an Outcome, except LeaseLost and cancellation.
 """
@@ -17,7 +17,7 @@ from fireswarm.swarm.turn.state import Turn, TurnEnd
 
 
 async def run_turn(lease: HeldLease, swarm: Swarm) -> TurnEnd:
-    """Work on a leased task until it is done, fails, waits or hands work over."""
+    """Work on a leased task until it is done, fails, waits or delegates."""
     turn = await Turn.open(lease, swarm)
     try:
         if lease.task.duplicate_of is not None:

@@ -1,1 +1,1 @@
-"""One role process: claim, serve, renew, sweep, heartbeat, drain."""
+"""One role process: claim, work, renew, sweep, heartbeat, drain."""

@@ -1,7 +1,7 @@
-"""Answers that come by mail: a message to a role supplies what a task of the role asked.
+"""Apply answers that come by mail: a message to a role answers a task of that role.
 
-The task's transition and the end of the message are one commit: whoever is killed before it has done nothing, and
-another worker of the role finds the message as it was. Refused answers stay on the message, with the reason.
+One commit changes the task and ends the message. If a worker is killed before it, nothing has changed, and another
+worker of the role handles the message. Refused answers stay in the message, with the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TAKEN = "taken"
 
 
 async def follow(swarm: Swarm, role: str) -> None:
-    """Take answers to tasks of *role* as they come, until the listening ends."""
+    """Apply answers to tasks of *role* as they come, until the listener ends."""
     async with swarm.store.listen(queries.answers(role)) as snapshots:
         async for changed in snapshots:
             for snapshot in changed:
@@ -25,17 +25,18 @@ async def follow(swarm: Swarm, role: str) -> None:
 
 
 async def take(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
-    """Give one message's answers to its task, or say on the message why not."""
+    """Apply one message's answers to its task, or store the reason for refusing them in the message."""
     try:
         await _give(swarm, role, snapshot)
     except (InvalidInput, NotFound, TerminalTask, PolicyRefused, ConfigError, StoreRejected) as refused:
         try:
             await swarm.store.commit([swarm.mailbox.end_message_write(snapshot, f"refused: {refused}")])
         except Conflict:
-            return  # a peer was faster: what it wrote stands
+            return  # another worker was faster; keep its write
 
 
 async def _give(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
+    """Check a message and apply its answers to its task, in the commit that ends the message."""
     message = parse_message(snapshot)
     swarm.mailbox.policy.check_answer(message.from_agent_id, role)
 

@@ -1,4 +1,4 @@
-"""The heartbeat: what an agent tells of itself, with real figures of its process."""
+"""Write the agent's status document: state, CPU, memory, tasks held."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Heartbeat:
         self._agent_id = agent_id
         self._message = message
         self._process = psutil.Process()
-        self._process.cpu_percent()  # the first reading only sets the mark from which the next one counts
+        self._process.cpu_percent()  # the first call only starts the measurement
         self._started_at: datetime | None = None
 
     async def write(self, state: AgentState, holding: Sequence[str]) -> None:
-        """Write one beat: state, cpu percent of a core since the last beat, resident bytes, tasks held."""
+        """Write one heartbeat: state, CPU percent of one core since the last beat, resident bytes, tasks held."""
         now = self._swarm.clock.now()
         self._started_at = self._started_at or now
         with self._process.oneshot():

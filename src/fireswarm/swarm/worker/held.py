@@ -1,4 +1,4 @@
-"""Tasks that one worker holds: claimed, under way, or ending."""
+"""The tasks that one worker holds: claimed, running or ending."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class HeldWork:
-    """One claimed task: its lease, and the scope that ends its turn when the lease is lost."""
+    """One claimed task: its lease, and the scope that cancels its turn when the lease is lost."""
 
     lease: HeldLease
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -26,7 +26,7 @@ class HeldWork:
 
 @dataclass(slots=True)
 class HeldTasks:
-    """The claimed tasks of a worker. ``freed`` rings when a place comes free."""
+    """The claimed tasks of a worker. ``freed`` rings when a task leaves."""
 
     by_run: dict[str, HeldWork] = field(default_factory=dict[str, HeldWork])
     ready: deque[HeldWork] = field(default_factory=deque[HeldWork])
@@ -36,7 +36,7 @@ class HeldTasks:
         return len(self.by_run)
 
     def add(self, lease: HeldLease) -> None:
-        """Take in a claimed task; it waits for its turn."""
+        """Add a claimed task to those waiting to start."""
         work = self.by_run[lease.run_id] = HeldWork(lease)
         self.ready.append(work)
 
@@ -49,12 +49,12 @@ class HeldTasks:
         return [work.lease.task.task_id for work in self.by_run.values()]
 
     def forget(self, work: HeldWork) -> None:
-        """Free the place of a task that is over."""
+        """Remove a task that is over."""
         del self.by_run[work.lease.run_id]
         self.freed.ring()
 
     def end(self, work: HeldWork, reason: str) -> None:
-        """End a task's turn, or drop the task if its turn has not started; nothing if it is over already."""
+        """Cancel a task's turn, or drop the task if its turn has not started. Does nothing for a task that is over."""
         if self.by_run.get(work.lease.run_id) is not work:
             return
         work.ended_because = reason

@@ -1,7 +1,7 @@
-"""One role process: claim, work, settle, drain. Its background duties are in ``upkeep``.
+"""The loop of a role process: claim, work, settle, drain. Its background duties are in ``upkeep``.
 
-The claim loop asks while there is work and listens while there is none: an idle role never polls.
-Turns run their skills in processes of their own, so a busy turn never starves the loop.
+The loop queries the queue while there is work and listens while there is none, so an idle role never polls.
+Skills run in their own processes, so a busy turn does not block the loop.
 """
 
 from __future__ import annotations
@@ -28,23 +28,27 @@ from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 from fireswarm.swarm.worker.upkeep import Upkeep
 
 REFILL_SECONDS = 0.005
-"""With some places free and others busy, wait this long for more to come free: one claim for several
-tasks costs one round trip. Far below the latency target of a claim."""
+"""If some places are free and others busy, wait this long for more free places: one claim for several
+tasks costs one round trip. Far below the latency target of a claim.
+"""
 
 AHEAD_SECONDS = 0.1
-"""While turns are shorter than this on average, a worker claims as many tasks again as it works on at once,
-so that the next one starts the moment a place comes free. A longer turn would keep them from its peers."""
+"""While turns are shorter than this on average, a worker claims up to twice as many tasks as it works on at once,
+so that the next one starts without delay. With longer turns, claimed tasks would be kept from other workers.
+"""
 
 CONTENDED_PAUSE_SECONDS = 0.004
-"""Multiplied by the contention factor and jittered, so that idle workers do not all claim the same task. At most
-one second each; the first of thirty claims after about thirty milliseconds."""
+"""Multiplied by the contention factor and jittered, so that idle workers do not all claim the same task. The pause
+is at most one second.
+"""
 
 SETTLE_PAUSE_SECONDS = 0.5
-"""Between attempts to settle while the store is away, as long as the lease lasts."""
+"""Pause between attempts to settle while the store is unavailable, until the lease expires."""
 
 LEAVE_SECONDS = 0.7
-"""After the drain: once to give back what is left, once to say goodbye. Both together are less than the supervisor's
-grace, and with the default drain well below the ten seconds after which Cloud Run kills."""
+"""Time limits after the drain: one to release the remaining tasks, one to write the last heartbeat. Together they are
+below the supervisor's grace and, with the default drain, well below the ten seconds after which Cloud Run kills.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +57,7 @@ class Worker:
     """Works for one role under one agent id until ``stop`` is called, then drains and returns."""
 
     def __init__(self, swarm: Swarm, role: str, agent_id: str, *, message: str = "") -> None:
+        """Set up a worker for *role*. Raises NotFound for an unknown role."""
         swarm.board.check_role(role)
         self.swarm = swarm
         self.role = role
@@ -70,7 +75,7 @@ class Worker:
         self._upkeep = Upkeep(swarm, role, agent_id, self.held, self._rng, heartbeat)
 
     def stop(self) -> None:
-        """Stop claiming; ``run`` finishes what it can and returns."""
+        """Stop claiming; ``run`` finishes its turns within ``drain_seconds`` and returns."""
         if not self.stopping:
             self._time_to_finish.deadline = anyio.current_time() + self.swarm.settings.worker.drain_seconds
         self.stopping = True
@@ -83,7 +88,7 @@ class Worker:
         return self._claimer.contention.won, self._claimer.contention.lost
 
     async def run(self) -> None:
-        """Work until told to stop; then finish within ``drain_seconds`` or release, and say goodbye."""
+        """Work until told to stop; then finish within ``drain_seconds``, release the rest and beat once more."""
         async with anyio.create_task_group() as background:
             self._upkeep.start(background)
             async with anyio.create_task_group() as turns:
@@ -96,9 +101,10 @@ class Worker:
         with anyio.CancelScope(shield=True), anyio.move_on_after(LEAVE_SECONDS):
             await self._upkeep.beat(AgentState.STOPPED, self.held.task_ids())
 
-    # ── the life of a task ────────────────────────────────────────────────────────────────────────────
+    # ── claims and turns ──────────────────────────────────────────────────────────────────────────────────
 
     async def _claim(self, turns: TaskGroup) -> None:
+        """Claim tasks while places are free, and start their turns, until told to stop."""
         while not self.stopping:
             free = self._free
             if free <= 0 or (len(self.held) and free < self._refill):
@@ -113,7 +119,7 @@ class Worker:
                 self._serving += 1
                 turns.start_soon(self._serve)
             if leases:
-                await anyio.lowlevel.checkpoint()  # what was claimed starts before the next look at the queue
+                await anyio.lowlevel.checkpoint()  # start the claimed tasks before the next query
             else:
                 await self._idle()
 
@@ -130,16 +136,17 @@ class Worker:
         return max(1, self._places // 4)
 
     async def _serve(self) -> None:
-        """Serve one place: turn after turn while any is ready. A task group per turn would cost more than a no-op."""
+        """Run one turn after another while tasks are ready. A task group per turn would cost more than a no-op."""
         try:
             while self.held.ready:
                 await self._work(self.held.ready.popleft())
                 if not self.held.ready:
-                    await anyio.lowlevel.checkpoint()  # a claim committed with this turn is about to bring more
+                    await anyio.lowlevel.checkpoint()  # a concurrent claim may be about to add tasks
         finally:
             self._serving -= 1
 
     async def _work(self, work: HeldWork) -> None:
+        """Run and settle one task's turn, and free its place whatever happens."""
         lease = work.lease
         work.started = True
         try:
@@ -159,7 +166,7 @@ class Worker:
         self._mean_turn_seconds = seconds if known == float("inf") else 0.8 * known + 0.2 * seconds
 
     async def _turn(self, lease: HeldLease) -> TurnEnd:
-        """Run the turn within the role's limit, the task's own and its deadline."""
+        """Run the turn within the limits of the role, the task and its deadline."""
         limit = self.swarm.roles[self.role].limits.turn_timeout_seconds
         timeout = lease.task.constraints.timeout_seconds
         limit = min(limit, timeout) if timeout else limit
@@ -173,7 +180,7 @@ class Worker:
         return await self._cut_short(lease, outcome, RunStatus.TIMEOUT)
 
     async def _cut_short(self, lease: HeldLease, outcome: Outcome, status: RunStatus) -> TurnEnd:
-        """Close the run of a turn that did not end by itself."""
+        """Close the run of an interrupted turn and return its end with *outcome*."""
         journal = await open_journal(lease, self.swarm)
         await journal.take_up()
         text = outcome.error if isinstance(outcome, (Failed, Retry)) else "released by a stopping agent"
@@ -181,7 +188,7 @@ class Worker:
         return TurnEnd(outcome, tuple(journal.closing(status, text, None, text)))
 
     async def _settle(self, lease: HeldLease, end: TurnEnd) -> None:
-        """Settle the turn's outcome, again while the store is away and the lease lasts. Raises LeaseLost after that."""
+        """Settle the outcome; retry while the store is unavailable and the lease lasts. Raises LeaseLost after that."""
         outcome, writes = end
         while True:
             try:
@@ -190,7 +197,9 @@ class Worker:
                 outcome, writes = await self._cut_short(lease, Failed(str(refused)), RunStatus.ERROR)
             except StoreError as error:
                 if not error.retryable or lease.expires_at <= self.swarm.clock.now():
-                    raise LeaseLost(f"task {lease.task.task_id} could not be settled, it is redone: {error}") from error
+                    raise LeaseLost(
+                        f"task {lease.task.task_id} could not be settled and will be retried: {error}"
+                    ) from error
                 await self.swarm.clock.sleep(SETTLE_PAUSE_SECONDS)
             else:
                 break
@@ -201,7 +210,7 @@ class Worker:
     # ── waiting for work ──────────────────────────────────────────────────────────────────────────────
 
     async def _idle(self) -> None:
-        """Listen until something is queued for this role, or the sweep or the stop says to look."""
+        """Wait until a task is queued for this role, or the sweep or ``stop`` rings."""
 
         async def follow() -> None:
             async with self.swarm.store.listen(queries.queued_tasks(self.role, 1)) as batches:
@@ -226,10 +235,10 @@ class Worker:
             await self.swarm.board.admit_hand_written(self.role)
         self._claimer.last_seen = path
 
-    # ── the end ───────────────────────────────────────────────────────────────────────────────────────
+    # ── drain ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _drain(self, background: TaskGroup) -> None:
-        """Let turns finish; release those that have not begun at once."""
+        """Let running turns finish; release tasks that have not started at once."""
         if not len(self.held):
             return
         background.start_soon(self._upkeep.beat, AgentState.STOPPING, self.held.task_ids())

@@ -1,4 +1,4 @@
-"""`run(cfg)`: work for one role until told to stop. Every role, shipped or added, runs through it."""
+"""`run(cfg)`: work for one role until told to stop. All roles run through it, shipped or added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fireswarm.swarm.worker.loop import Worker
 
 @dataclass(frozen=True, slots=True)
 class RoleConfig:
-    """What a role process is started with. Set ``stop`` to drain it."""
+    """Configuration of a role process. Set ``stop`` to drain it."""
 
     swarm: Swarm
     role: str

@@ -1,4 +1,4 @@
-"""Role processes on one machine: start them, restart those that die, stop them all in order."""
+"""Role processes on one machine: start them, restart those that die, stop all of them in order."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Pause before a role process that died is started again; grows while it keeps dying at once."""
+"""Pauses before a process that died is restarted; they grow while it keeps dying early."""
 
 STEADY_SECONDS = 10.0
-"""A process that lived this long was healthy: its next restart comes fast again."""
+"""A process that lived this long was healthy: the pauses start again with the shortest."""
 
 GRACE_SECONDS = 2.0
-"""Beyond a role's own drain time, before the process is killed."""
+"""Time in addition to a role's drain time before its process is killed."""
 
 
 PARENT = "FIRESWARM_PARENT"
-"""Tells a role process who started it: asked later, it may have been given to another parent already."""
+"""Environment variable with the supervisor's process id. A role process cannot read it from the system later: by then
+it may have a new parent.
+"""
 
 
 @dataclass(slots=True)
 class RoleProcess:
-    """One place in the fleet: its role, and whatever process fills it now."""
+    """One place in the fleet: its role and its current process."""
 
     role: str
     number: int
@@ -40,7 +42,7 @@ class RoleProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process id, None between two lives."""
+        """Process id; None before the first start."""
         return None if self.process is None else self.process.pid
 
 
@@ -72,7 +74,7 @@ class Supervisor:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[Supervisor]:
-        """Run the fleet inside the block; leaving it drains every process, then kills what is left."""
+        """Run the fleet inside the block. On exit, drain every process and kill those that remain."""
         self.logs.mkdir(parents=True, exist_ok=True)
         async with anyio.create_task_group() as group:
             for place in self.places:
@@ -85,7 +87,7 @@ class Supervisor:
                 group.cancel_scope.cancel()
 
     async def stop(self) -> None:
-        """Ask every process to drain, wait as long as that may take, then kill."""
+        """Ask every process to drain, wait up to the drain time plus GRACE_SECONDS, then kill."""
         self.stopping = True
         alive = [place.process for place in self.places if place.process and place.process.returncode is None]
         for process in alive:
@@ -99,6 +101,7 @@ class Supervisor:
                 await process.wait()
 
     async def _keep(self, place: RoleProcess) -> None:
+        """Start the place's process, and again whenever it dies, until the supervisor stops."""
         failures = 0
         while not self.stopping:
             started = anyio.current_time()

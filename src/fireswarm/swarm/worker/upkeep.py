@@ -24,14 +24,14 @@ from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 
 STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
-"""Pauses while the store cannot be reached; everything held is renewed or given up meanwhile."""
+"""Pauses while the store is unavailable. Held tasks are still renewed or given up meanwhile."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Upkeep:
-    """Keeps a worker alive and its leases good. ``queued`` rings when the worker should look at its queue again."""
+    """Runs a worker's background duties. ``queued`` rings when the worker should query its queue again."""
 
     swarm: Swarm
     role: str
@@ -48,18 +48,18 @@ class Upkeep:
             group.start_soon(duty)
 
     async def beat(self, state: AgentState, task_ids: list[str]) -> None:
-        """Write one heartbeat; a failure is logged."""
+        """Write one heartbeat. A failure is logged."""
         await self.log_failure(lambda: self.heartbeat.write(state, task_ids))
 
     async def log_failure(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Run a duty once; a failure is logged and left to the next round."""
+        """Run a duty once. A failure is logged and left to the next round."""
         try:
             await call()
         except FireswarmError as error:
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
 
     async def available[T](self, call: Callable[[], Awaitable[T]]) -> T | None:
-        """Call the store; when it cannot be reached, log, pause and return None."""
+        """Call the store. If it is unavailable, log, pause and return None."""
         try:
             return await call()
         except StoreError as error:
@@ -78,7 +78,7 @@ class Upkeep:
             await self.swarm.clock.sleep(worker.heartbeat_working_seconds if busy else worker.heartbeat_idle_seconds)
 
     async def _renew(self) -> None:
-        """Renew every lease once a third of its life is over; end the turn of one that is lost."""
+        """Renew every lease after a third of its lifetime. Cancels the turn of a lost lease."""
         every = self.swarm.board.rules.renew_every_seconds
         while True:
             await self.swarm.clock.sleep(every / 2)
@@ -98,7 +98,7 @@ class Upkeep:
                 self.held.end(work, f"its lease ran out while the store could not be reached: {error}")
 
     async def _sweep(self) -> None:
-        """Sweep when the next task is due, and once a lease at least: a lease taken since ends no sooner."""
+        """Sweep when the next task is due, and at least once per lease time: no newer lease expires earlier."""
         lease_seconds = self.swarm.board.rules.lease_seconds
         while True:
             swept = await self.available(lambda: self.swarm.board.sweep(self.role))
@@ -110,7 +110,7 @@ class Upkeep:
             await self.sweep_soon.heard(self.swarm.clock, pause + jitter)
 
     async def _follow_inbox(self) -> None:
-        """Follow the messages to this agent: a canceled task stops at once."""
+        """Follow the messages to this agent. A canceled task's turn is cancelled at once."""
         while True:
             await self.log_failure(self._read_inbox)
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
@@ -122,9 +122,10 @@ class Upkeep:
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _read_inbox(self) -> None:
+        """Listen to the inbox: end the tasks that messages cancel, and acknowledge every message."""
         async with self.swarm.store.listen(queries.inbox(self.agent_id)) as batches:
             async for snapshots in batches:
-                messages, _ = parse_all(snapshots, parse_message)  # the claim below puts the others aside
+                messages, _ = parse_all(snapshots, parse_message)  # ``claim`` below ends unreadable messages
                 for message in messages:
                     if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
                         for work in self.held.all():

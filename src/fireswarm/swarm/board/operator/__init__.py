@@ -1,1 +1,1 @@
-"""What an operator does to a task: cancel, retry, answer, approve."""
+"""Operator actions on a task: cancel, retry, answer, explain."""

@@ -1,4 +1,4 @@
-"""What an operator does to a task: cancel, retry, answer. Compare-and-set, never reload-and-continue."""
+"""Operator actions on a task: cancel, retry, answer. Every write is a compare-and-set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fireswarm.swarm.board.rules import BoardContext, BoardRules
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
 CANCEL_SIGNAL = "cancel"
-"""Signal in the message that tells the holder of a canceled task to stop."""
+"""Name of the signal that tells a task's holder to stop after a cancel."""
 
 RETRYABLE = frozenset(
     {
@@ -39,7 +39,7 @@ RETRYABLE = frozenset(
 
 
 async def load(store: Store, task_id: str) -> tuple[Task, Any]:
-    """Read a task and its version; NotFound says what to do."""
+    """Read a task and its version. Raises NotFound, with a hint, for an unknown id."""
     snapshot = await store.get(task_path(task_id))
     if snapshot.data is None:
         raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
@@ -53,6 +53,7 @@ async def _change(
     fields: Callable[[Task], Mapping[str, Any]],
     also: Sequence[Write] = (),
 ) -> Task:
+    """Compute *fields* and commit them with *also*, again after each conflict. Returns the changed task."""
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         change = {**fields(task), "updated_at": SERVER_TIME}
@@ -67,10 +68,10 @@ async def _change(
 async def cancel(
     board: BoardContext, task_id: str, reason: str = "by the operator", *, tree: bool = False
 ) -> list[str]:
-    """Cancel a task, and with *tree* every task below it; returns the ids that were canceled now.
+    """Cancel a task, and with *tree* every task below it. Returns the ids that this call canceled.
 
-    The holder of a running task is told through its inbox. A task that is terminal already raises
-    TerminalTask when it was named, and is passed over when it is met in the tree.
+    The holder of a running task gets a message in its inbox. Without *tree*, a terminal task raises TerminalTask; with
+    *tree*, terminal tasks are skipped.
     """
     store, clock, rules = board.store, board.clock, board.rules
     canceled: list[str] = []
@@ -92,6 +93,7 @@ async def cancel(
 async def _cancel_one(
     store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, named: bool
 ) -> Task | None:
+    """Cancel one task, its run and its holder. Returns None for a terminal task, or raises TerminalTask if *named*."""
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         if task.status.terminal:
@@ -114,6 +116,7 @@ async def _cancel_one(
 
 
 def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:
+    """Return the write of the message that tells *owner* to stop working on the task."""
     envelope = Envelope(
         envelope_id=str(uuid.uuid4()),
         task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
@@ -130,13 +133,14 @@ def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: Boar
 
 
 async def retry(board: BoardContext, task_id: str) -> Task:
-    """Queue a blocked task again with all its attempts; a deadline that has passed is lifted."""
+    """Queue a blocked task again with all its attempts. A deadline in the past is removed."""
     store, clock, rules = board.store, board.clock, board.rules
 
     def fields(task: Task) -> dict[str, Any]:
+        """Return the fields that queue the task. Raises TerminalTask or InvalidInput if it cannot be retried."""
         if task.status.terminal:
             raise TerminalTask(
-                f"task {task_id} is {task.status.value} and never changes again: submit it anew with --again WORD WORD"
+                f"task {task_id} is {task.status.value} and never changes again: submit it again with --again WORD WORD"
             )
         if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
             state = task.status_reason.value if task.status_reason else task.status.value
@@ -158,9 +162,9 @@ async def answer(
     accept: Callable[[Task], None] = lambda _: None,
     also: Sequence[Write] = (),
 ) -> Task:
-    """Supply what a blocked task asked for and queue it; InvalidInput lists what is missing or mistyped.
+    """Store answers to a blocked task's questions and queue it. Raises InvalidInput with all missing or mistyped ones.
 
-    *accept* may refuse the task by raising; *also* is written in the same commit, or not at all.
+    *accept* may refuse the task by raising. *also* is written in the same commit.
     """
 
     def fields(task: Task) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether answers fit what a task asked: the same for a command, a message and a document changed by hand."""
+"""Validate answers to a task's questions, whether they come by command, by message or by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All answers of *task* with those *given* now; InvalidInput lists what is missing, mistyped or not asked for."""
+    """Merge the answers *given* into those of *task*.
+
+    Raises InvalidInput with every answer that is missing, mistyped or was not asked for.
+    """
     answers = {**task.answers, **given}
     known = {question.name for question in task.questions}
     faults = [f"{name} was not asked for" for name in given if known and name not in known]

@@ -1,4 +1,4 @@
-"""Explain why a task does not move, and what would move it."""
+"""Explain why a task does not move and how to move it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.rules import BoardContext
 
 SHORT_ID_CHARS = 8
-"""Length to which ids are cut in an explanation; the commands take any prefix that is unique."""
+"""Length of the ids in an explanation. The commands accept any unique prefix."""
 
 MAX_NAMED = 8
 MAX_STUCK = 3
-"""Tasks that are waited for and named, and blocked ones of them whose summary is quoted."""
+"""Number of awaited tasks that an explanation names, and of blocked ones that it quotes."""
 
 
 async def explain(board: BoardContext, task: Task) -> str:
-    """Say in one or two sentences what the task waits for and what would move it. Reads its relatives."""
+    """Return one or two sentences: what the task waits for and how to move it. Reads its dependencies and children."""
     return reason_for_status(task, await read_relatives(board.store, task), board.clock.now())
 
 
 async def read_relatives(store: Store, task: Task) -> dict[str, Task]:
-    """Read the tasks that *task* depends on or created, by id; an unreadable document is left out and logged."""
+    """Read the tasks that *task* depends on or created, by id. An unreadable document is logged and skipped."""
     paths = [task_path(task_id) for task_id in dict.fromkeys([*task.depends_on, *task.children])]
     snapshots = [item for item in await store.get_many(paths) if item.data is not None] if paths else []
     return {relative.task_id: relative for relative in parse_readable(snapshots, parse_task_snapshot)}
 
 
 def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) -> str:
-    """Say what the task waits for, from the task and its relatives as they were read."""
+    """Return what the task waits for, given the task and its relatives."""
     name = _short(task)
     if task.status.terminal:
         return f"It is {task.status.value} and never changes again."
