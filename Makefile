@@ -4,7 +4,7 @@ SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check unit generate format lock test-emulator bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock test-emulator bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,12 +28,17 @@ demo-pipeline: setup ## Make a tested node from the shipped source, with a scrip
 test: check unit ## Run everything that CI runs
 
 check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files
+	@$(MAKE) --no-print-directory -j2 --output-sync=target types lint
+
+types: setup-dev
+	@.venv/bin/pyright --level error
+
+lint: setup-dev
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) tools/gates.py
 	@$(PY) tools/generate.py --check
-	@.venv/bin/pyright --level error
 
 unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
