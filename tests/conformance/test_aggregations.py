@@ -45,7 +45,7 @@ async def test_counts_respect_filters_limits_and_or(cities: Any) -> None:
     assert await count(cities.where(filter=where("country", "==", "Peru"))) == 0
 
 
-async def test_only_documents_with_every_summed_field_count(client: Any) -> None:
+async def test_only_documents_with_every_summed_field_are_counted(client: Any) -> None:
     await client.document("c/both").set({"x": 1, "y": 1})
     await client.document("c/one").set({"x": 1})
     results = (await client.collection("c").count(alias="n").sum("x", alias="x").sum("y", alias="y").get())[0]
