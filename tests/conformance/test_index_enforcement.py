@@ -1,4 +1,4 @@
-"""Queries without a required index in ``firestore.indexes.json`` are refused. Firelite only: emulators do not enforce."""
+"""Queries without a required index in ``firestore.indexes.json`` are refused. Firelite only: emulators accept them."""
 
 from __future__ import annotations
 
