@@ -22,7 +22,7 @@ async def cities(client: AsyncClient) -> Any:
     return client.collection("cities")
 
 
-async def test_count_sum_and_average(cities: Any) -> None:
+async def test_aggregation_returns_count_sum_and_average(cities: Any) -> None:
     usa = cities.where(filter=where("country", "==", "USA"))
     results = await usa.count(alias="n").sum("population", alias="all").avg("population", alias="mean").get()
     assert {result.alias: result.value for result in results[0]} == {

@@ -110,7 +110,7 @@ async def test_order_omits_documents_without_the_field(cities: Any) -> None:
     assert await ids(cities.order_by("state")) == ["void", "la", "sf"]
 
 
-async def test_order_by_two_fields_in_two_directions(cities: Any) -> None:
+async def test_two_orders_may_have_different_directions(cities: Any) -> None:
     query = cities.order_by("country").order_by("population", direction="DESCENDING")
     assert await ids(query) == ["bj", "tok", "la", "sf", "dc"]
 
@@ -120,7 +120,7 @@ async def test_ties_are_broken_by_name_in_the_last_direction(cities: Any) -> Non
     assert await ids(cities.order_by("country", direction="DESCENDING")) == ["sf", "la", "dc", "tok", "bj"]
 
 
-async def test_limit_offset_and_limit_to_last(cities: Any) -> None:
+async def test_limit_offset_and_limit_to_last_select_the_expected_documents(cities: Any) -> None:
     ordered = cities.order_by("population")
     assert await ids(ordered.limit(2)) == ["dc", "sf"]
     assert await ids(ordered.offset(1).limit(2)) == ["sf", "la"]
@@ -206,7 +206,7 @@ async def test_projection_returns_the_chosen_fields(cities: Any) -> None:
     assert keys == [{}]
 
 
-async def test_filters_on_nested_fields_and_quoted_names(client: AsyncClient) -> None:
+async def test_filters_support_nested_fields_and_quoted_names(client: AsyncClient) -> None:
     await client.document("c/a").set({"m": {"odd name": 1, "x": {"y": 2}}})
     await client.document("c/b").set({"m": {"odd name": 2}})
     collection = client.collection("c")
@@ -215,7 +215,7 @@ async def test_filters_on_nested_fields_and_quoted_names(client: AsyncClient) ->
     assert await ids(collection.where(filter=where("m", "==", {"odd name": 2.0}))) == ["b"]
 
 
-async def test_filters_on_the_document_name(cities: Any) -> None:
+async def test_filters_support_the_document_name(cities: Any) -> None:
     name = FieldPath.document_id()
     assert await ids(cities.where(filter=where(name, "==", cities.document("sf")))) == ["sf"]
     assert await ids(cities.where(filter=where(name, "in", [cities.document("tok"), cities.document("bj")]))) == [

@@ -45,7 +45,7 @@ async def test_large_folder_is_read_in_shards_and_reported(tmp_path: Path, monke
     assert str(written["report"]).endswith("/artifacts/markdown-report-drafter/report.md")
 
 
-async def test_conversational_skill_is_refused_and_the_model_is_told_why(
+async def test_conversational_skill_is_refused_with_a_reason_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

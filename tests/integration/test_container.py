@@ -59,14 +59,14 @@ def parse_command(words: list[str]) -> Any:
         return command.make_context(name, list(rest), parent=context).params
 
 
-def test_compose_has_one_service_for_each_role_with_a_command_that_parses() -> None:
+def test_compose_has_one_service_per_role_with_a_valid_command() -> None:
     assert set(ROLES) == set(load_roles(ROOT / "roles"))
     for name, service in ROLES.items():
         assert "entrypoint" not in service
         assert parse_command(service["command"])["name"] == name
 
 
-def test_command_of_the_store_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_of_the_store_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
     async def record(options: Any) -> None:

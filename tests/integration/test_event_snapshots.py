@@ -54,11 +54,11 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-async def test_one_turn(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_run_of_one_turn_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run([GOOD]), bench.root) == snapshot
 
 
-async def test_several_turns_with_a_script(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_run_of_several_turns_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(skill="greeter", why="its manners first", paths=["references/manners.md"]),
         decided(command("bash ../skills/greeter/scripts/greet.sh Ada"), skill="greeter"),
@@ -67,7 +67,7 @@ async def test_several_turns_with_a_script(bench: Bench, snapshot: SnapshotAsser
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_a_handoff(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_handoff_between_skills_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(command("echo hello"), skill="greeter", why="greet first"),
         decided(call("farewell"), skill="greeter", why="greeted, and now part"),
@@ -76,16 +76,16 @@ async def test_a_handoff(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_a_dry_run(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_dry_run_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run([GOOD], dry_run=True), bench.root) == snapshot
 
 
-async def test_success_after_two_retries(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_retries_before_success_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard({"error": 529, "message": "overloaded"}, {"error": 429, "retry_after": 2}, GOOD)
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_failed_step_and_its_fallback(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_failed_step_and_its_fallback_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(command("echo no >&2; exit 3"), skill="greeter"), decided(finish("Goodbye."), skill="farewell")
     )

@@ -70,7 +70,7 @@ async def test_every_query_is_covered_by_the_deployed_indexes(swarm: SwarmRig, n
     assert await swarm.store.query(EVERY_QUERY[name]) == []
 
 
-async def test_every_query_function_is_in_the_list_above() -> None:
+async def test_every_query_function_is_tested_for_its_index() -> None:
     made = {name for name, value in vars(queries).items() if inspect.isfunction(value) and name[0] != "_"}
     assert {name.split()[0] for name in EVERY_QUERY} == made
 

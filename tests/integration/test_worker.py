@@ -175,7 +175,7 @@ async def test_large_artifact_value_is_stored_in_the_blob_store(swarm: SwarmRig)
     assert len(str(await swarm.raw(first.task_id))) < 5_000
 
 
-async def test_twins_end_done_with_the_same_artifacts(swarm: SwarmRig) -> None:
+async def test_twins_finish_with_the_same_artifacts(swarm: SwarmRig) -> None:
     made = 0
 
     async def make(request: SkillRequest) -> SkillResult:

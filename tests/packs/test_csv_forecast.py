@@ -163,7 +163,7 @@ def test_malformed_table_fails_and_names_the_location(
     assert says in result.summary
 
 
-def test_missing_binary_or_folder_path_fails_with_the_reason(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_missing_file_binary_file_or_folder_fails_with_the_reason(tmp_path: Path, make_request: MakeRequest) -> None:
     missing = run_skill(NAME, make_request(context={"path": "/no/such.csv", "target": "x"}))
     assert "cannot be read" in missing.summary
     binary = tmp_path / "b.csv"

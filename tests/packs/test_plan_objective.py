@@ -69,7 +69,7 @@ def test_path_in_the_objective_is_used(tmp_path: Path, make_request: MakeRequest
     assert result.tasks[0].context["path"] == str(tmp_path)
 
 
-def test_missing_folder_is_asked_about(make_request: MakeRequest) -> None:
+def test_nonexistent_path_is_asked_about(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(context={"path": "/no/such/place"}))
     assert result.state is SkillState.INPUT_REQUIRED
     assert "/no/such/place" in result.summary

@@ -77,7 +77,7 @@ def test_folder_with_too_many_files_is_reported(tmp_path: Path) -> None:
     assert list(gates().layout_faults(tmp_path / "pkg")) == ["pkg/room: 13 files, more than 12: split it"]
 
 
-def test_class_name_used_twice_alias_and_participle_are_reported(tmp_path: Path) -> None:
+def test_duplicate_class_import_alias_and_participle_name_are_reported(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "a.py").write_text("class Run:\n    pass\n")

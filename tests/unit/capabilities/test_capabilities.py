@@ -220,7 +220,7 @@ async def test_todo_list_is_counted_and_its_faults_are_reported() -> None:
     assert "more than one" in busy["warnings"][0]
 
 
-async def test_role_without_capabilities_has_workspace(tmp_path: Path) -> None:
+async def test_role_without_capabilities_gets_the_workspace_tools(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello\n")
     card = RoleCard(name="scout", description="looks", skills=("noop",))
     found = registry().resolve(card.capabilities, CapabilityContext("s1", tmp_path, VirtualClock()))

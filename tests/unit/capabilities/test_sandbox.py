@@ -293,7 +293,7 @@ async def test_code_that_computes_too_long_is_killed(box: Box) -> None:
 
 
 @pytest.mark.parametrize("last", ["time.sleep(60)", ""])
-async def test_no_process_outlives_the_call(box: Box, last: str) -> None:
+async def test_background_processes_are_killed_after_the_call(box: Box, last: str) -> None:
     mark = f"daemon-{uuid.uuid4()}"
     found = await box.python(
         f"""

@@ -175,7 +175,7 @@ async def test_slow_pattern_is_ended(hands: Callable[..., Hands]) -> None:
     assert (await use("grep_files", pattern="a+b$"))["match_count"] == 1
 
 
-async def test_truncated_results_say_so(hands: Callable[..., Hands]) -> None:
+async def test_truncated_results_are_marked(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/long.txt", content="x\n" * 150 + "y" * 1_000)
     found = await use("grep_files", pattern="x")
@@ -232,7 +232,7 @@ async def test_read_only_task_may_not_call_writing_tools(hands: Callable[..., Ha
 # ── in the store ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_processes_of_a_session_share_files_and_sessions_do_not(swarm: SwarmRig) -> None:
+async def test_processes_share_files_only_within_a_session(swarm: SwarmRig) -> None:
     one, other, stranger = process(swarm), process(swarm), process(swarm, "s2")
     await one("write_file", path="/a/b.txt", content="shared")
     assert (await other("read_file", path="/a/b.txt"))["content"] == "shared"

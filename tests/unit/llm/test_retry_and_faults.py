@@ -57,7 +57,7 @@ def test_retry_after_is_parsed(headers: dict[str, str], seconds: float | None) -
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_date_is_a_pause_until_then() -> None:
+def test_retry_after_date_gives_the_seconds_until_then() -> None:
     when = datetime.now(UTC) + timedelta(seconds=90)
     assert retry_after({"retry-after": format_datetime(when, usegmt=True)}) == pytest.approx(90, abs=3)
 

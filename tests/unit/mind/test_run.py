@@ -118,7 +118,7 @@ async def test_dry_run_composes_the_prompt_without_a_call(bench: Bench) -> None:
     assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "dry_run"
 
 
-async def test_no_candidate_fails_fast_or_shows_all_skills_as_configured(bench: Bench) -> None:
+async def test_missing_candidates_fail_the_run_or_show_all_skills_as_configured(bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=100, skills__prefilter_zero_candidate_strategy="fail_fast")
     ran = await bench.run([GOOD], task="xyzzy plugh")
     assert ran.conclusion.reason == "no_skill_candidates"

@@ -60,7 +60,7 @@ def test_violations_are_reported_by_line_and_rule(tmp_path: Path, code: str, lin
 
 
 @pytest.mark.parametrize("code", RIGHT)
-def test_code_that_ends_with_the_call_passes(tmp_path: Path, code: str) -> None:
+def test_code_without_violations_passes(tmp_path: Path, code: str) -> None:
     file = tmp_path / "skill.py"
     file.write_text(code)
     assert check_source(file) == []

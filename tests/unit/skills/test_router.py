@@ -86,7 +86,7 @@ def test_reason_names_words_fields_and_spelling_corrections() -> None:
     assert '"web app" in name, description' in named.reason
 
 
-def test_scores_are_sorted_from_100_to_0_with_ties_by_name() -> None:
+def test_scores_are_within_0_to_100_and_ties_are_sorted_by_name() -> None:
     twins = [skill(name, "Waters the plants") for name in ("b", "c", "a")]
     found = Router(twins).route("water the plants", min_score=0)
     assert [candidate.skill_name for candidate in found] == ["a", "b", "c"]
@@ -103,7 +103,7 @@ def test_among_restricts_the_candidates() -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_routed_the_same_way_twice(query: str) -> None:
+def test_routing_is_deterministic_for_any_text(query: str) -> None:
     router = Router(CATALOG)
     found = router.route(query, min_score=0)
     assert found == router.route(query, min_score=0)
@@ -145,7 +145,7 @@ def test_forms_of_a_word_have_the_same_stem(family: str) -> None:
     assert len({stem(word) for word in family.split()}) == 1
 
 
-def test_words_are_split_for_other_scripts_and_language_names() -> None:
+def test_cjk_text_becomes_pairs_and_language_names_keep_their_signs() -> None:
     assert words("C++ and C# for 文書作成") == ["c++", "and", "c#", "for", "文書", "書作", "作成"]
     assert extensions("see a.pdf, .XLSX and b.tar.gz. Or https://x.org/a.html") == ["pdf", "xlsx", "gz"]
     assert is_soft("projects")
