@@ -1,7 +1,7 @@
 """The backends every conformance test runs on.
 
-``inprocess`` and ``grpc`` are firelite's two faces. When FIRESTORE_EMULATOR_HOST is set, ``emulator`` runs the same
-tests against whatever it names, Google's emulator included. Every test has a project of its own.
+``inprocess`` and ``grpc`` are firelite's two interfaces. If FIRESTORE_EMULATOR_HOST is set, ``emulator`` runs the same
+tests against the server it names, for example Google's emulator. Every test has a separate project.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXTERNAL = ["emulator"] if EXTERNAL_HOST else []
 
 LOOP_SCOPE = "session" if EXTERNAL else "function"
 """Against an external server all tests share one event loop: gRPC's poller may still hand events to the loop of
-a test before. Beside other tests each has its own, since ``asyncio.run`` elsewhere unsets a shared one."""
+an earlier test. Otherwise each test has its own loop, since ``asyncio.run`` elsewhere unsets a shared one."""
 
 
 @pytest.fixture(scope=LOOP_SCOPE)
@@ -47,7 +47,7 @@ def project() -> str:
 
 
 def make_client[C](cls: type[C], endpoint: str, project: str) -> C:
-    """A client of the server at the endpoint; clients read the variable once, when they are made."""
+    """Make a client of the server at *endpoint*; clients read the variable only when they are created."""
     with mock.patch.dict(os.environ, FIRESTORE_EMULATOR_HOST=endpoint):
         return cls(project=project, credentials=AnonymousCredentials())  # pyright: ignore[reportCallIssue] - C is one of two clients
 
@@ -72,7 +72,7 @@ async def client(request: pytest.FixtureRequest, db: Database, project: str) -> 
 
 @pytest.fixture(params=["inprocess", "grpc"])
 async def lite(request: pytest.FixtureRequest, db: Database, project: str) -> AsyncIterator[AsyncClient]:
-    """An AsyncClient on firelite only, for what firelite promises beyond Google's emulator."""
+    """An AsyncClient on firelite only, for guarantees that Google's emulator does not give."""
     async for made in _clients(request.param, db, project):
         yield made
 

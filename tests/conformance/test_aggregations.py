@@ -22,7 +22,7 @@ async def cities(client: AsyncClient) -> Any:
     return client.collection("cities")
 
 
-async def test_count_sum_and_average(cities: Any) -> None:
+async def test_aggregation_returns_count_sum_and_average(cities: Any) -> None:
     usa = cities.where(filter=where("country", "==", "USA"))
     results = await usa.count(alias="n").sum("population", alias="all").avg("population", alias="mean").get()
     assert {result.alias: result.value for result in results[0]} == {
@@ -45,7 +45,7 @@ async def test_counts_respect_filters_limits_and_or(cities: Any) -> None:
     assert await count(cities.where(filter=where("country", "==", "Peru"))) == 0
 
 
-async def test_only_documents_with_every_summed_field_count(client: Any) -> None:
+async def test_only_documents_with_every_summed_field_are_counted(client: Any) -> None:
     await client.document("c/both").set({"x": 1, "y": 1})
     await client.document("c/one").set({"x": 1})
     results = (await client.collection("c").count(alias="n").sum("x", alias="x").sum("y", alias="y").get())[0]

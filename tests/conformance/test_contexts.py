@@ -1,4 +1,4 @@
-"""Conversations are the same wherever they are kept: embedded, over gRPC, in files, in a real PostgreSQL."""
+"""Conversations behave the same in every backend: embedded, over gRPC, in files, in a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ CLEAN = Cleaner(Redactor(["hunter2-hunter2"]))
 
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
-    """A real server, once for all tests."""
+    """Start a real PostgreSQL server once for all tests; yield its URL."""
     with postgres() as url:
         yield url
 
 
 @contextlib.asynccontextmanager
 async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "") -> AsyncGenerator[ConversationStore]:
-    """Conversations in one of the backends."""
+    """Open conversations in one of the backends."""
     if backend == "sqlite":
         yield SqliteContexts(folder / "artifacts", clock, CLEAN)
         return
@@ -110,7 +110,7 @@ def note(number: int) -> ConversationEvent:
 
 
 def told(context: Conversation | None) -> dict[str, Any]:
-    """What a conversation holds, without what a store adds to it."""
+    """Return the content of a conversation as plain data, without store metadata."""
     assert context is not None
     return {
         "state": context.state.model_dump(),
@@ -120,7 +120,7 @@ def told(context: Conversation | None) -> dict[str, Any]:
     }
 
 
-async def test_what_is_written_is_read(contexts: ConversationStore, name: str) -> None:
+async def test_applied_change_is_read_back(contexts: ConversationStore, name: str) -> None:
     assert await contexts.load(name) is None
     change = first(
         name,
@@ -142,7 +142,7 @@ async def test_what_is_written_is_read(contexts: ConversationStore, name: str) -
     assert (after.state.turn, after.state.inputs, after.state.input_request) == (1, change.inputs, {})
 
 
-async def test_a_change_holds_only_for_the_version_that_was_read(contexts: ConversationStore, name: str) -> None:
+async def test_change_with_a_wrong_version_is_rejected(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     for wrong in (0, 2):
         with pytest.raises(VersionConflict, match="at version 1"):
@@ -153,7 +153,7 @@ async def test_a_change_holds_only_for_the_version_that_was_read(contexts: Conve
     assert read is not None and (read.state.turn, read.state.version) == (1, 1)
 
 
-async def test_of_many_writers_each_version_has_one(contexts: ConversationStore, name: str) -> None:
+async def test_concurrent_writers_never_share_a_version(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     won: list[int] = []
 
@@ -179,7 +179,7 @@ async def test_of_many_writers_each_version_has_one(contexts: ConversationStore,
     assert [event.sequence for event in read.events] == list(range(1, 9))
 
 
-async def test_two_that_begin_at_once_are_one_that_began(contexts: ConversationStore, name: str) -> None:
+async def test_concurrent_first_changes_create_one_conversation(contexts: ConversationStore, name: str) -> None:
     began: list[int] = []
 
     async def begin(number: int) -> None:
@@ -194,7 +194,9 @@ async def test_two_that_begin_at_once_are_one_that_began(contexts: ConversationS
     assert read is not None and [read.state.inputs["by"]] == began
 
 
-async def test_facts_have_a_time_to_live(contexts: ConversationStore, clock: VirtualClock, name: str) -> None:
+async def test_facts_expire_after_their_time_to_live(
+    contexts: ConversationStore, clock: VirtualClock, name: str
+) -> None:
     kept = (PocketFact(key="short", value=1, ttl_seconds=60), PocketFact(key="long", value=2))
     await contexts.apply(first(name, facts=kept))
     await clock.advance(59)
@@ -211,7 +213,7 @@ def told_facts(context: Conversation | None) -> list[Any]:
     return list(context.facts)
 
 
-async def test_a_message_is_handled_once_and_told_its_answer_again(contexts: ConversationStore, name: str) -> None:
+async def test_repeated_message_is_rejected_with_its_first_response(contexts: ConversationStore, name: str) -> None:
     change = first(name, message_id="m-1", response={"said": "yes", "list": [1]}, events=(note(1),))
     await contexts.apply(change)
     for version in (0, 1):
@@ -224,7 +226,7 @@ async def test_a_message_is_handled_once_and_told_its_answer_again(contexts: Con
     assert read is not None and (read.state.version, len(read.events)) == (1, 1)
 
 
-async def test_what_is_kept_is_bounded(contexts: ConversationStore, name: str) -> None:
+async def test_facts_events_messages_and_summary_are_bounded(contexts: ConversationStore, name: str) -> None:
     await contexts.apply(first(name))
     for number in range(MAX_MESSAGES + 5):
         facts = tuple(PocketFact(key=f"{number:03}-{part}", value="x" * 10) for part in range(2))
@@ -253,7 +255,7 @@ async def test_what_is_kept_is_bounded(contexts: ConversationStore, name: str) -
     assert told(await contexts.load(name)) == told(read)
 
 
-async def test_nothing_secret_is_stored(contexts: ConversationStore, name: str) -> None:
+async def test_secrets_are_not_stored(contexts: ConversationStore, name: str) -> None:
     secret = "hunter2-hunter2"
     await contexts.apply(
         first(
@@ -274,7 +276,7 @@ async def test_nothing_secret_is_stored(contexts: ConversationStore, name: str) 
         assert part not in held, part
 
 
-async def test_an_ended_conversation_is_removed_after_a_while(
+async def test_ended_conversation_is_pruned_after_its_retention_time(
     contexts: ConversationStore, clock: VirtualClock, name: str
 ) -> None:
     await contexts.apply(first(name, facts=(PocketFact(key="k", value=1),), message_id="m", response={}))
@@ -290,7 +292,7 @@ async def test_an_ended_conversation_is_removed_after_a_while(
 
 
 @pytest.mark.parametrize("wrong", ["", "..", "a/b", "../up", "a..b", ".hidden", "x" * 300, "a\nb"])
-async def test_a_name_that_could_lead_elsewhere_is_refused(contexts: ConversationStore, wrong: str) -> None:
+async def test_unsafe_conversation_name_is_refused(contexts: ConversationStore, wrong: str) -> None:
     with pytest.raises(InvalidInput, match="cannot name a conversation"):
         await contexts.load(wrong)
     with pytest.raises(InvalidInput, match="cannot name a conversation"):
@@ -319,7 +321,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """What a conversation should hold, in the simplest words."""
+    """A plain in-memory model of a conversation: version, facts, number of events, answers."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -348,7 +350,7 @@ class Model:
 @pytest.mark.parametrize("backend", ["embedded", "sqlite", "postgres"])
 @given(steps=STEPS)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_history_ends_as_in_a_plain_model(
+def test_random_history_matches_a_plain_model(
     backend: str, steps: list[Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = request.getfixturevalue("database_url") if backend == "postgres" else ""

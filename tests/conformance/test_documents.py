@@ -14,7 +14,7 @@ from google.cloud.firestore_v1.vector import Vector
 pytestmark = pytest.mark.anyio
 
 
-async def test_set_values_of_all_types_are_read_back(client: AsyncClient) -> None:
+async def test_values_of_all_types_are_read_back_after_set(client: AsyncClient) -> None:
     data = {
         "null": None,
         "true": True,
@@ -38,13 +38,13 @@ async def test_set_values_of_all_types_are_read_back(client: AsyncClient) -> Non
     assert snapshot.to_dict() == data
 
 
-async def test_a_missing_document_reads_as_missing_with_a_read_time(client: AsyncClient) -> None:
+async def test_missing_document_is_read_with_a_read_time(client: AsyncClient) -> None:
     snapshot = await client.document("c/none").get()
     assert not snapshot.exists
     assert snapshot.read_time is not None
 
 
-async def test_create_and_update_times_are_those_of_the_commits(client: AsyncClient) -> None:
+async def test_create_and_update_times_equal_the_commit_times(client: AsyncClient) -> None:
     ref: Any = client.document("c/d")
     first = await ref.set({"a": 1})
     second = await ref.set({"a": 2})
@@ -54,7 +54,7 @@ async def test_create_and_update_times_are_those_of_the_commits(client: AsyncCli
     assert first.update_time < second.update_time <= snapshot.read_time
 
 
-async def test_set_replaces_and_merge_keeps(client: AsyncClient) -> None:
+async def test_set_replaces_the_document_and_merge_keeps_other_fields(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"a": 1, "m": {"x": 1, "y": 2}})
     await ref.set({"m": {"y": 3}, "b": 2}, merge=True)
@@ -63,7 +63,7 @@ async def test_set_replaces_and_merge_keeps(client: AsyncClient) -> None:
     assert (await ref.get()).to_dict() == {"b": 5}
 
 
-async def test_merge_with_chosen_fields_writes_only_those(client: AsyncClient) -> None:
+async def test_merge_with_a_field_list_writes_only_those_fields(client: AsyncClient) -> None:
     ref: Any = client.document("c/d")
     await ref.set({"a": 1, "b": 1})
     await ref.set({"a": 2, "b": 3}, merge=["a"])
@@ -76,40 +76,40 @@ async def test_merge_creates_a_missing_document(client: AsyncClient) -> None:
     assert (await ref.get()).to_dict() == {"a": 1}
 
 
-async def test_update_changes_the_fields_named_and_no_others(client: AsyncClient) -> None:
+async def test_update_changes_only_the_named_fields(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"a": {"b": 1, "c": 2}, "keep": True, "drop": 1})
     await ref.update({"a.b": 5, "drop": DELETE_FIELD, "new.deep.path": "x", "a.gone": DELETE_FIELD})
     assert (await ref.get()).to_dict() == {"a": {"b": 5, "c": 2}, "keep": True, "new": {"deep": {"path": "x"}}}
 
 
-async def test_update_replaces_a_whole_map_when_the_map_itself_is_named(client: AsyncClient) -> None:
+async def test_update_of_a_map_field_replaces_the_whole_map(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"lease": {"owner": "me", "epoch": 1}})
     await ref.update({"lease": {"epoch": 2}})
     assert (await ref.get()).to_dict() == {"lease": {"epoch": 2}}
 
 
-async def test_update_through_a_field_that_is_not_a_map_makes_it_one(client: AsyncClient) -> None:
+async def test_update_below_a_scalar_field_replaces_it_with_a_map(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"a": 1})
     await ref.update({"a.b": 2})
     assert (await ref.get()).to_dict() == {"a": {"b": 2}}
 
 
-async def test_field_names_that_need_quoting_survive_an_update(client: AsyncClient) -> None:
+async def test_quoted_field_names_can_be_updated(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"odd name": 1, "back`tick\\": 1})
     await ref.update({"`odd name`": 2, client.field_path("back`tick\\"): 3})
     assert (await ref.get()).to_dict() == {"odd name": 2, "back`tick\\": 3}
 
 
-async def test_update_of_a_missing_document_is_not_found_and_names_it(client: AsyncClient) -> None:
+async def test_update_of_a_missing_document_fails_with_not_found_and_names_it(client: AsyncClient) -> None:
     with pytest.raises(exceptions.NotFound, match="c/none"):
         await client.document("c/none").update({"a": 1})
 
 
-async def test_create_of_an_existing_document_already_exists_and_names_it(client: AsyncClient) -> None:
+async def test_create_of_an_existing_document_fails_with_already_exists_and_names_it(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.create({"a": 1})
     with pytest.raises(exceptions.AlreadyExists, match="c/d"):
@@ -127,7 +127,7 @@ async def test_update_with_the_current_update_time_succeeds_once(client: AsyncCl
     assert (await ref.get()).to_dict() == {"n": 1}
 
 
-async def test_an_update_time_on_a_missing_document_fails_the_precondition(client: AsyncClient) -> None:
+async def test_update_time_precondition_on_a_deleted_document_fails(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"n": 0})
     seen = (await ref.get()).update_time
@@ -144,7 +144,7 @@ async def test_an_update_time_in_the_future_is_invalid(lite: AsyncClient) -> Non
         await ref.update({"n": 1}, option=lite.write_option(last_update_time=future))
 
 
-async def test_delete_is_fine_with_a_missing_document_unless_told_otherwise(client: AsyncClient) -> None:
+async def test_delete_of_a_missing_document_fails_only_with_an_exists_precondition(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.delete()
     with pytest.raises(exceptions.NotFound, match="c/d"):
@@ -154,7 +154,7 @@ async def test_delete_is_fine_with_a_missing_document_unless_told_otherwise(clie
     assert not (await ref.get()).exists
 
 
-async def test_a_write_that_changes_nothing_keeps_the_update_time(client: AsyncClient) -> None:
+async def test_write_without_changes_keeps_the_update_time(client: AsyncClient) -> None:
     ref = client.document("c/d")
     first = await ref.set({"a": 1, "m": {"x": [1, 2]}})
     again = await ref.set({"m": {"x": [1, 2]}, "a": 1})
@@ -180,14 +180,14 @@ async def test_timestamps_are_stored_in_microseconds_rounded_down(client: AsyncC
     assert stored.to_dict() == {"t": rounded, "in": [rounded]}
 
 
-async def test_get_with_field_paths_returns_only_those(client: AsyncClient) -> None:
+async def test_get_with_field_paths_returns_only_those_fields(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"a": {"b": 1, "c": 2}, "d": 3})
     snapshot = await ref.get(field_paths=["a.c", "missing"])
     assert snapshot.to_dict() == {"a": {"c": 2}}
 
 
-async def test_get_all_answers_every_document_once_found_or_missing(client: AsyncClient) -> None:
+async def test_get_all_returns_each_document_once_found_or_missing(client: AsyncClient) -> None:
     await client.document("c/a").set({"n": 1})
     refs = [client.document("c/a"), client.document("c/missing"), client.document("c/a")]
     found = {snapshot.id: snapshot.exists async for snapshot in client.get_all(refs)}
@@ -225,7 +225,7 @@ async def test_add_makes_a_document_with_a_random_id(client: AsyncClient) -> Non
     assert (await ref.get()).to_dict() == {"n": 1}
 
 
-async def test_a_deleted_document_can_be_created_again_as_a_new_one(client: AsyncClient) -> None:
+async def test_deleted_document_can_be_created_again_with_a_new_create_time(client: AsyncClient) -> None:
     ref: Any = client.document("c/d")
     first = await ref.create({"a": 1})
     await ref.delete()
@@ -235,7 +235,7 @@ async def test_a_deleted_document_can_be_created_again_as_a_new_one(client: Asyn
     assert snapshot.create_time == second.update_time > first.update_time
 
 
-async def test_subcollections_outlive_their_document(client: AsyncClient) -> None:
+async def test_subcollections_remain_after_their_document_is_deleted(client: AsyncClient) -> None:
     await client.document("c/d").set({})
     await client.document("c/d/sub/x").set({"n": 1})
     await client.document("c/d").delete()
@@ -244,7 +244,7 @@ async def test_subcollections_outlive_their_document(client: AsyncClient) -> Non
     assert [ref.id async for ref in client.document("c/d").collections()] == ["sub"]
 
 
-async def test_collections_lists_those_with_documents_at_any_depth(client: AsyncClient) -> None:
+async def test_collections_lists_root_collections_with_documents_at_any_depth(client: AsyncClient) -> None:
     await client.document("b/1").set({})
     await client.document("a/1/deep/2").set({})
     assert [ref.id async for ref in client.collections()] == ["a", "b"]
@@ -273,14 +273,14 @@ async def test_list_documents_pages_through_a_collection(client: AsyncClient) ->
     ],
     ids=["array in array", "reserved name", "too deep", "too large"],
 )  # fmt: skip
-async def test_a_document_that_breaks_a_limit_is_refused_by_name(lite: AsyncClient, data: dict[str, object]) -> None:
+async def test_document_over_a_limit_is_refused_and_named(lite: AsyncClient, data: dict[str, object]) -> None:
     with pytest.raises(exceptions.InvalidArgument, match="c/d"):
         await lite.document("c/d").set(data)
     assert not (await lite.document("c/d").get()).exists
 
 
 @pytest.mark.parametrize("path", ["c/__reserved__", "c/..", "c/" + "x" * 1501, "/".join(["c/d"] * 101)])
-async def test_a_name_that_breaks_a_limit_is_refused(lite: AsyncClient, path: str) -> None:
+async def test_document_name_over_a_limit_is_refused(lite: AsyncClient, path: str) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await lite.document(path).set({})
 
@@ -298,6 +298,6 @@ async def test_a_request_over_10_mib_is_refused(lite: AsyncClient) -> None:
         await batch.commit()
 
 
-async def test_pipelines_are_unimplemented_by_name(lite: AsyncClient) -> None:
+async def test_pipeline_fails_as_unimplemented_and_names_the_method(lite: AsyncClient) -> None:
     with pytest.raises(exceptions.MethodNotImplemented, match="ExecutePipeline"):
         await lite.pipeline().collection("c").execute()

@@ -1,4 +1,4 @@
-"""What was acknowledged is there after a kill, and what cannot be kept is refused whole."""
+"""Acknowledged commits survive a kill, and commits that cannot be stored are refused completely."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_everything_survives_a_restart(path: Path) -> None:
         assert sorted(await contents(connect(db), "c")) == ["a", "new"]
 
 
-async def test_times_go_on_after_a_restart_with_a_clock_set_back(path: Path) -> None:
+async def test_update_times_increase_after_a_restart_with_a_clock_set_back(path: Path) -> None:
     with Database.open(path, clock=lambda: 2_000_000_000 * 10**9) as db:
         first: Any = await connect(db).document("c/a").set({"n": 1})
     with Database.open(path, clock=lambda: 1_000_000_000 * 10**9) as db:
@@ -92,7 +92,7 @@ async def test_times_go_on_after_a_restart_with_a_clock_set_back(path: Path) -> 
     assert second.update_time > first.update_time
 
 
-async def test_a_moment_before_the_restart_is_too_old(path: Path) -> None:
+async def test_read_time_before_the_restart_is_too_old(path: Path) -> None:
     with Database.open(path) as db:
         then: Any = (await connect(db).document("c/a").set({"n": 1})).update_time
         await connect(db).document("c/a").set({"n": 2})
@@ -101,7 +101,7 @@ async def test_a_moment_before_the_restart_is_too_old(path: Path) -> None:
 
 
 @pytest.mark.chaos
-async def test_kill_9_between_commits_loses_nothing_acknowledged(path: Path) -> None:
+async def test_kill_9_between_commits_loses_no_acknowledged_commit(path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -143,7 +143,7 @@ def in_flight(client: Any, batch: Any) -> Any:
     return client._firestore_api.transport._stubs["commit"](request)
 
 
-async def test_sigterm_ends_the_server_cleanly(path: Path) -> None:
+async def test_sigterm_stops_the_server_cleanly(path: Path) -> None:
     with serve(path) as server:
         async with client_of(announced(server)) as client:
             await client.document("c/a").set({"n": 1})
@@ -169,7 +169,7 @@ async def test_a_file_in_use_is_refused_and_names_the_holder(path: Path) -> None
         assert not db.closed
 
 
-async def test_the_endpoint_of_a_killed_server_is_not_believed(path: Path) -> None:
+async def test_endpoint_of_a_killed_server_is_ignored(path: Path) -> None:
     with serve(path) as server:
         endpoint = announced(server)
         assert read_endpoint(path) == endpoint
@@ -178,14 +178,14 @@ async def test_the_endpoint_of_a_killed_server_is_not_believed(path: Path) -> No
     assert read_endpoint(path.with_name("never.db")) is None
 
 
-async def test_a_second_server_on_the_file_says_who_has_it(path: Path) -> None:
+async def test_second_server_on_the_file_names_the_owning_process(path: Path) -> None:
     with Database.open(path), serve(path) as second:
         _, complaint = second.communicate(timeout=PATIENCE_SECONDS)
     assert second.returncode == 1
     assert f"is open in process {os.getpid()}" in complaint
 
 
-async def test_a_port_in_use_is_named() -> None:
+async def test_port_in_use_is_named_in_the_error() -> None:
     with Database.open(None) as db, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -201,7 +201,7 @@ async def test_two_servers_cannot_share_a_port() -> None:
                 await Server(db, port=first.port).start()
 
 
-async def test_an_address_of_another_machine_is_refused() -> None:
+async def test_listening_on_the_address_of_another_machine_fails() -> None:
     with Database.open(None) as db, pytest.raises(Unavailable, match="192.0.2.1"):
         await Server(db, host="192.0.2.1").start()
 
@@ -213,7 +213,7 @@ def limit_pages(db: Database, more: int) -> None:
     connection.execute(f"PRAGMA max_page_count={pages + more}")
 
 
-async def test_a_full_disk_refuses_the_commit_whole_and_keeps_serving(path: Path) -> None:
+async def test_full_disk_refuses_the_whole_commit_and_the_database_stays_usable(path: Path) -> None:
     with Database.open(path) as db:
         client = connect(db)
         await client.document("c/kept").set({"n": 1})
@@ -233,7 +233,7 @@ async def test_a_full_disk_refuses_the_commit_whole_and_keeps_serving(path: Path
         assert sorted(await contents(connect(db), "c")) == ["kept", "large", "small"]
 
 
-async def test_a_file_that_cannot_be_written_refuses_commits_and_serves_reads(path: Path) -> None:
+async def test_unwritable_file_refuses_commits_and_serves_reads(path: Path) -> None:
     with Database.open(path) as db:
         client = connect(db)
         await client.document("c/kept").set({"n": 1})
@@ -247,7 +247,7 @@ async def test_a_file_that_cannot_be_written_refuses_commits_and_serves_reads(pa
         assert await contents(client, "c") == {"kept": {"n": 3}}
 
 
-async def test_a_full_disk_fails_every_commit_of_the_group(path: Path) -> None:
+async def test_full_disk_fails_every_commit_of_the_group(path: Path) -> None:
     with Database.open(path) as db:
         client = connect(db)
         await client.document("c/kept").set({"n": 1})
@@ -262,7 +262,7 @@ async def test_a_full_disk_fails_every_commit_of_the_group(path: Path) -> None:
         assert await contents(client, "c") == {"kept": {"n": 1}}
 
 
-async def test_a_transaction_survives_a_full_disk(path: Path) -> None:
+async def test_transaction_can_commit_after_a_full_disk_is_freed(path: Path) -> None:
     with Database.open(path) as db:
         client = connect(db)
         ref = client.document("c/a")
@@ -292,7 +292,7 @@ async def fill(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_refused_by_name_and_left_alone(path: Path, damage: str) -> None:
+def test_damaged_file_is_refused_by_name_and_left_unchanged(path: Path, damage: str) -> None:
     asyncio.run(fill(path))
     spoil(path, damage)
     before = path.read_bytes()
@@ -329,7 +329,7 @@ def spoil(path: Path, damage: str) -> None:
         connection.close()
 
 
-async def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+async def test_missing_folder_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="nowhere"):
         Database.open(tmp_path / "nowhere" / "data.db")
 
@@ -343,7 +343,7 @@ async def test_a_copy_of_the_file_opens(path: Path, tmp_path: Path) -> None:
         assert await contents(connect(db), "c") == {"a": {"n": 1}}
 
 
-async def test_a_closed_database_says_so(path: Path) -> None:
+async def test_closed_database_refuses_reads_and_writes(path: Path) -> None:
     db = Database.open(path)
     client = connect(db)
     db.close()

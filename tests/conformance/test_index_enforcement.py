@@ -1,4 +1,4 @@
-"""Which queries need an index that ``firestore.indexes.json`` must list; firelite only, emulators do not enforce."""
+"""Queries without a required index in ``firestore.indexes.json`` are refused. Firelite only: emulators accept them."""
 
 from __future__ import annotations
 
@@ -174,12 +174,14 @@ async def run(query: Any) -> None:
 
 
 @pytest.mark.parametrize("case", ALLOWED)
-async def test_production_serves(strict: AsyncClient, case: str) -> None:
+async def test_query_with_a_sufficient_index_is_served(strict: AsyncClient, case: str) -> None:
     await run(ALLOWED[case](strict))
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_production_wants_a_composite_index(strict: AsyncClient, case: str) -> None:
+async def test_query_without_its_composite_index_is_refused_with_the_entry_to_add(
+    strict: AsyncClient, case: str
+) -> None:
     make, expected = REFUSED[case]
     with pytest.raises(exceptions.FailedPrecondition, match="requires an index") as refused:
         await run(make(strict))
@@ -190,7 +192,7 @@ async def test_production_wants_a_composite_index(strict: AsyncClient, case: str
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_adding_what_the_message_says_helps(strict: AsyncClient, case: str) -> None:
+async def test_adding_the_suggested_index_entry_allows_the_query(strict: AsyncClient, case: str) -> None:
     make, _ = REFUSED[case]
     with pytest.raises(exceptions.FailedPrecondition) as refused:
         await run(make(strict))
@@ -201,7 +203,9 @@ async def test_adding_what_the_message_says_helps(strict: AsyncClient, case: str
 
 
 @pytest.mark.parametrize("case", REFUSED_FIELDS)
-async def test_production_wants_a_single_field_index(strict: AsyncClient, case: str) -> None:
+async def test_query_without_its_single_field_index_is_refused_with_the_entry_to_add(
+    strict: AsyncClient, case: str
+) -> None:
     make, field, expected = REFUSED_FIELDS[case]
     with pytest.raises(exceptions.FailedPrecondition, match="fieldOverrides") as refused:
         await run(make(strict))
@@ -210,7 +214,7 @@ async def test_production_wants_a_single_field_index(strict: AsyncClient, case: 
     assert (entry["fieldPath"], entry["indexes"]) == (field, [expected])
 
 
-async def test_sums_need_their_field_in_the_index(strict: AsyncClient) -> None:
+async def test_aggregated_field_must_be_in_the_index(strict: AsyncClient) -> None:
     filtered = w(tasks(strict), ("status", "==", 1))
     await filtered.count().get()
     await tasks(strict).sum("x").get()
@@ -219,37 +223,37 @@ async def test_sums_need_their_field_in_the_index(strict: AsyncClient) -> None:
         await filtered.avg("x").get()
 
 
-async def test_transactions_and_aggregations_are_checked_too(strict: AsyncClient) -> None:
+async def test_count_without_its_index_is_refused(strict: AsyncClient) -> None:
     bad = w(tasks(strict), ("x", "==", 1)).order_by("y")
     with pytest.raises(exceptions.FailedPrecondition):
         await bad.count().get()
 
 
-async def test_without_a_file_nothing_is_enforced() -> None:
+async def test_queries_need_no_index_without_an_index_file() -> None:
     with Database.open(None) as db:
         await run(w(tasks(connect(db)), ("x", "==", 1)).order_by("y"))
 
 
-def test_an_index_file_is_read(tmp_path: Path) -> None:
+def test_index_file_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "firestore.indexes.json"
     path.write_text(json.dumps(DEPLOYED))
     assert len(IndexSet.load(path).composites) == 6
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"indexes": [{}]}', '{"fieldOverrides": [{"fieldPath": "a"}]}'])
-def test_an_index_file_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+def test_malformed_index_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "firestore.indexes.json"
     path.write_text(content)
     with pytest.raises(InvalidArgument):
         IndexSet.load(path)
 
 
-def test_a_missing_index_file_is_named(tmp_path: Path) -> None:
+def test_missing_index_file_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="none.json"):
         IndexSet.load(tmp_path / "none.json")
 
 
-def test_a_vector_index_serves_no_ordinary_query() -> None:
+def test_vector_index_entry_is_parsed() -> None:
     entry = index(("status", UP))
     entry["fields"].append({"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {}}})
     assert IndexSet.parse({"indexes": [entry]}).composites[0].fields[-1] == (("v",), "VECTOR")

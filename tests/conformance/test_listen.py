@@ -1,4 +1,4 @@
-"""Listen, as the async GAPIC client sends it. What blocks in threads is in test_sync_client."""
+"""Listen, as the async GAPIC client sends it. Listeners in threads are tested in test_sync_client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from google.cloud.firestore_v1.types import firestore as types
 
 pytestmark = pytest.mark.anyio
 
-# A listener that says nothing for this long is broken; no test waits for it otherwise.
+# A listener that is silent for this long is broken; no passing test waits this long.
 PATIENCE_SECONDS = 10
 TYPES = types.TargetChange.TargetChangeType
 
@@ -57,7 +57,7 @@ class Listener:
             return await anext(self.stream)
 
     async def until_snapshot(self) -> list[str]:
-        """Everything up to the next consistent moment, one word a message."""
+        """Read up to the next consistent snapshot; return one description per message."""
         words: list[str] = []
         while True:
             message = await self.next()
@@ -96,7 +96,7 @@ async def listening(client: AsyncClient) -> AsyncGenerator[Listener]:
                 pass
 
 
-async def test_a_document_target_tells_its_whole_life(client: AsyncClient) -> None:
+async def test_document_target_reports_creation_change_and_deletion(client: AsyncClient) -> None:
     ref = client.document("c/a")
     async with listening(client) as listener:
         listener.add_documents("c/a")
@@ -109,7 +109,7 @@ async def test_a_document_target_tells_its_whole_life(client: AsyncClient) -> No
         assert await listener.until_snapshot() == ["a gone [1]"]
 
 
-async def test_a_query_target_tells_additions_changes_and_removals(client: AsyncClient) -> None:
+async def test_query_target_reports_added_changed_and_removed_documents(client: AsyncClient) -> None:
     await client.document("c/a").set({"on": True})
     query = client.collection("c").where(filter=FieldFilter("on", "==", True))
     async with listening(client) as listener:
@@ -124,7 +124,7 @@ async def test_a_query_target_tells_additions_changes_and_removals(client: Async
         assert await listener.until_snapshot() == ["a gone [1]"]
 
 
-async def test_one_commit_is_one_snapshot(client: AsyncClient) -> None:
+async def test_one_commit_produces_one_snapshot(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection("c"))
         await listener.until_snapshot()
@@ -135,7 +135,7 @@ async def test_one_commit_is_one_snapshot(client: AsyncClient) -> None:
         assert sorted(await listener.until_snapshot()) == ["x +[1] -", "y +[1] -", "z +[1] -"]
 
 
-async def test_a_limit_keeps_the_view_full(client: AsyncClient) -> None:
+async def test_limited_query_is_refilled_after_a_deletion(client: AsyncClient) -> None:
     for number in range(4):
         await client.document(f"c/{number}").set({"n": number})
     query = client.collection("c").order_by("n").limit(2)
@@ -148,7 +148,7 @@ async def test_a_limit_keeps_the_view_full(client: AsyncClient) -> None:
         assert sorted(await listener.until_snapshot()) == ["2 + -[1]", "first +[1] -"]
 
 
-async def test_a_collection_group_is_listened_to_at_all_depths(client: AsyncClient) -> None:
+async def test_collection_group_listener_covers_all_depths(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection_group("g"))
         await listener.until_snapshot()
@@ -156,7 +156,7 @@ async def test_a_collection_group_is_listened_to_at_all_depths(client: AsyncClie
         assert await listener.until_snapshot() == ["x +[1] -"]
 
 
-async def test_two_targets_on_one_stream_share_a_message(lite: AsyncClient) -> None:
+async def test_targets_on_one_stream_share_a_change_message(lite: AsyncClient) -> None:
     async with listening(lite) as listener:
         listener.add_query(lite.collection("c"), target_id=1)
         await listener.until_snapshot()
@@ -171,7 +171,7 @@ async def test_two_targets_on_one_stream_share_a_message(lite: AsyncClient) -> N
         assert await listener.until_snapshot() == ["a gone [2]"]
 
 
-async def test_read_times_never_go_back(client: AsyncClient) -> None:
+async def test_read_times_never_decrease(client: AsyncClient) -> None:
     times: list[Any] = []
     async with listening(client) as listener:
         listener.add_query(client.collection("c"))
@@ -184,7 +184,7 @@ async def test_read_times_never_go_back(client: AsyncClient) -> None:
     assert times == sorted(times)
 
 
-async def test_a_resume_token_brings_only_what_changed_since(client: AsyncClient) -> None:
+async def test_resume_token_returns_only_later_changes(client: AsyncClient) -> None:
     for key in ["kept", "changed", "deleted", "left"]:
         await client.document(f"c/{key}").set({"on": True})
     query = client.collection("c").where(filter=FieldFilter("on", "==", True))
@@ -202,7 +202,7 @@ async def test_a_resume_token_brings_only_what_changed_since(client: AsyncClient
     assert "kept +[1] -" not in words
 
 
-async def test_a_resumed_limit_query_tells_the_difference(lite: AsyncClient) -> None:
+async def test_resumed_limit_query_returns_only_the_difference(lite: AsyncClient) -> None:
     for number in range(3):
         await lite.document(f"c/{number}").set({"n": number})
     query = lite.collection("c").order_by("n").limit(2)
@@ -215,7 +215,7 @@ async def test_a_resumed_limit_query_tells_the_difference(lite: AsyncClient) -> 
         assert sorted(await second.until_snapshot()) == ["0 gone [1]", "2 +[1] -", "ADD [1]", "CURRENT [1]"]
 
 
-async def test_once_ends_the_target_when_it_is_current(lite: AsyncClient) -> None:
+async def test_once_target_is_removed_when_it_is_current(lite: AsyncClient) -> None:
     await lite.document("c/a").set({})
     async with listening(lite) as listener:
         listener.add_query(lite.collection("c"), once=True)
@@ -225,7 +225,7 @@ async def test_once_ends_the_target_when_it_is_current(lite: AsyncClient) -> Non
         assert list(removed.target_change.target_ids) == [1]
 
 
-async def test_a_projection_is_applied(lite: AsyncClient) -> None:
+async def test_projection_of_a_listened_query_is_applied(lite: AsyncClient) -> None:
     await lite.document("c/a").set({"n": 1, "secret": 2})
     async with listening(lite) as listener:
         listener.add_query(lite.collection("c").select(["n"]))
@@ -234,7 +234,7 @@ async def test_a_projection_is_applied(lite: AsyncClient) -> None:
         assert list(message.document_change.document.fields) == ["n"]
 
 
-async def test_a_target_that_cannot_be_is_removed_with_the_reason(lite: AsyncClient) -> None:
+async def test_invalid_target_is_removed_with_a_cause(lite: AsyncClient) -> None:
     async with listening(lite) as listener:
         listener.send(add_target=types.Target(target_id=3))
         removed = (await listener.next()).target_change
@@ -246,7 +246,7 @@ async def test_a_target_that_cannot_be_is_removed_with_the_reason(lite: AsyncCli
         assert await listener.until_snapshot() == ["ADD [5]", "a gone [5]", "CURRENT [5]"]
 
 
-async def test_a_target_id_in_use_ends_the_stream(lite: AsyncClient) -> None:
+async def test_duplicate_target_id_ends_the_stream(lite: AsyncClient) -> None:
     listener = Listener(lite)
     await listener.open()
     listener.add_documents("c/a")
@@ -257,7 +257,7 @@ async def test_a_target_id_in_use_ends_the_stream(lite: AsyncClient) -> None:
     listener.requests.put_nowait(None)
 
 
-async def test_a_write_that_changes_nothing_is_not_told(lite: AsyncClient) -> None:
+async def test_write_without_changes_is_not_reported(lite: AsyncClient) -> None:
     ref = lite.document("c/a")
     await ref.set({"n": 1})
     async with listening(lite) as listener:
@@ -268,7 +268,7 @@ async def test_a_write_that_changes_nothing_is_not_told(lite: AsyncClient) -> No
         assert await listener.until_snapshot() == ["b +[1] -"]
 
 
-async def test_a_failed_commit_is_not_told(client: AsyncClient) -> None:
+async def test_failed_commit_is_not_reported(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection("c"))
         await listener.until_snapshot()

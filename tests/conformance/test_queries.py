@@ -67,11 +67,13 @@ async def ids(query: Any) -> list[str]:
         ("name", "<", 5, []),
     ],
 )
-async def test_an_operator_finds(cities: Any, field: str, op: str, value: Any, expected: list[str]) -> None:
+async def test_operator_finds_the_expected_documents(
+    cities: Any, field: str, op: str, value: Any, expected: list[str]
+) -> None:
     assert await ids(cities.where(filter=where(field, op, value))) == expected
 
 
-async def test_nan_equals_nan_and_nothing_else_does(client: AsyncClient) -> None:
+async def test_nan_matches_only_nan(client: AsyncClient) -> None:
     await client.document("c/nan").set({"x": math.nan})
     await client.document("c/one").set({"x": 1.0})
     await client.document("c/null").set({"x": None})
@@ -81,34 +83,34 @@ async def test_nan_equals_nan_and_nothing_else_does(client: AsyncClient) -> None
     assert await ids(collection.where(filter=where("x", "<", 2))) == ["one"]
 
 
-async def test_equalities_combine(cities: Any) -> None:
+async def test_two_equality_filters_are_combined(cities: Any) -> None:
     query = cities.where(filter=where("country", "==", "USA")).where(filter=where("state", "==", "CA"))
     assert await ids(query) == ["la", "sf"]
 
 
-async def test_an_equality_and_a_range_order_by_the_range(cities: Any) -> None:
+async def test_equality_with_a_range_is_ordered_by_the_range(cities: Any) -> None:
     query = cities.where(filter=where("country", "==", "USA")).where(filter=where("population", ">", 700_000))
     assert await ids(query) == ["sf", "la"]
 
 
-async def test_a_range_from_both_sides(cities: Any) -> None:
+async def test_range_with_two_bounds_can_be_ordered_both_ways(cities: Any) -> None:
     query = cities.where(filter=where("population", ">", 700_000)).where(filter=where("population", "<", 9_000_000))
     assert await ids(query) == ["sf", "la"]
     assert await ids(query.order_by("population", direction="DESCENDING")) == ["la", "sf"]
 
 
-async def test_ranges_on_two_fields(cities: Any) -> None:
+async def test_ranges_on_two_fields_are_ordered_by_field_name(cities: Any) -> None:
     query = cities.where(filter=where("population", ">", 700_000)).where(filter=where("name", "<", "T"))
     assert await ids(query) == ["bj", "la", "sf"]  # by name, then population: fields in lexicographic order
     assert await ids(query.order_by("population")) == ["sf", "la", "bj"]
 
 
-async def test_order_leaves_out_documents_without_the_field(cities: Any) -> None:
+async def test_order_omits_documents_without_the_field(cities: Any) -> None:
     assert await ids(cities.order_by("population")) == ["dc", "sf", "la", "tok", "bj"]
     assert await ids(cities.order_by("state")) == ["void", "la", "sf"]
 
 
-async def test_order_by_two_fields_in_two_directions(cities: Any) -> None:
+async def test_two_orders_may_have_different_directions(cities: Any) -> None:
     query = cities.order_by("country").order_by("population", direction="DESCENDING")
     assert await ids(query) == ["bj", "tok", "la", "sf", "dc"]
 
@@ -118,7 +120,7 @@ async def test_ties_are_broken_by_name_in_the_last_direction(cities: Any) -> Non
     assert await ids(cities.order_by("country", direction="DESCENDING")) == ["sf", "la", "dc", "tok", "bj"]
 
 
-async def test_limit_offset_and_limit_to_last(cities: Any) -> None:
+async def test_limit_offset_and_limit_to_last_select_the_expected_documents(cities: Any) -> None:
     ordered = cities.order_by("population")
     assert await ids(ordered.limit(2)) == ["dc", "sf"]
     assert await ids(ordered.offset(1).limit(2)) == ["sf", "la"]
@@ -135,19 +137,19 @@ async def test_limit_offset_and_limit_to_last(cities: Any) -> None:
         ("end_before", ["dc", "sf"]),
     ],
 )
-async def test_a_cursor_by_value_and_by_document(cities: Any, cursor: str, expected: list[str]) -> None:
+async def test_cursor_can_be_a_value_or_a_document(cities: Any, cursor: str, expected: list[str]) -> None:
     ordered = cities.order_by("population")
     assert await ids(getattr(ordered, cursor)({"population": 3_900_000})) == expected
     snapshot = await cities.document("la").get()
     assert await ids(getattr(ordered, cursor)(snapshot)) == expected
 
 
-async def test_a_cursor_in_a_descending_order(cities: Any) -> None:
+async def test_cursors_work_in_descending_order(cities: Any) -> None:
     ordered = cities.order_by("population", direction="DESCENDING")
     assert await ids(ordered.start_after({"population": 9_000_000}).end_at({"population": 860_000})) == ["la", "sf"]
 
 
-async def test_a_cursor_on_part_of_the_order_covers_the_rest(cities: Any) -> None:
+async def test_cursor_may_cover_a_prefix_of_the_order(cities: Any) -> None:
     ordered = cities.order_by("country").order_by("population")
     assert await ids(ordered.start_after({"country": "Japan"})) == ["dc", "sf", "la"]
     assert await ids(ordered.start_at({"country": "USA", "population": 860_000})) == ["sf", "la"]
@@ -164,18 +166,18 @@ async def test_paging_by_cursor_visits_every_document_once(cities: Any) -> None:
     assert seen == ["bj", "tok", "dc", "la", "sf"]
 
 
-async def test_or_of_different_fields(cities: Any) -> None:
+async def test_or_combines_filters_on_different_fields(cities: Any) -> None:
     either = Or([where("state", "==", "CA"), where("capital", "==", True)])
     assert await ids(cities.where(filter=either)) == ["dc", "la", "sf", "tok"]
 
 
-async def test_or_finds_a_document_once_though_both_sides_match(cities: Any) -> None:
+async def test_or_returns_a_document_once_when_both_sides_match(cities: Any) -> None:
     either = Or([where("country", "==", "USA"), where("capital", "==", True)])
     assert await ids(cities.where(filter=either).order_by("population")) == ["dc", "sf", "la", "tok"]
     assert await ids(cities.where(filter=either).order_by("population").limit(2)) == ["dc", "sf"]
 
 
-async def test_and_over_or_over_and(cities: Any) -> None:
+async def test_nested_and_or_and_filters_are_evaluated(cities: Any) -> None:
     filters = And(
         [
             where("population", ">", 800_000),
@@ -185,13 +187,13 @@ async def test_and_over_or_over_and(cities: Any) -> None:
     assert await ids(cities.where(filter=filters)) == ["sf", "la", "tok"]
 
 
-async def test_in_with_an_order_and_a_limit_merges(cities: Any) -> None:
+async def test_in_filter_merges_with_order_and_limit(cities: Any) -> None:
     query = cities.where(filter=where("country", "in", ["USA", "Japan"])).order_by("population").limit(3)
     assert await ids(query) == ["dc", "sf", "la"]
     assert await ids(query.order_by("name")) == ["dc", "sf", "la"]
 
 
-async def test_array_contains_with_an_order(cities: Any) -> None:
+async def test_array_contains_works_with_order_and_range(cities: Any) -> None:
     query = cities.where(filter=where("regions", "array_contains", "west"))
     assert await ids(query.order_by("population")) == ["sf", "la"]
     assert await ids(query.where(filter=where("population", ">", 1_000_000))) == ["la"]
@@ -204,7 +206,7 @@ async def test_projection_returns_the_chosen_fields(cities: Any) -> None:
     assert keys == [{}]
 
 
-async def test_filters_on_nested_fields_and_quoted_names(client: AsyncClient) -> None:
+async def test_filters_support_nested_fields_and_quoted_names(client: AsyncClient) -> None:
     await client.document("c/a").set({"m": {"odd name": 1, "x": {"y": 2}}})
     await client.document("c/b").set({"m": {"odd name": 2}})
     collection = client.collection("c")
@@ -213,7 +215,7 @@ async def test_filters_on_nested_fields_and_quoted_names(client: AsyncClient) ->
     assert await ids(collection.where(filter=where("m", "==", {"odd name": 2.0}))) == ["b"]
 
 
-async def test_filters_on_the_document_name(cities: Any) -> None:
+async def test_filters_support_the_document_name(cities: Any) -> None:
     name = FieldPath.document_id()
     assert await ids(cities.where(filter=where(name, "==", cities.document("sf")))) == ["sf"]
     assert await ids(cities.where(filter=where(name, "in", [cities.document("tok"), cities.document("bj")]))) == [
@@ -227,7 +229,7 @@ async def test_filters_on_the_document_name(cities: Any) -> None:
     assert await ids(both) == ["dc", "la"]
 
 
-async def test_values_of_all_types_come_in_the_documented_order(client: AsyncClient) -> None:
+async def test_values_of_all_types_sort_in_the_documented_order(client: AsyncClient) -> None:
     values: list[Any] = [
         None,
         False,
@@ -289,21 +291,21 @@ async def test_numeric_ids_sort_before_names(client: AsyncClient) -> None:
     assert await ids(client.collection("c")) == ["__id-3__", "__id9__", "__id10__", "10", "Z", "a"]
 
 
-async def test_a_collection_group_spans_all_depths(client: AsyncClient) -> None:
+async def test_collection_group_covers_all_depths(client: AsyncClient) -> None:
     for path in ["marks/1", "a/x/marks/2", "b/y/c/z/marks/3", "a/x/other/4", "a/marks"]:
         await client.document(path).set({"n": int(path[-1]) if path[-1].isdigit() else 0})
     assert await ids(client.collection_group("marks")) == ["2", "3", "1"]  # by the whole path: a/…, b/…, marks/…
     assert await ids(client.collection_group("marks").where(filter=where("n", ">=", 2))) == ["2", "3"]
 
 
-async def test_recursive_spans_everything_below_a_collection(client: AsyncClient) -> None:
+async def test_recursive_query_covers_all_documents_below_a_collection(client: AsyncClient) -> None:
     for path in ["a/1", "a/1/b/2", "a/1/b/2/c/3", "ab/4", "b/5"]:
         await client.document(path).set({})
     found = [snapshot.reference.path async for snapshot in client.collection("a").recursive().stream()]
     assert found == ["a/1", "a/1/b/2", "a/1/b/2/c/3"]
 
 
-async def test_queries_see_their_own_earlier_writes_and_deletes(client: AsyncClient) -> None:
+async def test_queries_see_earlier_writes_and_deletes(client: AsyncClient) -> None:
     collection = client.collection("c")
     query = collection.where(filter=where("s", "==", "on")).order_by("n")
     assert await ids(query) == []
@@ -341,13 +343,13 @@ async def test_a_query_beyond_the_documented_limits_is_invalid(lite: AsyncClient
         await ids(TOO_MUCH[case](lite.collection("c")))
 
 
-async def test_vector_search_is_unimplemented_by_name(lite: AsyncClient) -> None:
+async def test_vector_search_fails_as_unimplemented_and_names_the_method(lite: AsyncClient) -> None:
     query = lite.collection("c").find_nearest("v", Vector([1.0]), limit=1, distance_measure=DistanceMeasure.EUCLIDEAN)
     with pytest.raises(exceptions.MethodNotImplemented, match="find_nearest"):
         await ids(query)
 
 
-async def test_explain_is_unimplemented_by_name(lite: AsyncClient) -> None:
+async def test_explain_fails_as_unimplemented_and_names_the_option(lite: AsyncClient) -> None:
     async def explain() -> AsyncIterator[Any]:
         async for snapshot in lite.collection("c").stream(explain_options=ExplainOptions(analyze=True)):
             yield snapshot

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Raw:
-    """The generated client, with the database's names at hand."""
+    """The generated client with helpers for the database's resource names."""
 
     def __init__(self, client: AsyncClient) -> None:
         wide: Any = client
@@ -51,7 +51,7 @@ def numbers(found: document.Document) -> dict[str, int]:
     return {key: value.integer_value for key, value in found.fields.items()}
 
 
-async def test_create_get_update_delete_a_document(raw: Raw) -> None:
+async def test_document_can_be_created_read_updated_and_deleted(raw: Raw) -> None:
     made = await raw.api.create_document(
         request={"parent": raw.root, "collection_id": "c", "document_id": "d", "document": raw.document(n=1, m=1)}
     )
@@ -71,7 +71,7 @@ async def test_create_get_update_delete_a_document(raw: Raw) -> None:
         await raw.api.get_document(request={"name": made.name})
 
 
-async def test_create_document_finds_an_id_and_refuses_a_taken_one(raw: Raw) -> None:
+async def test_create_document_generates_an_id_and_refuses_a_taken_one(raw: Raw) -> None:
     request = {"parent": raw.root, "collection_id": "c", "document": raw.document(n=1)}
     made = await raw.api.create_document(request=request)
     assert len(made.name.rpartition("/")[2]) == 20
@@ -79,7 +79,7 @@ async def test_create_document_finds_an_id_and_refuses_a_taken_one(raw: Raw) -> 
         await raw.api.create_document(request={**request, "document_id": made.name.rpartition("/")[2]})
 
 
-async def test_batch_write_answers_a_status_a_write(raw: Raw) -> None:
+async def test_batch_write_returns_one_status_per_write(raw: Raw) -> None:
     response = await raw.api.batch_write(
         request={
             "database": raw.database,
@@ -95,13 +95,13 @@ async def test_batch_write_answers_a_status_a_write(raw: Raw) -> None:
     assert len(response.write_results) == 3
 
 
-async def test_batch_write_refuses_one_document_twice(raw_lite: Raw) -> None:
+async def test_batch_write_refuses_two_writes_to_one_document(raw_lite: Raw) -> None:
     writes = [write.Write(delete=raw_lite.name("c/a")), write.Write(update=raw_lite.document("c/a"))]
     with pytest.raises(exceptions.InvalidArgument, match="more than once"):
         await raw_lite.api.batch_write(request={"database": raw_lite.database, "writes": writes})
 
 
-async def test_list_documents_in_another_order_and_by_page(raw_lite: Raw) -> None:
+async def test_list_documents_supports_order_by_and_pages(raw_lite: Raw) -> None:
     for number in range(5):
         await raw_lite.api.update_document(request={"document": raw_lite.document(f"c/{number}", n=-number)})
     request = {"parent": raw_lite.root, "collection_id": "c", "page_size": 2}
@@ -114,7 +114,7 @@ async def test_list_documents_in_another_order_and_by_page(raw_lite: Raw) -> Non
             await raw_lite.api.list_documents(request={**request, **bad})
 
 
-async def test_deleting_what_a_page_listed_skips_nothing(raw: Raw) -> None:
+async def test_deleting_listed_documents_between_pages_skips_none(raw: Raw) -> None:
     for number in range(6):
         await raw.api.update_document(request={"document": raw.document(f"c/{number}", n=number)})
     seen: list[str] = []
@@ -131,7 +131,7 @@ async def test_deleting_what_a_page_listed_skips_nothing(raw: Raw) -> None:
     assert seen == ["0", "1", "2", "3", "4", "5"]
 
 
-async def test_missing_documents_of_the_past_are_unimplemented_by_name(raw_lite: Raw) -> None:
+async def test_listing_missing_documents_at_a_past_time_is_unimplemented(raw_lite: Raw) -> None:
     made = await raw_lite.api.update_document(request={"document": raw_lite.document("c/a")})
     past = {"parent": raw_lite.root, "read_time": made.update_time}
     with pytest.raises(exceptions.MethodNotImplemented, match="show_missing"):
@@ -142,7 +142,7 @@ async def test_missing_documents_of_the_past_are_unimplemented_by_name(raw_lite:
     assert [found.name[-1] async for found in pager] == ["a"]
 
 
-async def test_a_document_of_another_database_is_refused(raw_lite: Raw) -> None:
+async def test_write_to_another_database_is_refused(raw_lite: Raw) -> None:
     foreign = raw_lite.name("c/d").replace("(default)", "other")
     with pytest.raises(exceptions.InvalidArgument, match="other"):
         await raw_lite.api.commit(request={"database": raw_lite.database, "writes": [write.Write(delete=foreign)]})
@@ -208,7 +208,7 @@ async def test_a_malformed_aggregation_is_refused(raw_lite: Raw, aggregations: l
         assert [response async for response in stream]
 
 
-async def test_a_partition_query_must_be_a_plain_one(raw_lite: Raw) -> None:
+async def test_partition_query_with_order_limit_or_zero_partitions_is_refused(raw_lite: Raw) -> None:
     plain = {"from_": [{"collection_id": "c", "all_descendants": True}]}
     ordered = {**plain, "order_by": [{"field": {"field_path": "n"}}]}
     for structured, count in ((ordered, 2), ({**plain, "limit": 2}, 2), (plain, 0)):
@@ -218,14 +218,14 @@ async def test_a_partition_query_must_be_a_plain_one(raw_lite: Raw) -> None:
             )
 
 
-async def test_list_collection_ids_by_page(raw: Raw) -> None:
+async def test_list_collection_ids_supports_pages(raw: Raw) -> None:
     for key in "abc":
         await raw.api.update_document(request={"document": raw.document(f"top/x/{key}/d")})
     pager = await raw.api.list_collection_ids(request={"parent": raw.name("top/x"), "page_size": 2})
     assert [key async for key in pager] == ["a", "b", "c"]
 
 
-async def test_the_legacy_transform_write(raw: Raw) -> None:
+async def test_legacy_transform_write_increments_the_field(raw: Raw) -> None:
     increment = write.DocumentTransform.FieldTransform(field_path="n", increment=document.Value(integer_value=4))
     transform = write.DocumentTransform(document=raw.name("c/d"), field_transforms=[increment])
     for expected in (4, 8):
@@ -235,7 +235,7 @@ async def test_the_legacy_transform_write(raw: Raw) -> None:
         assert response.write_results[0].transform_results[0].integer_value == expected
 
 
-async def test_an_average_of_nothing_is_null_and_a_sum_zero(raw: Raw) -> None:
+async def test_average_of_no_documents_is_null_and_sum_is_zero(raw: Raw) -> None:
     kind: Any = query.StructuredAggregationQuery.Aggregation
     aggregation = query.StructuredAggregationQuery(
         structured_query=query.StructuredQuery(from_=[{"collection_id": "none"}]),
@@ -254,7 +254,7 @@ async def test_an_average_of_nothing_is_null_and_a_sum_zero(raw: Raw) -> None:
     assert kinds == {"mean": "null_value", "total": "integer_value", "few": "integer_value"}
 
 
-async def test_reads_can_open_the_transaction_they_run_in(raw: Raw) -> None:
+async def test_reads_can_begin_a_new_transaction(raw: Raw) -> None:
     options = common.TransactionOptions(read_write={})
     stream = await raw.api.batch_get_documents(
         request={"database": raw.database, "documents": [raw.name("c/d")], "new_transaction": options}
@@ -278,7 +278,7 @@ async def test_reads_can_open_the_transaction_they_run_in(raw: Raw) -> None:
     await raw.api.rollback(request={"database": raw.database, "transaction": responses[0].transaction})
 
 
-async def test_the_write_stream_commits_in_order(raw_lite: Raw) -> None:
+async def test_write_stream_commits_in_order(raw_lite: Raw) -> None:
     async def requests() -> AsyncIterator[firestore.WriteRequest]:
         yield firestore.WriteRequest(database=raw_lite.database)
         for number in (1, 2):
@@ -341,7 +341,7 @@ async def test_a_malformed_query_is_invalid(raw_lite: Raw, structured: dict[str,
         assert [response async for response in stream]
 
 
-async def test_a_query_without_a_collection_reads_the_children_of_a_document(raw_lite: Raw) -> None:
+async def test_query_without_a_collection_returns_the_children_of_a_document(raw_lite: Raw) -> None:
     for path in ["a/1", "a/1/b/2", "a/1/c/3", "a/1/c/3/d/4"]:
         await raw_lite.api.update_document(request={"document": raw_lite.document(path)})
     stream = await raw_lite.api.run_query(request={"parent": raw_lite.name("a/1"), "structured_query": {"from_": [{}]}})

@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 10
 
 @contextmanager
 def watching(target: Any) -> Generator[queue.Queue[list[str]]]:
-    """Subscribe, and put what each callback tells into a queue."""
+    """Subscribe to *target*; yield a queue with the changes of each callback."""
     told: queue.Queue[list[str]] = queue.Queue()
 
     def on_snapshot(_: Any, changes: Any, __: Any) -> None:
@@ -32,7 +32,7 @@ def watching(target: Any) -> Generator[queue.Queue[list[str]]]:
         consumer.join(PATIENCE_SECONDS)
 
 
-def test_on_snapshot_of_a_query(sync_client: Client) -> None:
+def test_on_snapshot_of_a_query_reports_added_modified_and_removed(sync_client: Client) -> None:
     collection = sync_client.collection("c")
     collection.document("a").set({"n": 1})
     query = collection.where(filter=FieldFilter("n", ">", 0)).order_by("n")
@@ -48,7 +48,7 @@ def test_on_snapshot_of_a_query(sync_client: Client) -> None:
         assert told.get(timeout=PATIENCE_SECONDS) == ["REMOVED a"]
 
 
-def test_on_snapshot_of_a_document(sync_client: Client) -> None:
+def test_on_snapshot_of_a_document_reports_its_changes(sync_client: Client) -> None:
     ref = sync_client.document("c/a")
     with watching(ref) as told:
         assert told.get(timeout=PATIENCE_SECONDS) == []
@@ -60,7 +60,7 @@ def test_on_snapshot_of_a_document(sync_client: Client) -> None:
         assert told.get(timeout=PATIENCE_SECONDS) == ["REMOVED a"]
 
 
-def test_on_snapshot_of_a_limit_query_slides(sync_client: Client) -> None:
+def test_on_snapshot_of_a_limited_query_is_refilled(sync_client: Client) -> None:
     collection = sync_client.collection("c")
     for number in range(3):
         collection.document(str(number)).set({"n": number})
@@ -70,7 +70,7 @@ def test_on_snapshot_of_a_limit_query_slides(sync_client: Client) -> None:
         assert told.get(timeout=PATIENCE_SECONDS) == ["REMOVED 0", "ADDED 2"]
 
 
-def test_a_blocking_transaction(sync_client: Client) -> None:
+def test_blocking_transactions_read_and_update_in_turn(sync_client: Client) -> None:
     ref = sync_client.document("c/a")
     ref.set({"n": 1})
 
@@ -104,14 +104,14 @@ def test_the_bulk_writer_reports_each_write(sync_client: Client) -> None:
     assert count[0][0].value == 46
 
 
-def test_recursive_delete_takes_everything_below(sync_client: Client) -> None:
+def test_recursive_delete_removes_everything_below_a_collection(sync_client: Client) -> None:
     for path in ["a/1", "a/1/b/2", "a/3/b/4", "ab/5"]:
         sync_client.document(path).set({})
     sync_client.recursive_delete(sync_client.collection("a"))
     assert [ref.id for ref in sync_client.collections()] == ["ab"]
 
 
-def test_recursive_delete_of_one_document(sync_client: Client) -> None:
+def test_recursive_delete_of_a_document_keeps_its_siblings(sync_client: Client) -> None:
     for path in ["a/1", "a/1/b/2", "a/1/b/2/c/3", "a/2/b/4"]:
         sync_client.document(path).set({})
     sync_client.recursive_delete(sync_client.document("a/1"))
@@ -130,7 +130,7 @@ def test_partitions_cover_a_collection_group_without_overlap(sync_client: Client
     assert sorted(found) == list(range(60))
 
 
-def test_get_all_and_collections(sync_client: Client) -> None:
+def test_get_all_reports_missing_documents(sync_client: Client) -> None:
     sync_client.document("c/a").set({"n": 1})
     found = list(sync_client.get_all([sync_client.document("c/a"), sync_client.document("c/b")]))
     assert sorted((snapshot.id, snapshot.exists) for snapshot in found) == [("a", True), ("b", False)]

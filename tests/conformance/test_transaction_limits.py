@@ -1,4 +1,4 @@
-"""How long locks, idle transactions and history last; on databases with limits short enough for a test."""
+"""Lifetimes of locks, idle transactions and history, on databases with short limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def hasty() -> AsyncIterator[AsyncClient]:
         yield connect(db)
 
 
-async def test_a_lock_wait_ends_in_aborted(hasty: AsyncClient) -> None:
+async def test_write_that_waits_too_long_for_a_lock_is_aborted(hasty: AsyncClient) -> None:
     ref = hasty.document("c/a")
     transaction = await begin(hasty)
     await ref.get(transaction=transaction)
@@ -36,7 +36,7 @@ async def test_a_lock_wait_ends_in_aborted(hasty: AsyncClient) -> None:
     assert (await ref.get()).get("n") == 2
 
 
-async def test_a_transaction_that_gave_up_waiting_leaves_no_locks_behind() -> None:
+async def test_transaction_aborted_while_waiting_releases_its_locks() -> None:
     with Database.open(None, lock_wait_seconds=0.02) as db:
         client = connect(db)
         ref = client.document("c/a")
@@ -64,7 +64,7 @@ async def test_an_idle_transaction_loses_its_locks() -> None:
             await commit(transaction)
 
 
-async def test_a_busy_transaction_ends_after_its_total_time() -> None:
+async def test_busy_transaction_is_aborted_after_its_total_time() -> None:
     limits = TransactionLimits(idle_seconds=5, total_seconds=0.02)
     with Database.open(None, limits=limits) as db:
         client = connect(db)
@@ -76,7 +76,7 @@ async def test_a_busy_transaction_ends_after_its_total_time() -> None:
             await ref.get(transaction=transaction)
 
 
-async def test_history_that_was_dropped_cannot_be_read() -> None:
+async def test_dropped_history_cannot_be_read() -> None:
     now = [1_000_000_000 * 10**9]
     with Database.open(None, clock=lambda: now[0]) as db:
         client = connect(db)

@@ -62,7 +62,7 @@ async def test_a_transaction_reads_then_writes_atomically(client: AsyncClient) -
     assert [(await a.get()).get("n"), (await b.get()).get("n")] == [0, 5]
 
 
-async def test_an_error_inside_rolls_back(client: AsyncClient) -> None:
+async def test_error_inside_a_transaction_rolls_it_back(client: AsyncClient) -> None:
     ref = client.document("c/a")
     await ref.set({"n": 1})
 
@@ -78,7 +78,7 @@ async def test_an_error_inside_rolls_back(client: AsyncClient) -> None:
     assert (await ref.get()).to_dict() == {"n": 1, "m": 1}
 
 
-async def test_the_first_reader_wins_and_the_other_is_aborted(client: AsyncClient) -> None:
+async def test_first_reader_commits_and_the_second_is_aborted(client: AsyncClient) -> None:
     ref = client.document("c/a")
     await ref.set({"n": 0})
     late, early = await begin(client), await begin(client)
@@ -92,7 +92,7 @@ async def test_the_first_reader_wins_and_the_other_is_aborted(client: AsyncClien
     assert (await ref.get()).get("by") == "early"
 
 
-async def test_a_transaction_that_lost_reads_on_in_one_snapshot_and_is_aborted_at_commit(lite: AsyncClient) -> None:
+async def test_losing_transaction_reads_one_snapshot_and_is_aborted_at_commit(lite: AsyncClient) -> None:
     a, b = lite.document("c/a"), lite.document("c/b")
     await asyncio.gather(a.set({"n": 1}), b.set({"n": 1}))
     old, young = await begin(lite), await begin(lite)
@@ -144,7 +144,7 @@ async def test_a_missing_document_is_locked_too(client: AsyncClient) -> None:
     assert (await ref.get()).get("by") == "transaction"
 
 
-async def test_documents_a_query_returned_are_locked(client: AsyncClient) -> None:
+async def test_documents_returned_by_a_query_are_locked(client: AsyncClient) -> None:
     ref = client.document("c/a")
     await ref.set({"s": "on"})
     transaction = await begin(client)
@@ -157,7 +157,7 @@ async def test_documents_a_query_returned_are_locked(client: AsyncClient) -> Non
     await outside
 
 
-async def test_a_new_match_of_a_transactions_query_aborts_it(lite: AsyncClient) -> None:
+async def test_new_match_of_a_query_aborts_the_transaction(lite: AsyncClient) -> None:
     query = lite.collection("c").where(filter=FieldFilter("s", "==", "on"))
     transaction = await begin(lite)
     assert [s.id async for s in query.stream(transaction=transaction)] == []
@@ -178,7 +178,7 @@ async def test_write_to_a_non_matching_document_does_not_abort_the_transaction(c
     assert (await client.document("c/leader").get()).exists
 
 
-async def test_two_transactions_on_different_documents_do_not_meet(client: AsyncClient) -> None:
+async def test_transactions_on_different_documents_do_not_conflict(client: AsyncClient) -> None:
     for key in "ab":
         await client.document(f"c/{key}").set({})
     one, two = await begin(client), await begin(client)
@@ -250,7 +250,7 @@ async def test_a_failed_precondition_in_a_transaction_is_not_retried(client: Asy
     assert attempts == 1
 
 
-async def test_a_read_only_transaction_sees_one_moment(client: AsyncClient) -> None:
+async def test_read_only_transaction_reads_one_snapshot(client: AsyncClient) -> None:
     a, b = client.document("c/a"), client.document("c/b")
     await asyncio.gather(a.set({"n": 1}), b.set({"n": 1}))
     transaction = await begin(client, read_only=True)
@@ -266,7 +266,7 @@ async def test_a_read_only_transaction_sees_one_moment(client: AsyncClient) -> N
     assert [s.id async for s in query.stream()] == ["new"]
 
 
-async def test_reads_at_a_past_moment_see_it(client: AsyncClient) -> None:
+async def test_read_at_a_past_time_returns_the_old_state(client: AsyncClient) -> None:
     ref = client.document("c/a")
     first = await ref.set({"n": 1})
     await ref.set({"n": 2})
@@ -277,14 +277,14 @@ async def test_reads_at_a_past_moment_see_it(client: AsyncClient) -> None:
     assert not (await ref.get()).exists
 
 
-async def test_reads_at_an_impossible_moment_are_refused(lite: AsyncClient) -> None:
+async def test_read_at_a_future_time_is_refused(lite: AsyncClient) -> None:
     ref = lite.document("c/a")
     await ref.set({})
     with pytest.raises(exceptions.InvalidArgument, match="future"):
         await ref.get(read_time=datetime.now(UTC) + timedelta(hours=1))
 
 
-async def test_a_read_only_transaction_does_not_hold_writers_up(client: AsyncClient) -> None:
+async def test_read_only_transaction_does_not_block_writers(client: AsyncClient) -> None:
     ref = client.document("c/a")
     await ref.set({"n": 1})
     transaction = await begin(client, read_only=True)
@@ -318,7 +318,7 @@ async def test_a_read_only_transaction_cannot_write(lite: AsyncClient) -> None:
         await api._firestore_api.commit(request=request)
 
 
-async def test_a_transaction_ended_by_the_databases_end_is_aborted() -> None:
+async def test_write_waiting_for_a_lock_fails_when_the_database_closes() -> None:
     db = Database.open(None)
     client = connect(db)
     ref = client.document("c/a")
@@ -331,7 +331,7 @@ async def test_a_transaction_ended_by_the_databases_end_is_aborted() -> None:
         await waiting
 
 
-async def test_a_finished_transaction_is_invalid(client: AsyncClient) -> None:
+async def test_finished_transaction_cannot_be_committed_again(client: AsyncClient) -> None:
     transaction = await begin(client)
     used: Any = transaction.id
     await commit(transaction)

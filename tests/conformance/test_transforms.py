@@ -1,4 +1,4 @@
-"""Field transforms, and what they answer."""
+"""Field transforms and their results."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ async def test_two_server_timestamps_in_one_commit_are_equal(client: AsyncClient
         ([{"a": 1}, {"a": 2}], ArrayRemove([{"a": 1.0}]), [{"a": 2}]),
     ],
 )
-async def test_a_transform_of_a_value(client: AsyncClient, before: Any, transform: Any, after: Any) -> None:
+async def test_transform_changes_the_value_as_documented(
+    client: AsyncClient, before: Any, transform: Any, after: Any
+) -> None:
     ref = client.document("c/d")
     await ref.set({"f": before})
     await ref.update({"f": transform})
@@ -66,7 +68,7 @@ async def test_a_transform_of_a_value(client: AsyncClient, before: Any, transfor
     assert type(stored) is type(after)
 
 
-async def test_numerically_equal_operands_leave_the_field_as_it_is(client: AsyncClient) -> None:
+async def test_numerically_equal_operands_leave_the_field_unchanged(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"max": 3, "min": 3})
     await ref.update({"max": Maximum(3.0), "min": Minimum(3.0)})
@@ -74,27 +76,27 @@ async def test_numerically_equal_operands_leave_the_field_as_it_is(client: Async
     assert [type(stored["max"]), type(stored["min"])] == [int, int]
 
 
-async def test_the_maximum_with_nan_is_nan(client: AsyncClient) -> None:
+async def test_maximum_with_nan_is_nan(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"f": 3})
     await ref.update({"f": Maximum(math.nan)})
     assert math.isnan((await ref.get()).get("f"))
 
 
-async def test_transforms_work_on_missing_fields_and_nested_ones(client: AsyncClient) -> None:
+async def test_transforms_work_on_missing_and_nested_fields(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"keep": 1})
     await ref.update({"a.count": Increment(1), "a.list": ArrayUnion([1]), "high": Maximum(4)})
     assert (await ref.get()).to_dict() == {"keep": 1, "a": {"count": 1, "list": [1]}, "high": 4}
 
 
-async def test_set_with_nothing_but_a_transform_creates_the_document(client: AsyncClient) -> None:
+async def test_set_with_only_a_transform_creates_the_document(client: AsyncClient) -> None:
     ref = client.document("c/d")
     await ref.set({"n": Increment(3)}, merge=True)
     assert (await ref.get()).to_dict() == {"n": 3}
 
 
-async def test_transform_results_are_answered_in_order(client: AsyncClient) -> None:
+async def test_transform_results_are_returned_per_transform(client: AsyncClient) -> None:
     batch = client.batch()
     batch.set(client.document("c/d"), {"n": Increment(3), "list": ArrayUnion([1])})
     results: Any = await batch.commit()

@@ -1,4 +1,4 @@
-"""The life of a task: submitted, claimed under a lease, settled; each step one commit on its document."""
+"""The life cycle of a task: submit, claim under a lease, settle; each step is one commit on its document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def test_a_submitted_task_waits_in_the_queue_of_its_role(swarm: SwarmRig) 
     assert await swarm.claim(role="executor") == []
 
 
-async def test_claiming_it_leases_it_to_one_agent(swarm: SwarmRig) -> None:
+async def test_claiming_leases_the_task_to_one_agent(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     await swarm.claim_one("agent-a")
     stored = await swarm.task(task.task_id)
@@ -27,7 +27,7 @@ async def test_claiming_it_leases_it_to_one_agent(swarm: SwarmRig) -> None:
     assert await swarm.claim("agent-b") == []
 
 
-async def test_settling_it_ends_it_for_good(swarm: SwarmRig) -> None:
+async def test_settled_task_is_done_and_keeps_its_result(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     held = await swarm.claim_one()
     await swarm.settle(held, done("found three", insights=("three docs",)))
@@ -38,7 +38,7 @@ async def test_settling_it_ends_it_for_good(swarm: SwarmRig) -> None:
     assert stored.ended_at is not None
 
 
-async def test_the_same_objective_in_one_session_is_the_same_task(swarm: SwarmRig) -> None:
+async def test_same_objective_in_one_session_returns_the_same_task(swarm: SwarmRig) -> None:
     first = await swarm.submit("count files", context={"path": "/a", "depth": 2})
     second = await swarm.submit("count  files ", context={"depth": 2, "path": "/a"})
     assert second.task_id == first.task_id
@@ -48,7 +48,7 @@ async def test_the_same_objective_in_one_session_is_the_same_task(swarm: SwarmRi
     assert anew.task_id != first.task_id
 
 
-async def test_the_most_urgent_comes_first_then_the_deadline_then_age(swarm: SwarmRig) -> None:
+async def test_tasks_are_claimed_by_priority_then_deadline_then_age(swarm: SwarmRig) -> None:
     now = swarm.clock.now()
     old = await swarm.submit("old")
     await swarm.clock.advance(1)

@@ -1,4 +1,4 @@
-"""Who holds a stale epoch can commit nothing: not a result, not a renewal, not a handoff."""
+"""The holder of a stale epoch can commit nothing: no result, no renewal and no handoff."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_an_expired_lease_is_taken_over_by_a_peer_with_a_higher_epoch(swar
     assert (held.task.task_id, held.epoch) == (task_id, 2)
 
 
-async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: SwarmRig) -> None:
+async def test_holder_of_an_expired_lease_can_neither_settle_nor_renew(swarm: SwarmRig) -> None:
     task_id, stale = await lose_to_b(swarm)
     held = await swarm.claim_one("agent-b")
     before = await swarm.raw(task_id)
@@ -42,7 +42,7 @@ async def test_the_paused_holder_can_neither_settle_nor_renew(swarm: SwarmRig) -
     assert (await swarm.task(task_id)).summary == "by b"
 
 
-async def test_a_stale_handoff_creates_no_task(swarm: SwarmRig) -> None:
+async def test_handoff_with_a_stale_lease_creates_no_task(swarm: SwarmRig) -> None:
     task_id, stale = await lose_to_b(swarm)
     planned = PlannedTask(key="x", assigned_to="executor", objective="should never exist")
     with pytest.raises(LeaseLost):
@@ -50,7 +50,7 @@ async def test_a_stale_handoff_creates_no_task(swarm: SwarmRig) -> None:
     assert [task.task_id for task in await swarm.board.list()] == [task_id]
 
 
-async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: SwarmRig) -> None:
+async def test_lost_epoch_is_recorded_as_a_timed_out_run(swarm: SwarmRig) -> None:
     task_id, _ = await lose_to_b(swarm)
     run = (await swarm.store.get(f"agent_runs/{task_id}.1")).data
     assert run is not None
@@ -59,7 +59,7 @@ async def test_the_lost_epoch_is_recorded_as_a_timed_out_run(swarm: SwarmRig) ->
     assert (stored.status, stored.attempt) == (TaskStatus.QUEUED, 1)
 
 
-async def test_a_renewed_lease_is_left_alone(swarm: SwarmRig) -> None:
+async def test_renewed_lease_is_not_swept(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     held = await swarm.claim_one()
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Dependencies and children: the commit that ends the last of them queues the task, and nothing scans."""
+"""Dependencies and children: the commit that ends the last of them queues the waiting task, without a scan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def diamond(swarm: SwarmRig) -> Task:
     return await swarm.task(root.task_id)
 
 
-async def test_a_dependent_is_blocked_until_the_last_dependency_is_done(swarm: SwarmRig) -> None:
+async def test_dependent_task_is_blocked_until_its_last_dependency_is_done(swarm: SwarmRig) -> None:
     first, second = await swarm.submit("first"), await swarm.submit("second")
     last = await swarm.submit("last", depends_on=(first.task_id, second.task_id))
     assert (last.status, last.status_reason, last.waiting_on) == (TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, 2)
@@ -41,7 +41,7 @@ async def test_task_with_finished_dependencies_does_not_wait(swarm: SwarmRig) ->
     assert (await swarm.submit("last", depends_on=(first.task_id,))).status is TaskStatus.QUEUED
 
 
-async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swarm: SwarmRig) -> None:
+async def test_parent_resumes_after_all_tasks_of_its_plan_are_done(swarm: SwarmRig) -> None:
     root = await diamond(swarm)
     assert (root.status_reason, root.waiting_on, len(root.children)) == (StatusReason.DELEGATING, 4, 4)
     order: list[str] = []
@@ -57,7 +57,7 @@ async def test_a_plan_becomes_tasks_and_its_parent_resumes_after_all_of_them(swa
     assert (await swarm.task(root.task_id)).status is TaskStatus.DONE
 
 
-async def test_a_plan_is_refused_whole(swarm: SwarmRig) -> None:
+async def test_invalid_plan_is_refused_completely(swarm: SwarmRig) -> None:
     await swarm.submit("the whole", role="architect")
     held = await swarm.claim_one(role="architect")
     for tasks, fault in [
@@ -73,7 +73,7 @@ async def test_a_plan_is_refused_whole(swarm: SwarmRig) -> None:
     assert len(await swarm.board.list()) == 1
 
 
-async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(swarm: SwarmRig) -> None:
+async def test_canceled_dependency_blocks_the_dependent_task_with_a_reason(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     last = await swarm.submit("last", depends_on=(first.task_id,))
     await swarm.board.cancel(first.task_id)
@@ -83,7 +83,7 @@ async def test_a_canceled_dependency_leaves_its_dependent_blocked_with_a_reason(
     assert (await swarm.board.retry(last.task_id)).status is TaskStatus.QUEUED
 
 
-async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: SwarmRig) -> None:
+async def test_retried_child_lets_the_parent_continue(swarm: SwarmRig) -> None:
     root = await diamond(swarm)
     held = await swarm.claim_one()
     await swarm.settle(held, Failed("no such folder"))
@@ -96,7 +96,7 @@ async def test_a_failed_child_can_be_retried_and_the_whole_goes_on(swarm: SwarmR
     assert (await swarm.task(root.task_id)).status is TaskStatus.QUEUED
 
 
-async def test_a_dependency_that_does_not_exist_is_refused(swarm: SwarmRig) -> None:
+async def test_unknown_dependency_is_refused(swarm: SwarmRig) -> None:
     with pytest.raises(InvalidInput, match="ghost, which does not exist"):
         await swarm.submit("last", depends_on=("ghost",))
     assert await swarm.board.list() == []

@@ -1,4 +1,4 @@
-"""Retries back off; what cannot be helped ends in the dead letter, blocked with a reason, never lost."""
+"""Retries back off; a task that keeps failing ends as a dead letter, blocked with a reason, and is never lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.swarm import SwarmRig
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_retry_waits_longer_each_time_and_then_gives_up(swarm: SwarmRig) -> None:
+async def test_retries_wait_longer_each_time_until_the_task_is_a_dead_letter(swarm: SwarmRig) -> None:
     task = await swarm.submit(max_attempts=3)
     pauses: list[float] = []
     for _ in range(2):
@@ -34,7 +34,7 @@ async def test_a_retry_waits_longer_each_time_and_then_gives_up(swarm: SwarmRig)
     assert "the disk hiccuped" in stored.summary
 
 
-async def test_a_task_that_kills_its_workers_ends_in_the_dead_letter(swarm: SwarmRig) -> None:
+async def test_task_that_kills_its_workers_becomes_a_dead_letter(swarm: SwarmRig) -> None:
     task = await swarm.submit(max_attempts=3)
     for _ in range(3):
         await swarm.claim_one()
@@ -45,7 +45,7 @@ async def test_a_task_that_kills_its_workers_ends_in_the_dead_letter(swarm: Swar
     assert "process died or hung" in (stored.error or "")
 
 
-async def test_the_operator_retries_a_dead_letter_with_all_its_attempts(swarm: SwarmRig) -> None:
+async def test_operator_retry_of_a_dead_letter_restores_all_attempts(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     await swarm.settle(await swarm.claim_one(), Failed("bad credentials"))
     retried = await swarm.board.retry(task.task_id)
@@ -73,7 +73,7 @@ async def test_a_missed_deadline_blocks_the_task(swarm: SwarmRig) -> None:
     assert (lifted.status, lifted.has_deadline) == (TaskStatus.QUEUED, False)
 
 
-async def test_a_deadline_that_has_passed_is_refused_unless_the_task_was_there_in_time(swarm: SwarmRig) -> None:
+async def test_past_deadline_is_refused_unless_the_task_already_exists(swarm: SwarmRig) -> None:
     with pytest.raises(InvalidInput, match="the deadline, .* has passed: nothing was submitted"):
         await swarm.submit(deadline=swarm.clock.now())
     assert await swarm.board.list() == []
@@ -83,14 +83,14 @@ async def test_a_deadline_that_has_passed_is_refused_unless_the_task_was_there_i
     assert (await swarm.submit(deadline=due)).task_id == task.task_id
 
 
-async def test_a_task_whose_deadline_passed_is_not_started(swarm: SwarmRig) -> None:
+async def test_task_with_a_past_deadline_is_not_started(swarm: SwarmRig) -> None:
     task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
     await swarm.clock.advance(301)
     assert await swarm.claim() == []
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
 
 
-async def test_a_blocked_task_gets_its_missing_input_and_runs_on(swarm: SwarmRig) -> None:
+async def test_blocked_task_continues_after_a_valid_answer(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     questions = (
         Question(name="path", description="Which folder?"),
@@ -108,7 +108,7 @@ async def test_a_blocked_task_gets_its_missing_input_and_runs_on(swarm: SwarmRig
     assert (await swarm.claim_one()).task.answers == {"path": "/a", "depth": 2}
 
 
-async def test_cancel_ends_a_task_and_with_tree_all_below_it(swarm: SwarmRig) -> None:
+async def test_canceled_task_is_terminal(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     assert await swarm.board.cancel(task.task_id) == [task.task_id]
     with pytest.raises(TerminalTask, match="never changes again"):

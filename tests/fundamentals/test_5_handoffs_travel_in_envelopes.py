@@ -1,4 +1,4 @@
-"""The mailbox: small typed envelopes, claimed once, delivered again when a claimant dies, under a policy."""
+"""The mailbox: small typed envelopes, claimed once, redelivered when their claimant dies, limited by a policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def envelope(number: int = 1, **fields: object) -> Envelope:
     return Envelope.model_validate(given | fields)
 
 
-async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: SwarmRig) -> None:
+async def test_handoff_commits_tasks_together_with_their_envelopes(swarm: SwarmRig) -> None:
     await swarm.submit("plan", role="architect")
     held = await swarm.claim_one(role="architect")
     result = TaskResult(
@@ -56,7 +56,7 @@ async def test_a_handoff_puts_tasks_and_their_envelopes_into_one_commit(swarm: S
     assert (await swarm.store.get(f"agent_mailbox/{child.task.task_id}")).data["status"] == "read"
 
 
-async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swarm: SwarmRig) -> None:
+async def test_message_is_claimed_once_and_redelivered_after_its_claim_expires(swarm: SwarmRig) -> None:
     mailbox = swarm.core.mailbox
     await mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
     [first] = await mailbox.claim("predictor", "predictor-1")
@@ -73,13 +73,13 @@ async def test_a_message_is_claimed_by_one_and_delivered_again_when_it_dies(swar
     assert message.status is MailStatus.READ
 
 
-async def test_sending_twice_delivers_once(swarm: SwarmRig) -> None:
+async def test_message_sent_twice_is_delivered_once(swarm: SwarmRig) -> None:
     for _ in range(2):
         await swarm.core.mailbox.send(envelope(), "scout-1", "predictor", sender_role="scout")
     assert len(await swarm.core.mailbox.claim("predictor", "p")) == 1
 
 
-async def test_the_policy_says_who_may_hand_what_to_whom(swarm: SwarmRig) -> None:
+async def test_policy_limits_routes_hops_and_envelope_size(swarm: SwarmRig) -> None:
     for bad, fault in [
         (envelope(task=TaskRef(task_id="t1", assigned_to="executor")), "scout may not hand work to executor"),
         (envelope(trace=Trace(chain_id="c1", step=17)), "exceeds max_hops = 16"),
@@ -90,7 +90,7 @@ async def test_the_policy_says_who_may_hand_what_to_whom(swarm: SwarmRig) -> Non
     assert await swarm.core.mailbox.read(ALL_MAIL) == []
 
 
-async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: SwarmRig) -> None:
+async def test_envelope_of_a_task_can_be_opened_again_by_its_next_holder(swarm: SwarmRig) -> None:
     mailbox = swarm.core.mailbox
     await swarm.submit("plan", role="architect")
     held = await swarm.claim_one(role="architect")
@@ -99,12 +99,12 @@ async def test_an_envelope_is_opened_by_the_holder_of_its_task_only(swarm: Swarm
     await swarm.board.settle(held, handoff, mailbox.handoffs(held.task, births, TaskResult(), ""))
     child = await swarm.claim_one(role="scout")
     assert await mailbox.open(child.task, "scout-1", 1) is not None
-    assert await mailbox.open(child.task, "scout-2", 2) is not None, "whoever reclaims the task is handed it again"
+    assert await mailbox.open(child.task, "scout-2", 2) is not None, "the next holder of the task can open it too"
     await swarm.settle(child, done())
     assert await mailbox.open(held.task, "architect-1", 1) is None, "a submitted task came with no envelope"
 
 
-async def test_bad_messages_and_policies_are_named(
+async def test_malformed_messages_and_policies_are_reported_by_name(
     swarm: SwarmRig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await swarm.store.commit([Create("agent_mailbox/bad", {"to_agent_id": "a", "status": "new", "created_at": 1})])

@@ -1,4 +1,4 @@
-"""The journal: a crash at any point repeats no finished step, and asks before it repeats a doubtful one."""
+"""The journal: after a crash no finished step runs again, and an uncertain step only if it is idempotent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """Stands in for the death of the process."""
 
 
 class Work:
@@ -59,13 +59,13 @@ async def die_and_reclaim(swarm: SwarmRig, crash_at: str, *, idempotent: bool) -
 
 
 async def reopened(swarm: SwarmRig, held: HeldLease) -> Journal:
-    """The journal of the next epoch, after this one gave the task back."""
+    """Release the task, claim it again and return the journal of the new epoch."""
     await swarm.settle(held, Released())
     return await swarm.journal(await swarm.claim_one("agent-b"))
 
 
 @pytest.mark.parametrize("name", ["one", "two", "three"])
-async def test_finished_steps_are_taken_from_the_journal(swarm: SwarmRig, name: str) -> None:
+async def test_finished_steps_are_replayed_from_the_journal(swarm: SwarmRig, name: str) -> None:
     dead, held = await die_and_reclaim(swarm, f"after {name}", idempotent=False)
     work = Work()
     assert await work.run(await swarm.journal(held), idempotent=False) == [
@@ -75,7 +75,7 @@ async def test_finished_steps_are_taken_from_the_journal(swarm: SwarmRig, name: 
 
 
 @pytest.mark.parametrize("where", ["before two", "in two"])
-async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm: SwarmRig, where: str) -> None:
+async def test_uncertain_idempotent_step_runs_again(swarm: SwarmRig, where: str) -> None:
     _, held = await die_and_reclaim(swarm, where, idempotent=True)
     work = Work()
     await work.run(await swarm.journal(held), idempotent=True)
@@ -83,7 +83,7 @@ async def test_a_doubtful_step_reruns_only_when_it_is_declared_idempotent(swarm:
 
 
 @pytest.mark.parametrize("where", ["before two", "in two"])
-async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: SwarmRig, where: str) -> None:
+async def test_uncertain_step_that_is_not_idempotent_stops_the_turn(swarm: SwarmRig, where: str) -> None:
     _, held = await die_and_reclaim(swarm, where, idempotent=False)
     work = Work()
     with pytest.raises(StepUncertain, match="step 'two' .* may have taken effect"):
@@ -91,7 +91,7 @@ async def test_a_doubtful_step_that_may_not_be_repeated_stops_the_turn(swarm: Sw
     assert work.executed == []
 
 
-async def test_changed_input_is_another_step(swarm: SwarmRig) -> None:
+async def test_step_with_changed_input_is_executed(swarm: SwarmRig) -> None:
     await swarm.submit()
     journal = await swarm.journal(await swarm.claim_one())
     work = Work()
@@ -100,7 +100,7 @@ async def test_changed_input_is_another_step(swarm: SwarmRig) -> None:
     assert work.executed == ["x", "x"]
 
 
-async def test_a_failed_step_is_tried_again(swarm: SwarmRig) -> None:
+async def test_failed_step_is_executed_again(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -117,7 +117,7 @@ async def test_a_failed_step_is_tried_again(swarm: SwarmRig) -> None:
     assert work.executed == ["one"]
 
 
-async def test_large_results_go_to_the_blob_store_and_come_back(swarm: SwarmRig) -> None:
+async def test_large_step_results_are_stored_in_the_blob_store_and_replayed(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     large = {"text": "x" * 50_000}
@@ -132,7 +132,7 @@ async def test_large_results_go_to_the_blob_store_and_come_back(swarm: SwarmRig)
     assert again.pages.events[0]["type"] == "step_replayed"
 
 
-async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: SwarmRig) -> None:
+async def test_run_document_keeps_a_bounded_number_of_events_and_loses_none(swarm: SwarmRig) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -152,7 +152,7 @@ async def test_a_run_keeps_a_bounded_number_of_events_and_loses_none(swarm: Swar
 async def test_events_noted_during_a_flush_are_stored_by_the_next_one(
     swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, flushes: int
 ) -> None:
-    """A model's call notes a retry just while its words are stored: neither the first nor a later page loses it."""
+    """A model call notes a retry while its text is being stored: no page, first or later, loses the note."""
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -173,8 +173,8 @@ async def test_events_noted_during_a_flush_are_stored_by_the_next_one(
 
 
 @pytest.mark.parametrize("flushes", [0, 1, 2])
-async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: SwarmRig, flushes: int) -> None:
-    """A worker sleeps past its lease after so many flushes, its run is ended by a peer, and then it wakes up."""
+async def test_run_ended_by_a_peer_is_not_changed_by_a_late_flush(swarm: SwarmRig, flushes: int) -> None:
+    """A worker is suspended after *flushes* flushes; a peer ends its run before the worker continues."""
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -192,10 +192,8 @@ async def test_a_run_that_was_ended_from_outside_stays_as_it_was_ended(swarm: Sw
     assert [event["type"] for event in events] == ["before"] * flushes
 
 
-async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_ended(
-    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker is stopped between the look at its lease and the commit."""
+async def test_run_ended_during_its_first_flush_stays_ended(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is suspended between the check of its lease and the commit."""
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -213,8 +211,8 @@ async def test_a_run_that_was_ended_while_its_first_flush_was_under_way_stays_en
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_a_worker_that_wakes_up_after_its_lease_begins_no_step(swarm: SwarmRig, idempotent: bool) -> None:
-    """Its process was stopped in the middle of a turn; meanwhile somebody else took the task and finished it."""
+async def test_worker_without_its_lease_starts_no_step(swarm: SwarmRig, idempotent: bool) -> None:
+    """The worker's process was suspended during a turn; meanwhile another agent took the task and finished it."""
     await swarm.submit()
     journal = await swarm.journal(await swarm.claim_one("agent-a"))
     await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)

@@ -1,4 +1,4 @@
-"""People write tasks in the Firebase console: incomplete, malformed, or twice. Nothing of that is lost."""
+"""Tasks written in the Firebase console may be incomplete, malformed or duplicated; none of them is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def write(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
     await swarm.store.commit([Create(f"agent_tasks/{task_id}", {"assigned_to": "scout", "status": "queued", **fields})])
 
 
-async def test_a_task_written_by_hand_gets_its_defaults_and_is_done(swarm: SwarmRig) -> None:
+async def test_hand_written_task_gets_defaults_and_a_twin_that_does_its_work(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="count the files", context={"path": "/a"})
     assert await swarm.claim() == []  # it has no priority, so the claim query cannot see it
     assert await swarm.board.admit_hand_written("scout") == 1
@@ -36,7 +36,7 @@ async def test_inputs_of_a_hand_written_task_reach_its_twin(swarm: SwarmRig) -> 
     assert [use.id for use in held.task.capabilities] == ["test_math"] and held.task.instructions == "Be brief."
 
 
-async def test_two_documents_of_one_key_do_their_work_once(swarm: SwarmRig) -> None:
+async def test_two_documents_with_one_key_share_one_execution(swarm: SwarmRig) -> None:
     for task_id in ("twin-1", "twin-2"):
         await write(swarm, task_id, objective="count the files", session_hash="s1")
     await swarm.board.admit_hand_written("scout")
@@ -49,7 +49,7 @@ async def test_two_documents_of_one_key_do_their_work_once(swarm: SwarmRig) -> N
     assert {tasks[name].status_reason for name in ("twin-1", "twin-2")} == {StatusReason.DEPENDENCIES}
 
 
-async def test_a_twin_of_a_submitted_task_waits_for_it(swarm: SwarmRig) -> None:
+async def test_twin_of_a_submitted_task_waits_for_it(swarm: SwarmRig) -> None:
     original = await swarm.submit("count the files")
     await write(swarm, "twin", objective="count the files", session_hash="s1", priority=9)
     await swarm.board.admit_hand_written("scout")
@@ -59,7 +59,7 @@ async def test_a_twin_of_a_submitted_task_waits_for_it(swarm: SwarmRig) -> None:
     assert (await swarm.task("twin")).duplicate_of == original.task_id
 
 
-async def test_a_malformed_task_is_blocked_and_says_what_is_wrong(swarm: SwarmRig) -> None:
+async def test_malformed_task_is_blocked_and_names_its_invalid_fields(swarm: SwarmRig) -> None:
     await write(swarm, "broken", objective="x", priority="urgent", deadline="soon")
     await swarm.claim()
     await swarm.board.admit_hand_written("scout")

@@ -28,7 +28,7 @@ def test_a_dry_run_needs_no_key_and_calls_nothing(root: Path) -> None:
     assert "llm_request_sent" not in done.stderr
 
 
-def test_a_run_of_several_turns_with_a_script_is_shown_live_and_again_by_replay(root: Path) -> None:
+def test_scripted_run_of_several_turns_is_logged_live_and_replayed_identically(root: Path) -> None:
     (root / "agent.yaml").write_text("logging:\n  level: debug\n")
     done = agent(root, "run", TASK, *script(root, *TURNS))
     assert done.code == 0, done.stderr
@@ -47,7 +47,7 @@ def test_a_run_of_several_turns_with_a_script_is_shown_live_and_again_by_replay(
     assert [EventRecord.model_validate(event) for event in as_json] == events(root)
 
 
-def test_a_packaged_skill_with_code_works_on_the_folder(root: Path) -> None:
+def test_packaged_code_skill_reads_the_working_folder(root: Path) -> None:
     (root / "notes.md").write_text("# Notes\n")
     plan = decided(call("workspace-inventory"), skill="workspace-inventory")
     done = agent(root, "run", "list the files here", *script(root, plan, GOOD), "--json")
@@ -57,7 +57,7 @@ def test_a_packaged_skill_with_code_works_on_the_folder(root: Path) -> None:
     assert "notes.md" in step["stdout_summary"] or done.json["artifacts"]
 
 
-def test_a_log_that_a_crash_cut_is_replayed(root: Path) -> None:
+def test_log_truncated_by_a_crash_can_be_replayed(root: Path) -> None:
     agent(root, "run", TASK, *script(root, GOOD))
     [path] = (root / "runs").glob("*/events.jsonl")
     path.write_bytes(path.read_bytes()[:-40])
@@ -68,7 +68,7 @@ def test_a_log_that_a_crash_cut_is_replayed(root: Path) -> None:
     assert agent(root, "replay", "nonsense").code == 1
 
 
-def test_the_conclusion_as_json_comes_alone(root: Path) -> None:
+def test_json_option_prints_only_the_conclusion(root: Path) -> None:
     done = agent(root, "run", TASK, *script(root, *TURNS), "--json")
     assert done.stderr == ""
     told = done.json
@@ -87,14 +87,14 @@ def test_the_conclusion_as_json_comes_alone(root: Path) -> None:
         (({"text": "?"}, {"text": "?"}), 1, "error (decision_invalid)"),
     ],
 )
-def test_the_exit_code_tells_how_a_run_ended(answers: tuple[Any, ...], code: int, told: str, root: Path) -> None:
+def test_exit_code_reflects_how_the_run_ended(answers: tuple[Any, ...], code: int, told: str, root: Path) -> None:
     done = agent(root, "run", TASK, *script(root, *answers), "--skill", "greeter")
     assert done.code == code
     assert told in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_missing_key_is_told_before_any_call(provider: str, root: Path) -> None:
+def test_missing_api_key_is_reported_before_any_call(provider: str, root: Path) -> None:
     with serving((Reply(GOOD),)) as served:
         at(served, root)
         done = agent(root, "run", TASK, "--provider", provider)
@@ -106,7 +106,7 @@ def test_a_missing_key_is_told_before_any_call(provider: str, root: Path) -> Non
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_run_with_a_provider_goes_through_its_own_sdk(provider: str, root: Path) -> None:
+def test_run_uses_the_sdk_of_the_chosen_provider(provider: str, root: Path) -> None:
     with serving([Reply(answer) for answer in TURNS]) as served:
         done = agent(root, "run", TASK, "--provider", provider, **at(served, root))
         assert len(served.calls) == 3
@@ -120,7 +120,7 @@ def test_a_run_with_a_provider_goes_through_its_own_sdk(provider: str, root: Pat
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("mode", ["native_with_json_fallback", "json_only"])
-def test_the_prompt_that_is_shown_is_the_one_that_is_sent(provider: str, mode: str, root: Path) -> None:
+def test_show_prompt_prints_the_prompt_that_a_run_sends(provider: str, mode: str, root: Path) -> None:
     options = ("--provider", provider, "--context", "who=Ada", "--context", "n=5")
     with serving((Reply(GOOD),)) as served:
         keys = at(served, root, structured_output_mode=mode)
@@ -134,7 +134,7 @@ def test_the_prompt_that_is_shown_is_the_one_that_is_sent(provider: str, mode: s
     assert shown.json == {"model": sent.model, **body}
 
 
-def test_a_prompt_without_a_candidate_says_so(root: Path) -> None:
+def test_show_prompt_without_a_matching_skill_fails(root: Path) -> None:
     (root / "agent.yaml").write_text(
         "skills:\n  prefilter_zero_candidate_strategy: fail_fast\n  prefilter_min_score: 100\n"
     )
@@ -157,7 +157,7 @@ def answer(request):
 """
 
 
-def test_a_chat_remembers_across_tasks_and_across_starts(root: Path) -> None:
+def test_chat_remembers_earlier_tasks_across_restarts(root: Path) -> None:
     (root / "model.py").write_text(REMEMBERING)
     first = agent(root, "chat", "--script", "model.py:answer", typed="greet Ada\ngreet her again\n\n")
     assert first.code == 0, first.stderr
@@ -174,7 +174,7 @@ def test_a_chat_remembers_across_tasks_and_across_starts(root: Path) -> None:
     assert agent(root, "chat", "--session", "../x").code == 1
 
 
-def test_a_chat_remembers_the_newest_also_when_it_is_long(root: Path) -> None:
+def test_chat_remembers_the_newest_task_even_when_it_is_long(root: Path) -> None:
     (root / "model.py").write_text(REMEMBERING)
     done = agent(root, "chat", "--script", "model.py:answer", typed=f"greet Ada {'x' * 20_000}\nagain\n")
     assert "before: True" in done.stdout
@@ -183,7 +183,7 @@ def test_a_chat_remembers_the_newest_also_when_it_is_long(root: Path) -> None:
 # ── configuration ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_new_configuration_is_valid_and_not_replaced(root: Path) -> None:
+def test_config_init_writes_a_valid_file_and_replaces_it_only_with_force(root: Path) -> None:
     assert agent(root, "config", "init").code == 0
     done = agent(root, "config", "validate")
     assert done.stdout == f"{root / 'agent.yaml'}: valid (anthropic, claude-sonnet-5-5)\n"
@@ -222,7 +222,7 @@ def test_the_configuration_is_found_in_the_documented_order(root: Path) -> None:
         ("model: [", "agent.yaml:1 is not YAML"),
     ],
 )
-def test_a_fault_of_the_configuration_stops_every_command_with_its_place(text: str, told: str, root: Path) -> None:
+def test_configuration_error_stops_every_command_and_names_its_location(text: str, told: str, root: Path) -> None:
     (root / "agent.yaml").write_text(text)
     for arguments in (("run", TASK), ("chat",), ("replay", "latest"), ("config", "validate")):
         done = agent(root, *arguments)
@@ -243,14 +243,14 @@ def test_a_fault_of_the_configuration_stops_every_command_with_its_place(text: s
         (("--context", "novalue"), "is not key=value"),
     ],
 )
-def test_a_wrong_option_is_told(arguments: tuple[str, ...], told: str, root: Path) -> None:
+def test_invalid_option_is_reported(arguments: tuple[str, ...], told: str, root: Path) -> None:
     done = agent(root, "run", TASK, *arguments)
     assert done.code != 0
     assert told in done.stderr
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_task_with_broken_bytes_and_escapes_in_it_is_cleaned(provider: str, root: Path) -> None:
+def test_invalid_bytes_and_escape_sequences_are_removed_from_the_task(provider: str, root: Path) -> None:
     with serving((Reply(GOOD),)) as served:
         done = agent(root, "run", "caf\udce9 \x1b[31mgreet Ada\x07", "--provider", provider, **at(served, root))
         assert b"caf greet Ada" in served.calls[0].raw
@@ -258,7 +258,7 @@ def test_a_task_with_broken_bytes_and_escapes_in_it_is_cleaned(provider: str, ro
     assert "\x1b" not in done.stderr
 
 
-def test_an_empty_task_is_told(root: Path) -> None:
+def test_empty_task_is_rejected(root: Path) -> None:
     done = agent(root, "run", " \n", *script(root, GOOD))
     assert (done.code, "the task is empty" in done.stderr) == (1, True)
     assert not (root / "runs").exists()

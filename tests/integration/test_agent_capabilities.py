@@ -1,4 +1,4 @@
-"""The stand-alone agent with capabilities that hold something open: used in its run, and closed with it."""
+"""The stand-alone agent opens the resources of its capabilities for a run and closes them after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def call(tool: str, **given: str) -> Answer:
     return decision("call_tool", tool=tool, input=json.dumps(given))
 
 
-async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_run_uses_notes_code_and_an_mcp_server_and_closes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -55,13 +57,13 @@ async def test_notes_code_and_a_server_in_one_run(tmp_path: Path, monkeypatch: p
     told = json.dumps([event.payload for event in read_events(log.folder)], default=str)
     assert "Europe/Berlin" in told and told.count("apples ripen in autumn") >= 2
     assert "42" in told or "bubblewrap" in told or "cannot create a sandbox" in told, (
-        "where there is no bubblewrap the model is told so"
+        "without bubblewrap the model is told so"
     )
     assert [path.name for path in temporary.iterdir()] == []
     assert [each for each in psutil.Process().children(recursive=True) if "mcp_server_time" in each.cmdline()] == []
 
 
-async def test_a_server_that_cannot_be_started_ends_the_run_before_a_model_is_asked(
+async def test_mcp_server_that_cannot_start_fails_the_run_before_any_model_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The stand-alone agent does by itself what a skill would share out among a swarm."""
+"""The stand-alone agent does the work itself that a swarm would split into tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decision(kind: str, **params: str) -> Answer:
     return {"selected_skill": "", "reasoning_summary": "as told", "planned_actions": [action]}
 
 
-async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_folder_is_read_in_shards_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     for number in range(12):
@@ -45,7 +45,7 @@ async def test_a_large_folder_is_read_in_parts_and_reported_on(tmp_path: Path, m
     assert str(written["report"]).endswith("/artifacts/markdown-report-drafter/report.md")
 
 
-async def test_a_skill_that_stops_and_resumes_is_refused_and_the_model_told_why(
+async def test_conversational_skill_is_refused_with_a_reason_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

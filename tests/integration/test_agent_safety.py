@@ -1,4 +1,4 @@
-"""What the agent command leaks (nothing), and what it leaves behind when it is stopped (nothing)."""
+"""The agent command leaks no secrets, and leaves no processes behind when it is stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def leaks(root: Path, done: Done) -> list[str]:
-    """Where a planted secret can be seen."""
+    """Return each output and file that contains a planted secret, once per secret."""
     texts = {"stdout": done.stdout, "stderr": done.stderr}
     texts |= {str(path): path.read_text("utf-8", "replace") for path in (root / "runs").rglob("*") if path.is_file()}
     return [where for where, text in texts.items() for secret in (SECRET, SPACED, KEY) if secret in text]
@@ -38,7 +38,7 @@ def leaks(root: Path, done: Done) -> list[str]:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("as_json", [False, True])
-def test_planted_secrets_are_in_no_file_and_on_no_line(provider: str, as_json: bool, root: Path) -> None:
+def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json: bool, root: Path) -> None:
     (root / "secret.txt").write_text(f"{SECRET}\n{SPACED}\n{KEY}\n")
     spelled = "".join(f"\\u{ord(char):04x}" for char in SECRET)
     answers = [
@@ -62,7 +62,7 @@ def test_planted_secrets_are_in_no_file_and_on_no_line(provider: str, as_json: b
     assert leaks(root, replayed) == []
 
 
-def test_a_chat_and_a_skills_files_hold_no_secret(root: Path) -> None:
+def test_chat_and_skill_files_contain_no_secrets(root: Path) -> None:
     (root / "notes.md").write_text(f"# Notes\n\nThe password is {SECRET}, and nobody may know it. It is important.\n")
     plan = decided(call("content-summarizer", path=str(root)), skill="content-summarizer")
     typed = f"summarize the notes, {SECRET} included\n\n"
@@ -72,7 +72,7 @@ def test_a_chat_and_a_skills_files_hold_no_secret(root: Path) -> None:
     assert leaks(root, done) == []
 
 
-def test_bodies_are_kept_only_when_asked_for(root: Path) -> None:
+def test_model_request_bodies_are_stored_only_when_configured(root: Path) -> None:
     (root / "agent.yaml").write_text("logging:\n  debug_llm_bodies: true\n")
     agent(root, "run", TASK, *script(root, GOOD), "--debug-llm", "false")
     assert not list((root / "runs").rglob("bodies"))
@@ -88,7 +88,7 @@ LONG = "(sleep 60 & echo $! > child; setsid sleep 60 & echo $! > own); echo $$ >
 
 @contextlib.contextmanager
 def running(root: Path, line: str) -> Generator[subprocess.Popen[str]]:
-    """The command as a process, at work on *line*; the FIFO ``ready`` tells when."""
+    """Run the command as a process that executes *line*, and wait for it at the FIFO ``ready``."""
     os.mkfifo(root / "ready")
     code = "from fireswarm.cli import agent_command; agent_command()"
     process = subprocess.Popen(
@@ -112,7 +112,7 @@ def gone(path: Path) -> bool:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run_in_order(number: signal.Signals, root: Path) -> None:
+def test_signal_stops_a_run_gracefully(number: signal.Signals, root: Path) -> None:
     with running(root, LONG) as process:
         process.send_signal(number)
         _, stderr = process.communicate(timeout=30)
@@ -128,7 +128,7 @@ def test_a_signal_ends_a_run_in_order(number: signal.Signals, root: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_second_signal_ends_a_run_that_does_not_stop_and_leaves_no_child(root: Path) -> None:
+def test_second_signal_kills_a_stubborn_run_and_its_children(root: Path) -> None:
     with running(root, STUBBORN + LONG) as process:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""Somebody answers a task in the Firebase console: by editing ``answers`` and setting ``status`` to queued."""
+"""A user answers a task in the Firebase console by editing ``answers`` and setting ``status`` to queued."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
 
 
 async def edit(swarm: SwarmRig, task: Task, **fields: Any) -> None:
-    """What the console does: it writes the fields and nothing else, on whatever version is there."""
+    """Write only the given fields, without a version check, as the console does."""
     await swarm.store.commit([Update(task_path(task.task_id), fields)])
 
 
@@ -37,7 +37,7 @@ async def asked(swarm: SwarmRig, core: Swarm, **fields: Any) -> Task:
     return task
 
 
-async def test_answers_beside_queued_are_an_answer(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_answers_written_with_status_queued_resume_the_task(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "north"}, status="queued")
@@ -59,7 +59,7 @@ async def test_answers_beside_queued_are_an_answer(talking: tuple[SwarmRig, Swar
         ({}, "where is missing"),
     ],
 )
-async def test_what_does_not_fit_costs_no_turn_and_is_told(
+async def test_invalid_answers_cost_no_turn_and_are_explained_in_the_summary(
     written: dict[str, Any], told: str, talking: tuple[SwarmRig, Swarm]
 ) -> None:
     swarm, core = talking
@@ -76,7 +76,7 @@ async def test_what_does_not_fit_costs_no_turn_and_is_told(
     assert [question.name for question in task.questions] == ["depth"]
 
 
-async def test_a_wrong_answer_is_mended_by_the_command_too(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_invalid_answer_can_be_corrected_with_the_answer_command(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "east"}, status="queued")
@@ -85,7 +85,7 @@ async def test_a_wrong_answer_is_mended_by_the_command_too(talking: tuple[SwarmR
     assert (await one_turn(swarm, core)).answers == {"where": "south"}
 
 
-async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_one(
+async def test_answers_that_are_not_a_map_dead_letter_the_task_until_corrected(
     talking: tuple[SwarmRig, Swarm],
 ) -> None:
     swarm, core = talking
@@ -100,7 +100,7 @@ async def test_answers_that_are_no_map_are_a_malformed_document_until_they_are_o
     assert [question.name for question in (await one_turn(swarm, core)).questions] == ["depth"]
 
 
-async def test_a_schema_that_somebody_broke_stops_the_task_and_not_the_role(
+async def test_broken_answer_schema_blocks_its_task_but_not_the_role(
     talking: tuple[SwarmRig, Swarm],
 ) -> None:
     swarm, core = talking

@@ -1,4 +1,4 @@
-"""A task that asks is answered by a message to its role: judged like a command, taken once, refused in words."""
+"""A message to the role of a waiting task answers its questions: it is checked like the command and applied once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def ask(request: SkillRequest) -> SkillResult:
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary="which side?", questions=(SIDE,))
 
 
-async def test_a_message_gets_the_task_going_again(swarm: SwarmRig) -> None:
+async def test_valid_message_resumes_the_waiting_task(swarm: SwarmRig) -> None:
     core = with_skills(swarm, ask=ask)
     task = await swarm.submit(skill="ask")
     async with working(core) as worker:
@@ -82,7 +82,7 @@ async def test_a_message_gets_the_task_going_again(swarm: SwarmRig) -> None:
         ({}, "where is missing (Which side?)"),
     ],
 )
-async def test_what_does_not_fit_is_refused_on_the_message_and_nothing_is_lost(
+async def test_invalid_answers_are_refused_and_message_and_task_stay_intact(
     given: dict[str, Any], told: str, swarm: SwarmRig
 ) -> None:
     task = await asked(swarm)
@@ -95,14 +95,14 @@ async def test_what_does_not_fit_is_refused_on_the_message_and_nothing_is_lost(
     assert await new(swarm) == []
 
 
-async def test_the_schema_of_the_skill_holds_for_messages_too(swarm: SwarmRig) -> None:
+async def test_answers_by_message_are_validated_against_the_skill_schema(swarm: SwarmRig) -> None:
     task = await asked(swarm, Question(name="depth", description="How deep?", type="integer"))
     message_id = await swarm.core.mailbox.answer(task, {"depth": 500}, "operator")
     await take_all(swarm)
     assert "500 is greater than the maximum of 100" in await outcome(swarm, message_id)
 
 
-async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: SwarmRig) -> None:
+async def test_duplicate_or_late_message_changes_nothing(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     mailbox = swarm.core.mailbox
     for _ in range(2):
@@ -118,7 +118,7 @@ async def test_a_message_that_comes_twice_or_late_changes_nothing(swarm: SwarmRi
     assert await swarm.raw(task.task_id) == queued
 
 
-async def test_two_workers_that_see_one_message_take_it_once(swarm: SwarmRig) -> None:
+async def test_concurrent_workers_apply_one_message_once(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     message_id = await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
     [seen] = await new(swarm)
@@ -135,7 +135,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("given", ["north", "east"])
-async def test_a_worker_killed_at_the_write_leaves_all_or_nothing(
+async def test_worker_killed_during_the_commit_applies_all_or_nothing(
     given: str, when: str, swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = await asked(swarm)
@@ -173,7 +173,7 @@ async def helps(request: SkillRequest) -> SkillResult:
     return SkillResult(summary="answered for you", replies=(reply,))
 
 
-async def test_an_agent_of_another_role_answers_with_its_result(swarm: SwarmRig) -> None:
+async def test_helper_of_another_role_answers_through_its_result(swarm: SwarmRig) -> None:
     core = with_skills(swarm, ask=ask, helps=helps)
     async with working(core) as scout, working(core, "architect", "architect-1"):
         task = await swarm.submit(skill="ask")
@@ -185,7 +185,7 @@ async def test_an_agent_of_another_role_answers_with_its_result(swarm: SwarmRig)
     assert await outcome(swarm, f"{helper.task_id}.0.1") == answers_by_mail.TAKEN
 
 
-async def test_a_helper_that_dies_at_any_write_answers_once(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_helper_killed_at_any_write_answers_once(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
     core = with_skills(swarm, helps=helps)
     commit, made, sent = swarm.store.commit, 0, list[str]()
 
@@ -230,7 +230,7 @@ async def test_a_helper_that_dies_at_any_write_answers_once(swarm: SwarmRig, mon
         ("architect", "s2", "there is no task .* in this session"),
     ],
 )
-async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, told: str, swarm: SwarmRig) -> None:
+async def test_helper_without_permission_to_answer_fails(role: str, session: str, told: str, swarm: SwarmRig) -> None:
     asking = await asked(swarm)
     await swarm.submit("help", role, skill="helps", context={"asking": asking.task_id}, session=session)
     held = await swarm.claim_one("a", role)
@@ -240,7 +240,7 @@ async def test_a_helper_that_may_not_answer_has_failed(role: str, session: str, 
     assert await new(swarm) == []
 
 
-# ── who may ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── permissions ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> Swarm:
@@ -248,7 +248,7 @@ def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> Swarm:
     return replace(swarm.core, mailbox=replace(swarm.core.mailbox, policy=policy))
 
 
-async def test_the_policy_says_who_may_answer_whom(swarm: SwarmRig) -> None:
+async def test_policy_controls_which_roles_may_answer(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     with pytest.raises(
         PolicyRefused, match=r"memory may not answer tasks of scout: .* Add scout under answers\.memory"
@@ -261,7 +261,7 @@ async def test_the_policy_says_who_may_answer_whom(swarm: SwarmRig) -> None:
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.INPUT_REQUIRED
 
 
-async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: SwarmRig) -> None:
+async def test_answer_larger_than_an_envelope_is_refused(swarm: SwarmRig) -> None:
     with pytest.raises(PolicyRefused, match="max_envelope_bytes"):
         await swarm.core.mailbox.answer(await asked(swarm), {"where": "x" * 70_000}, "operator")
 
@@ -274,7 +274,7 @@ async def test_an_answer_has_the_size_of_an_envelope_at_most(swarm: SwarmRig) ->
         ({"payload": None}, "is not a message: payload"),
     ],
 )
-async def test_a_forged_message_is_refused_and_the_next_one_taken(
+async def test_forged_message_is_refused_and_the_next_one_is_applied(
     wrong: dict[str, Any], told: str, swarm: SwarmRig
 ) -> None:
     task = await asked(swarm)
@@ -287,7 +287,7 @@ async def test_a_forged_message_is_refused_and_the_next_one_taken(
     assert (await swarm.task(task.task_id)).answers == {"where": "south"}
 
 
-async def test_a_message_to_another_role_is_sent_on_its_way(swarm: SwarmRig) -> None:
+async def test_message_to_the_wrong_role_is_refused_with_the_right_address(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     sent = swarm.core.mailbox.answering(task, {"where": "north"}, "operator", "astray")
     await swarm.store.commit([Create(sent.path, {**sent.data, "to_agent_id": "memory"})])
@@ -295,7 +295,7 @@ async def test_a_message_to_another_role_is_sent_on_its_way(swarm: SwarmRig) -> 
     assert "is for scout: address the message to that role" in await outcome(swarm, "astray")
 
 
-async def test_messages_of_answers_are_nobodys_handoffs(swarm: SwarmRig) -> None:
+async def test_answer_messages_are_not_claimed_as_handoffs(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
     assert await swarm.core.mailbox.claim("scout", "scout-1") == []

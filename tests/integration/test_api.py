@@ -30,7 +30,7 @@ async def api() -> AsyncGenerator[Api]:
         yield opened
 
 
-async def test_capabilities_are_listed_as_the_specification_has_it_and_show_their_tools(api: Api) -> None:
+async def test_capabilities_are_listed_and_shown_with_their_tools(api: Api) -> None:
     listed = await api.get("/v1/capabilities")
     assert listed["total"] == len(listed["items"])
     first = next(item for item in listed["items"] if item["id"] == "current_time")
@@ -42,7 +42,7 @@ async def test_capabilities_are_listed_as_the_specification_has_it_and_show_thei
     assert await api.problem("GET", "/v1/capabilities/nothing") == (404, "not_found")
 
 
-async def test_an_agent_is_stored_changed_listed_and_removed(api: Api) -> None:
+async def test_agent_can_be_created_changed_listed_and_deleted(api: Api) -> None:
     sent = {"name": "Research Assistant", "role": "scout", "system_prompt": "Be brief.", "capabilities": ["test_math"]}
     made = await api.call("POST", "/v1/agents", sent)
     assert made.status_code == 201 and made.headers["etag"] == '"1"'
@@ -62,7 +62,7 @@ async def test_an_agent_is_stored_changed_listed_and_removed(api: Api) -> None:
     assert await api.problem("GET", path) == (404, "not_found")
 
 
-async def test_a_change_of_an_agent_that_somebody_else_changed_is_refused(api: Api) -> None:
+async def test_agent_update_with_an_outdated_etag_is_refused(api: Api) -> None:
     agent = await api.post("/v1/agents", {"name": "one", "role": "scout"})
     path = f"/v1/agents/{agent['id']}"
     await api.ok("PATCH", path, {"name": "two"}, headers={"If-Match": '"1"'})
@@ -82,7 +82,7 @@ async def test_a_change_of_an_agent_that_somebody_else_changed_is_refused(api: A
         {"colour": "red"},
     ],
 )
-async def test_an_agent_that_could_not_work_is_not_stored(api: Api, wrong: dict[str, Any]) -> None:
+async def test_invalid_agent_is_rejected_and_not_stored(api: Api, wrong: dict[str, Any]) -> None:
     status, _ = await api.problem("POST", "/v1/agents", {"name": "x", "role": "scout"} | wrong)
     assert status == 422
     assert (await api.get("/v1/agents"))["items"] == []
@@ -103,7 +103,7 @@ async def test_a_task_for_an_agent_gets_its_role_capabilities_and_prompt(api: Ap
     assert await api.problem("POST", "/v1/tasks", sent | {"again": "once more"}) == (422, "invalid_input")
 
 
-async def test_the_same_objective_is_the_same_task(api: Api) -> None:
+async def test_submitting_the_same_objective_twice_returns_the_same_task(api: Api) -> None:
     sent = {"objective": "count", "role": "scout", "context": {"path": "a"}}
     first = await api.call("POST", "/v1/tasks", sent)
     again = await api.call("POST", "/v1/tasks", sent)
@@ -126,13 +126,13 @@ async def test_the_same_objective_is_the_same_task(api: Api) -> None:
         ({"capabilities": ["nothing"]}, "invalid_input"),
     ],
 )
-async def test_a_task_that_could_not_be_worked_on_is_not_submitted(api: Api, wrong: dict[str, Any], code: str) -> None:
+async def test_invalid_task_is_rejected_and_not_submitted(api: Api, wrong: dict[str, Any], code: str) -> None:
     sent = {"objective": "count", "role": "scout"} | wrong
     assert await api.problem("POST", "/v1/tasks", sent) == (422, code)
     assert (await api.get("/v1/tasks"))["items"] == []
 
 
-async def test_a_context_that_nests_too_deep_is_refused(api: Api) -> None:
+async def test_too_deeply_nested_context_is_refused(api: Api) -> None:
     nested: Any = 1
     for _ in range(30):
         nested = {"in": nested}
@@ -140,7 +140,7 @@ async def test_a_context_that_nests_too_deep_is_refused(api: Api) -> None:
     assert await api.problem("POST", "/v1/tasks", sent) == (422, "invalid_request")
 
 
-async def test_a_task_is_canceled_with_all_below_it_and_never_changes_again(api: Api) -> None:
+async def test_canceled_task_can_be_neither_canceled_again_nor_retried(api: Api) -> None:
     task = await api.post("/v1/tasks", {"objective": "count", "role": "scout"})
     path = f"/v1/tasks/{task['task_id']}"
     assert await api.post(f"{path}/cancel", {"reason": "no longer wanted", "tree": True}) == {
@@ -151,14 +151,14 @@ async def test_a_task_is_canceled_with_all_below_it_and_never_changes_again(api:
     assert await api.problem("POST", f"{path}/retry") == (409, "terminal_task")
 
 
-async def test_a_task_that_failed_is_queued_again(api: Api) -> None:
+async def test_retry_queues_a_failed_task_again(api: Api) -> None:
     task = await api.swarm.submit()
     await api.swarm.settle(await api.swarm.claim_one(), Failed("no such file"))
     assert (await api.get(f"/v1/tasks/{task.task_id}"))["status_reason"] == "dead_letter"
     assert (await api.post(f"/v1/tasks/{task.task_id}/retry"))["status"] == "queued"
 
 
-async def test_questions_of_a_task_are_answered(api: Api) -> None:
+async def test_answering_the_questions_of_a_task_queues_it_again(api: Api) -> None:
     task = await api.swarm.submit()
     asked = (Question(name="path", description="Which folder?"),)
     await api.swarm.settle(await api.swarm.claim_one(), Waiting(StatusReason.INPUT_REQUIRED, "where?", asked))
@@ -169,7 +169,7 @@ async def test_questions_of_a_task_are_answered(api: Api) -> None:
     assert answered["status"] == "queued" and answered["answers"] == {"path": "notes"}
 
 
-async def test_pages_show_everything_once_while_more_comes_in(api: Api) -> None:
+async def test_paging_shows_each_task_once_while_new_tasks_arrive(api: Api) -> None:
     wanted = {(await api.swarm.submit(f"task {number}")).task_id for number in range(7)}
     page = await api.get("/v1/tasks?limit=3")
     seen = [item["task_id"] for item in page["items"]]
@@ -180,7 +180,7 @@ async def test_pages_show_everything_once_while_more_comes_in(api: Api) -> None:
     assert len(seen) == 7 and set(seen) == wanted
 
 
-async def test_documents_of_one_moment_are_not_lost_between_pages(api: Api) -> None:
+async def test_paging_loses_no_documents_with_equal_timestamps(api: Api) -> None:
     now = api.swarm.clock.now()
     fields = {"type": "fact", "session_hash": "s1", "bucket": "b", "value": 1, "created_at": now}
     facts = [Create(f"mcp_memory/fact-{number}", fields | {"key": f"k{number}"}) for number in range(5)]
@@ -193,7 +193,7 @@ async def test_documents_of_one_moment_are_not_lost_between_pages(api: Api) -> N
     assert sorted(seen) == [f"k{number}" for number in range(5)]
 
 
-async def test_a_cursor_of_another_list_or_of_nobody_is_refused(api: Api) -> None:
+async def test_cursor_that_is_malformed_or_from_another_list_is_refused(api: Api) -> None:
     await api.swarm.submit("one")
     await api.swarm.submit("two")
     cursor = (await api.get("/v1/tasks?limit=1"))["next_cursor"]
@@ -204,7 +204,7 @@ async def test_a_cursor_of_another_list_or_of_nobody_is_refused(api: Api) -> Non
         assert await api.problem("GET", f"/v1/tasks?cursor={broken}") == (422, "invalid_input")
 
 
-async def test_a_task_mistyped_by_hand_does_not_hide_the_others(api: Api) -> None:
+async def test_unreadable_task_document_does_not_hide_the_others(api: Api) -> None:
     good = await api.swarm.submit()
     wrong = {"session_hash": "s1", "assigned_to": "scout", "status": "odd", "updated_at": api.swarm.clock.now()}
     await api.swarm.store.commit([Create("agent_tasks/by-hand", wrong)])
@@ -259,7 +259,7 @@ async def test_facts_are_listed_and_recalled(api: Api) -> None:
     assert [fact["key"] for fact in recalled["items"]] == ["files"] and "files" in recalled["keywords"]
 
 
-async def test_heartbeats_and_status_say_how_the_fleet_is(api: Api) -> None:
+async def test_heartbeats_and_status_report_the_state_of_the_fleet(api: Api) -> None:
     beat = AgentStatus(
         agent_id="scout-1",
         role="scout",
@@ -279,7 +279,7 @@ async def test_heartbeats_and_status_say_how_the_fleet_is(api: Api) -> None:
     assert (await api.get("/v1/status"))["agents"] == {"gone": 1}
 
 
-async def test_nothing_of_another_session_is_shown_or_changed(api: Api) -> None:
+async def test_documents_of_another_session_are_neither_shown_nor_changed(api: Api) -> None:
     task = await api.swarm.submit("secret work", session="other")
     held = await api.swarm.claim_one()
     journal = await api.swarm.journal(held)
@@ -298,7 +298,7 @@ async def test_nothing_of_another_session_is_shown_or_changed(api: Api) -> None:
         assert (await api.get(path))["items"] == []
 
 
-async def test_no_secret_is_answered_even_if_a_document_holds_one(api: Api) -> None:
+async def test_secrets_are_redacted_from_responses(api: Api) -> None:
     task = await api.swarm.submit(f"log in with {SECRET}")
     answer = await api.call("GET", f"/v1/tasks/{task.task_id}")
     assert SECRET not in answer.text and "[redacted]" in answer.text
@@ -308,7 +308,7 @@ async def test_no_secret_is_answered_even_if_a_document_holds_one(api: Api) -> N
     assert unknown.status_code == 422 and SECRET not in unknown.text
 
 
-async def test_what_is_not_there_or_not_allowed_is_a_problem_too(api: Api) -> None:
+async def test_unknown_paths_wrong_methods_and_bad_bodies_return_problems(api: Api) -> None:
     assert await api.problem("GET", "/v1/nothing") == (404, "not_found")
     assert await api.problem("PUT", "/v1/tasks", {}) == (405, "method_not_allowed")
     assert (await api.call("PUT", "/v1/tasks")).headers["allow"] == "GET, POST"
@@ -328,7 +328,7 @@ async def test_a_finished_task_shows_its_result(api: Api) -> None:
     assert shown["result"]["artifacts"][0]["value"] == {"nan": None}
 
 
-async def test_a_task_says_why_it_does_not_move(api: Api) -> None:
+async def test_task_explains_why_it_is_waiting(api: Api) -> None:
     queued = await api.ok("POST", "/v1/tasks", {"objective": "look", "role": "scout"})
     later = {"objective": "then", "role": "scout", "depends_on": [queued["task_id"]]}
     waiting = await api.ok("POST", "/v1/tasks", later)

@@ -1,4 +1,4 @@
-"""Who gets in: the token, Google's identity tokens by keys made here, hosts, sizes, and where it refuses to start."""
+"""API access: bearer tokens, Google identity tokens, host names, body sizes, and addresses the API refuses to serve."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ async def api() -> AsyncGenerator[Api]:
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", f"Basic {TOKEN}", "Bearer wrong", f"Bearer {TOKEN}x", "Bearer \udcff"])
-async def test_without_the_token_nothing_is_answered(given: str) -> None:
+async def test_access_without_the_right_token_is_denied(given: str) -> None:
     assert not await Access(TOKEN).allows(given)
 
 
 @pytest.mark.parametrize("path", ["/v1/status", "/openapi.json", "/v1/events", "/nothing"])
-async def test_every_path_asks_for_the_token(api: Api, path: str) -> None:
+async def test_every_path_requires_the_token(api: Api, path: str) -> None:
     answer = await api.call("GET", path, headers={"Authorization": "Bearer wrong"})
     assert answer.status_code == 401 and answer.json()["code"] == "unauthorized"
     assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_the_scheme_is_spelled_in_any_case() -> None:
+async def test_bearer_scheme_is_case_insensitive() -> None:
     assert await Access(TOKEN).allows(f"bearer  {TOKEN}")
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.evil.example", "", "[::2]"])
-async def test_on_loopback_no_other_name_is_answered_to(api: Api, host: str) -> None:
+async def test_foreign_host_names_on_loopback_are_refused(api: Api, host: str) -> None:
     assert await api.problem("GET", "/v1/status", host=host) == (421, "misdirected_request")
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8090", "LOCALHOST"])
-async def test_names_of_loopback_are_answered_to(api: Api, host: str) -> None:
+async def test_loopback_host_names_are_accepted(api: Api, host: str) -> None:
     assert (await api.call("GET", "/v1/status", headers={"host": host})).is_success
 
 
-async def test_a_body_that_is_too_large_is_refused_however_it_is_sent(api: Api) -> None:
+async def test_oversized_body_is_refused_whether_sent_whole_or_chunked(api: Api) -> None:
     assert await api.problem("POST", "/v1/tasks", {"objective": "x" * 3_000}) == (413, "content_too_large")
 
     async def pieces() -> AsyncGenerator[bytes]:
@@ -72,14 +72,14 @@ async def test_a_body_that_is_too_large_is_refused_however_it_is_sent(api: Api) 
     assert answer.status_code == 413 and answer.headers["connection"] == "close"
 
 
-async def test_no_site_may_read_answers(api: Api) -> None:
+async def test_responses_carry_no_cors_headers_and_are_not_cached(api: Api) -> None:
     answer = await api.call("GET", "/v1/status", headers={"Origin": "https://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
     assert answer.headers["cache-control"] == "no-store"
 
 
 def key() -> tuple[crypt.RSASigner, str]:
-    """A key of its own with its certificate, as Google publishes them."""
+    """Return a new signer and its certificate as PEM, as Google publishes it."""
     private = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -127,7 +127,7 @@ def google(*accounts: str, fetched: list[int] | None = None) -> Access:
     return Access(google=GoogleTokens(AUDIENCE, frozenset(accounts or (ADA,)), certs))
 
 
-async def test_an_identity_token_for_this_audience_and_account_gets_in_and_keys_are_fetched_once() -> None:
+async def test_valid_identity_tokens_are_accepted_and_google_keys_are_fetched_once() -> None:
     fetched: list[int] = []
     access = google(fetched=fetched)
     assert await access.allows(f"Bearer {token()}") and await access.allows(f"Bearer {token(email='Ada@Example.com')}")
@@ -141,24 +141,24 @@ WRONG: dict[str, Callable[[], str]] = {
     "expired": lambda: token(iat=PAST, exp=PAST + 10),
     "another issuer": lambda: token(iss="https://evil.example"),
     "another account": lambda: token(email="eve@example.com"),
-    "an address nobody verified": lambda: token(email_verified=False),
+    "an unverified address": lambda: token(email_verified=False),
     "no address": lambda: token(email=None),
     "another key": lambda: token(OTHER_SIGNER),
     "an unknown key": lambda: jwt.encode(SIGNER, {"aud": AUDIENCE}, key_id="key-2").decode(),
     "no signature": lambda: token().rpartition(".")[0] + ".",
     "no claims": lambda: jwt.encode(SIGNER, {}).decode(),
-    "a time that is none": lambda: token(exp="tomorrow"),
+    "a malformed time": lambda: token(exp="tomorrow"),
     "no token": lambda: "a.b.c",
     "none at all": lambda: "..",
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_an_identity_token_that_is_not_good_does_not_get_in(name: str) -> None:
+async def test_invalid_identity_token_is_rejected(name: str) -> None:
     assert not await google().allows(f"Bearer {WRONG[name]()}")
 
 
-async def test_an_unknown_key_asks_for_the_keys_again_but_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_key_id_refetches_google_keys_at_a_limited_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     fetched: list[int] = []
     access = google(fetched=fetched)
     moment = time.monotonic()
@@ -168,7 +168,7 @@ async def test_an_unknown_key_asks_for_the_keys_again_but_seldom(monkeypatch: py
         assert len(fetched) == expected
 
 
-async def test_without_googles_keys_the_answer_says_to_come_again() -> None:
+async def test_unavailable_google_keys_return_a_503_problem() -> None:
     async def away() -> dict[str, str]:
         raise StoreUnavailable("cannot fetch Google's public keys")
 
@@ -189,13 +189,13 @@ async def test_googles_keys_are_fetched_over_http(monkeypatch: pytest.MonkeyPatc
                 await google_certs()
 
 
-def test_an_api_without_authentication_cannot_be_made() -> None:
+def test_access_without_any_authentication_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="the API needs authentication"):
         Access()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "swarm.example", ""])
-def test_on_an_open_address_it_refuses_to_start_without_authentication(
+def test_api_on_an_open_address_refuses_to_start_without_authentication(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FIRESWARM_API_TOKEN", raising=False)
@@ -206,20 +206,20 @@ def test_on_an_open_address_it_refuses_to_start_without_authentication(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
-def test_on_loopback_a_token_is_made_when_nobody_chose_one(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_is_generated_on_loopback_when_none_is_configured(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FIRESWARM_API_TOKEN", raising=False)
     access, made = _access(host, None, None, ())
     assert made is not None and access.token == made and made not in repr(access)
 
 
-def test_an_audience_alone_would_let_everybody_in_and_is_refused() -> None:
+def test_audience_without_accounts_is_refused() -> None:
     with pytest.raises(ConfigError, match="belong together"):
         _access("127.0.0.1", None, AUDIENCE, ())
     access, _ = _access("0.0.0.0", None, AUDIENCE, (ADA.upper(),))
     assert access.google is not None and access.google.accounts == {ADA}
 
 
-def test_a_token_comes_from_a_file_or_the_environment_and_is_long_enough(tmp_path: Path) -> None:
+def test_token_is_read_from_file_or_environment_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     assert read_token("another-token-of-the-environment", file) == TOKEN
@@ -232,5 +232,5 @@ def test_a_token_comes_from_a_file_or_the_environment_and_is_long_enough(tmp_pat
         read_token("", tmp_path / "none")
 
 
-def test_tokens_that_are_made_differ_and_are_long() -> None:
+def test_generated_tokens_are_long_and_unique() -> None:
     assert len(new_token()) >= 43 and new_token() != new_token()

@@ -1,4 +1,4 @@
-"""Streams of events: in order, resumed where they stopped, alive while nothing happens, ended when all is told."""
+"""Event streams: they keep order, resume after a break, stay alive while idle, and end when their task has ended."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ async def work(swarm: SwarmRig, *notes: str) -> None:
 
 
 async def read_all(api: Api, path: str, last: str | None = None) -> Stream:
-    """A stream to its end."""
+    """Read a stream to its end."""
     async with streaming(api, path, last) as stream:
         await eventually(api.swarm, lambda: stream.ended, "the end")
     return stream
 
 
-async def test_an_objective_is_told_from_its_beginning_to_its_end(api: Api) -> None:
+async def test_task_stream_contains_all_events_from_queued_to_end(api: Api) -> None:
     task = await api.swarm.submit()
     async with streaming(api, f"/v1/events?task={task.task_id}") as stream:
         await eventually(api.swarm, lambda: stream.told() == ["queued"], "the first event")
@@ -58,7 +58,7 @@ async def test_an_objective_is_told_from_its_beginning_to_its_end(api: Api) -> N
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def test_from_any_event_on_it_goes_on_without_loss_or_repetition(api: Api) -> None:
+async def test_stream_resumed_at_any_event_neither_loses_nor_repeats_events(api: Api) -> None:
     task = await api.swarm.submit()
     await work(api.swarm, *(f"note-{number}" for number in range(PAGE_EVENTS * 2 + 3)))
     path = f"/v1/events?task={task.task_id}"
@@ -71,7 +71,7 @@ async def test_from_any_event_on_it_goes_on_without_loss_or_repetition(api: Api)
     assert answer.status_code == 204
 
 
-async def test_pages_of_a_long_run_are_told_while_it_works(api: Api) -> None:
+async def test_events_of_a_long_run_are_streamed_while_it_works(api: Api) -> None:
     task = await api.swarm.submit()
     held = await api.swarm.claim_one()
     journal = await api.swarm.journal(held)
@@ -87,7 +87,7 @@ async def test_pages_of_a_long_run_are_told_while_it_works(api: Api) -> None:
     ]
 
 
-async def test_children_are_of_their_objective_and_others_are_not(api: Api) -> None:
+async def test_task_stream_includes_children_but_no_other_tasks(api: Api) -> None:
     task = await api.swarm.submit()
     held = await api.swarm.claim_one()
     planned = PlannedTask(key="one", assigned_to="scout", objective="look")
@@ -99,7 +99,7 @@ async def test_children_are_of_their_objective_and_others_are_not(api: Api) -> N
     assert {data["chain_id"] for _, _, data in stream.events} == {task.task_id}
 
 
-async def test_a_session_is_told_from_now_on_and_after_a_break_from_there(api: Api) -> None:
+async def test_session_stream_starts_now_and_resumes_after_a_break(api: Api) -> None:
     await api.swarm.submit("before")
     await work(api.swarm, "earlier")
     async with streaming(api, "/v1/events") as stream:
@@ -115,7 +115,7 @@ async def test_a_session_is_told_from_now_on_and_after_a_break_from_there(api: A
     assert "earlier" not in rest.told() and rest.told().count("meanwhile") == 1
 
 
-async def test_a_break_before_the_first_event_of_a_session_loses_nothing(api: Api) -> None:
+async def test_session_stream_interrupted_before_its_first_event_loses_nothing(api: Api) -> None:
     async with streaming(api, "/v1/events") as stream:
         await eventually(api.swarm, lambda: "id: " in stream.text, "a place to go on from")
     assert stream.events == []
@@ -125,7 +125,7 @@ async def test_a_break_before_the_first_event_of_a_session_loses_nothing(api: Ap
         await eventually(api.swarm, lambda: rest.told() == ["queued"], "what was missed")
 
 
-async def test_a_run_that_was_reaped_before_is_not_told_again_after_a_break(api: Api) -> None:
+async def test_reaped_run_is_not_repeated_when_a_stream_resumes(api: Api) -> None:
     await api.swarm.submit("first")
     held = await api.swarm.claim_one()
     journal = await api.swarm.journal(held)
@@ -144,7 +144,7 @@ async def test_a_run_that_was_reaped_before_is_not_told_again_after_a_break(api:
     assert rest.told() == ["queued"]
 
 
-async def test_a_silent_stream_is_kept_alive_and_ends_when_the_server_stops(api: Api) -> None:
+async def test_idle_stream_is_kept_alive_and_ends_when_the_server_stops(api: Api) -> None:
     async with streaming(api, "/v1/events") as stream:
         await eventually(api.swarm, lambda: stream.text.startswith("retry: "), "the beginning")
         await api.swarm.clock.advance(BEAT_SECONDS * 2 + 1)
@@ -162,10 +162,10 @@ async def test_secrets_are_not_streamed(api: Api) -> None:
 
 
 @pytest.mark.parametrize("broken", ["x", "bnVsbA", "WzEsMiwzLDRd", "W10"])
-async def test_a_place_that_is_none_is_refused(api: Api, broken: str) -> None:
+async def test_malformed_last_event_id_is_rejected(api: Api, broken: str) -> None:
     assert await api.problem("GET", "/v1/events", last_event_id=broken) == (422, "invalid_input")
 
 
-def test_a_place_is_read_as_it_was_written() -> None:
+def test_stream_position_survives_encoding_and_decoding() -> None:
     place = StreamPosition(None, "t1", {"a": 3}, True)
     assert StreamPosition.decode(place.encode()) == place

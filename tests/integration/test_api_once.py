@@ -1,4 +1,4 @@
-"""Idempotency keys: carried out once, the same answer again, and no other request under the same key."""
+"""Idempotency keys: a repeated request runs once and gets the same answer; another request with its key is refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def made(api: Api) -> int:
     return len((await api.get("/v1/agents"))["items"])
 
 
-async def test_the_same_request_is_carried_out_once_and_answered_alike(api: Api) -> None:
+async def test_repeated_request_is_executed_once_and_replayed(api: Api) -> None:
     first = await api.call("POST", "/v1/agents", AGENT, headers=KEY)
     again = await api.call("POST", "/v1/agents", {"role": "scout", "name": "x"}, headers=KEY)
     assert (first.status_code, first.content) == (again.status_code, again.content)
@@ -43,7 +43,7 @@ async def test_the_same_request_is_carried_out_once_and_answered_alike(api: Api)
     assert await made(api) == 1
 
 
-async def test_two_at_once_do_the_work_once(api: Api) -> None:
+async def test_concurrent_identical_requests_are_executed_once(api: Api) -> None:
     codes: list[int] = []
 
     async def send() -> None:
@@ -56,12 +56,12 @@ async def test_two_at_once_do_the_work_once(api: Api) -> None:
 
 
 @pytest.mark.parametrize("other", [("POST", "/v1/agents", AGENT | {"name": "y"}), ("POST", "/v1/tasks", AGENT)])
-async def test_another_request_under_the_same_key_is_refused(api: Api, other: tuple[str, str, Any]) -> None:
+async def test_different_request_with_the_same_key_is_refused(api: Api, other: tuple[str, str, Any]) -> None:
     await api.post("/v1/agents", AGENT, **KEY)
     assert await api.problem(*other, Idempotency_Key="key-1") == (422, "idempotency_key_reused")
 
 
-async def test_a_refusal_is_an_answer_too(api: Api) -> None:
+async def test_error_responses_are_replayed_too(api: Api) -> None:
     wrong = AGENT | {"role": "nobody"}
     first = await api.call("POST", "/v1/agents", wrong, headers=KEY)
     again = await api.call("POST", "/v1/agents", wrong, headers=KEY)
@@ -69,7 +69,7 @@ async def test_a_refusal_is_an_answer_too(api: Api) -> None:
     assert again.headers["content-type"] == "application/problem+json"
 
 
-async def test_a_key_is_forgotten_after_a_day_and_is_of_one_session(api: Api) -> None:
+async def test_key_expires_after_a_day_and_belongs_to_one_session(api: Api) -> None:
     await api.post("/v1/agents", AGENT, **KEY)
     settings = api.swarm.core.settings.model_copy(update={"session": "s2"})
     other = SwarmRig(replace(api.swarm.core, settings=settings), api.swarm.clock, api.swarm.database)
@@ -80,7 +80,9 @@ async def test_a_key_is_forgotten_after_a_day_and_is_of_one_session(api: Api) ->
     assert await made(api) == 2
 
 
-async def test_a_request_whose_process_died_is_taken_over(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_of_a_dead_process_can_be_repeated_after_its_claim_expires(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = api.swarm.store
     commit = store.commit
     broken = False
@@ -101,7 +103,7 @@ async def test_a_request_whose_process_died_is_taken_over(api: Api, monkeypatch:
     assert await made(api) == 1
 
 
-async def test_what_failed_here_can_be_sent_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_failed_by_the_store_can_be_sent_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*given: Any) -> Any:
         raise StoreUnavailable("the store is away")
 
@@ -112,9 +114,7 @@ async def test_what_failed_here_can_be_sent_again(api: Api, monkeypatch: pytest.
     await api.post("/v1/agents", AGENT, **KEY)
 
 
-async def test_an_error_nobody_thought_of_is_a_problem_without_details(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unexpected_error_returns_a_problem_without_details(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*given: Any) -> Any:
         raise ZeroDivisionError("details of the inside")
 
@@ -125,7 +125,7 @@ async def test_an_error_nobody_thought_of_is_a_problem_without_details(
     await api.post("/v1/agents", AGENT, **KEY)
 
 
-async def test_an_answer_too_large_to_keep_says_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replay_of_an_answer_too_large_to_store_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_KEPT_BYTES > 500_000
     monkeypatch.setattr("fireswarm.api.idempotency.MAX_KEPT_BYTES", 10)
     await api.post("/v1/agents", AGENT, **KEY)
@@ -133,15 +133,15 @@ async def test_an_answer_too_large_to_keep_says_so(api: Api, monkeypatch: pytest
     assert await made(api) == 1
 
 
-async def test_a_key_that_is_none_is_refused(api: Api) -> None:
+async def test_too_long_key_is_refused(api: Api) -> None:
     assert await api.problem("POST", "/v1/agents", AGENT, Idempotency_Key="x" * 201) == (422, "invalid_request")
 
 
 @pytest.mark.parametrize("route_fails", [False, True])
-async def test_an_answer_that_cannot_be_kept_is_still_given(
+async def test_answer_is_returned_even_when_it_cannot_be_stored(
     api: Api, monkeypatch: pytest.MonkeyPatch, route_fails: bool
 ) -> None:
-    """The store goes away between the work and the note of its answer; the claim runs out by itself."""
+    """The store fails after the work and before the answer is stored; the claim then expires."""
     store, real = api.swarm.store, api.swarm.store.commit
 
     async def commit(writes: Any) -> Any:

@@ -44,7 +44,7 @@ def running(root: Path) -> Generator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_and_stops_while_a_stream_is_open(root: Path, how: signal.Signals) -> None:
+def test_api_serves_requests_and_stops_while_a_stream_is_open(root: Path, how: signal.Signals) -> None:
     with running(root) as process:
         url = line(process.stdout).split()[2].removesuffix("/v1,")
         token = line(process.stdout).split()[-1]
@@ -65,14 +65,14 @@ def test_it_serves_and_stops_while_a_stream_is_open(root: Path, how: signal.Sign
         assert errors.strip() == "stopped" and token not in errors
 
 
-def test_it_refuses_to_start_where_others_could_reach_it(root: Path) -> None:
+def test_api_refuses_to_start_on_an_open_address_without_authentication(root: Path) -> None:
     done = subprocess.run(
         [*API, "--host", "0.0.0.0"], cwd=root, env=environment(), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1 and "does not start without authentication" in done.stderr
 
 
-def test_a_port_that_is_taken_is_named(root: Path) -> None:
+def test_occupied_port_is_named_in_the_error(root: Path) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_named(root: Path) -> None:
     assert done.returncode == 1 and "cannot listen on" in done.stderr and f"--port {port}" in done.stderr
 
 
-def test_help_imports_no_web_framework(root: Path) -> None:
+def test_importing_the_cli_loads_no_web_framework(root: Path) -> None:
     code = "import sys, fireswarm.cli.swarm.main; print(sorted({'fastapi', 'uvicorn', 'starlette'} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, env=os.environ | environment(), capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""schemathesis against ``swarm api`` as a process: what its OpenAPI document promises holds, whatever is sent."""
+"""schemathesis tests a ``swarm api`` process against its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.fleet import environment, lay_out
 TOKEN = "a-token-for-schemathesis"
 SEED = "20261122"
 EXAMPLES = "3"
-"""Of each operation, beside one for each boundary of its schema: some 1,200 requests, 15 to 25 s on two busy cores."""
+"""Per operation, besides one for each boundary of its schema: some 1,200 requests, 15 to 25 s on two busy cores."""
 
 NOT_CHECKED = "positive_data_acceptance"
 """A schema cannot say which roles, skills and cursors there are, so data that fits it may be refused."""
 
 
-def test_the_openapi_document_holds(tmp_path: Path) -> None:
+def test_api_conforms_to_its_openapi_document(tmp_path: Path) -> None:
     lay_out(tmp_path, {"nothing": ""}, settings={"store": {"uri": "memory"}})
     env = environment() | {"FIRESWARM_API_TOKEN": TOKEN, "COLUMNS": "160"}
     log = tmp_path / "api.log"
@@ -34,7 +34,7 @@ def test_the_openapi_document_holds(tmp_path: Path) -> None:
             url = api.stdout.readline().split()[2].removesuffix("/v1,")
             done = fuzz(url, tmp_path)
             print(f"seed {SEED}", done.stdout[-8_000:], done.stderr[-2_000:])
-            assert httpx2.get(f"{url}/v1/status").status_code == 401  # it still lives
+            assert httpx2.get(f"{url}/v1/status").status_code == 401  # the process is still running
         finally:
             api.kill()
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""A document that nobody can read, in any collection: it is named, and stops or hides nothing else."""
+"""An unreadable document in any collection is reported by name and neither blocks nor hides other documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.swarm import SwarmRig
 
 
 async def spoil(store: Any, now: Any) -> None:
-    """One such document in each collection that lists read."""
+    """Write one unreadable document to each collection that the list commands read."""
     bad = {"session_hash": "s1", "status": "asleep", "created_at": now, "updated_at": now, "started_at": now}
     beat = bad | {"type": "agent_status", "cpu": "warm"}
     fact = bad | {"type": "fact", "bucket": "b", "keywords": ["files"]}
@@ -40,7 +40,7 @@ async def spoil(store: Any, now: Any) -> None:
         (("show", "{task}"), ""),
     ],
 )
-def test_every_list_shows_the_others(
+def test_list_commands_skip_the_unreadable_document_and_report_it(
     tmp_path: Path, words: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def prepare() -> str:
@@ -59,7 +59,7 @@ def test_every_list_shows_the_others(
 
 
 @pytest.mark.anyio
-async def test_memory_gives_what_can_be_read(swarm: SwarmRig, caplog: pytest.LogCaptureFixture) -> None:
+async def test_memory_returns_the_readable_facts(swarm: SwarmRig, caplog: pytest.LogCaptureFixture) -> None:
     fact = Fact(bucket="b", key="count", value=12, keywords=("files",))
     await swarm.store.commit(swarm.core.memory.remember(await swarm.submit(), (fact,)))
     await spoil(swarm.store, swarm.clock.now())
@@ -69,7 +69,7 @@ async def test_memory_gives_what_can_be_read(swarm: SwarmRig, caplog: pytest.Log
 
 
 @pytest.mark.anyio
-async def test_a_message_is_put_aside_and_the_next_one_is_delivered(swarm: SwarmRig) -> None:
+async def test_unreadable_message_is_set_aside_and_the_next_one_is_delivered(swarm: SwarmRig) -> None:
     bad = {"to_agent_id": "predictor", "status": "new", "created_at": 1, "sweep_at": swarm.clock.now()}
     await swarm.store.commit([Create("agent_mailbox/bad", bad)])
     good = Envelope(
@@ -87,7 +87,7 @@ async def test_a_message_is_put_aside_and_the_next_one_is_delivered(swarm: Swarm
 
 
 @pytest.mark.anyio
-async def test_what_waits_for_a_task_keeps_it_from_nothing(swarm: SwarmRig) -> None:
+async def test_malformed_dependent_task_does_not_block_the_settling_of_its_dependency(swarm: SwarmRig) -> None:
     first = await swarm.submit("first")
     broken = await swarm.submit("broken", depends_on=(first.task_id,))
     whole = await swarm.submit("whole", depends_on=(first.task_id,))

@@ -1,4 +1,4 @@
-"""Skills that keep a processor busy: they starve no renewal and no heartbeat, and stop when told."""
+"""CPU-bound skills delay neither lease renewals nor heartbeats, and stop when their task is canceled."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def until(core: Swarm, task_id: str, status: TaskStatus) -> Task:
     raise AssertionError("the listener ended")
 
 
-async def test_a_turn_longer_than_its_lease_keeps_it(tmp_path: Path) -> None:
+async def test_turn_longer_than_its_lease_keeps_the_lease(tmp_path: Path) -> None:
     async with busy_swarm(tmp_path) as (core, _):
         task_id = await submit(core, 3 * LEASE_SECONDS)
         with anyio.fail_after(30):

@@ -1,4 +1,4 @@
-"""The command line as a person uses it: real processes, real files, clear errors and exit codes."""
+"""The swarm command line: real processes, real files, clear errors and exit codes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def swarm(root: Path, *arguments: str, **env: str) -> Done:
     return Done(code, out.getvalue(), err.getvalue())
 
 
-def test_the_command_itself_starts_and_says_what_it_can_do(tmp_path: Path) -> None:
+def test_help_option_of_the_command_lists_subcommands(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fireswarm.cli", "--help"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "submit" in done.stdout
@@ -101,7 +101,7 @@ def line_with(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"the process ended without printing {text}")
 
 
-def test_submitting_twice_is_one_task_and_every_list_shows_it(root: Path) -> None:
+def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
     first = ok(root, "submit", "say hello", "--role", "scout", "--context", "n=1")
     second = ok(root, "submit", "say hello", "--role", "scout", "--context", "n=1")
     assert (first["created"], second["created"]) == (True, False)
@@ -120,7 +120,7 @@ def test_submitting_twice_is_one_task_and_every_list_shows_it(root: Path) -> Non
     assert "never changes again" in swarm(root, "cancel", task_id).stderr
 
 
-def test_a_role_of_ones_own_joins_and_an_answer_lets_its_task_run_on(root: Path) -> None:
+def test_custom_role_asks_a_question_and_finishes_after_the_answer(root: Path) -> None:
     card = root / "roles" / "greeter" / "ROLE.md"
     card.parent.mkdir()
     card.write_text("---\nname: greeter\ndescription: greets\nskills: [echo]\n---\nBe kind.\n")
@@ -150,7 +150,7 @@ def test_a_role_of_ones_own_joins_and_an_answer_lets_its_task_run_on(root: Path)
 
 
 @pytest.mark.parametrize("option", [(), ("--with-parent",)])
-def test_a_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option: tuple[str, ...]) -> None:
+def test_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option: tuple[str, ...]) -> None:
     with running(root, "store", "serve", "--port", "0") as server:
         address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
         with running(root, "role", "scout", "--store", f"firelite://{address}", *option) as role:
@@ -162,7 +162,7 @@ def test_a_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option
         assert agent["status"] == "stopped"
 
 
-def test_a_role_process_whose_parent_ended_before_it_began_ends_too(root: Path) -> None:
+def test_role_process_ends_when_its_parent_is_already_dead(root: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
         ended.wait()
     with running(root, "store", "serve", "--port", "0") as server:
@@ -172,7 +172,7 @@ def test_a_role_process_whose_parent_ended_before_it_began_ends_too(root: Path) 
             assert role.wait(timeout=20) == 0
 
 
-def test_serving_says_how_to_connect_and_keeps_others_out_of_the_file(root: Path) -> None:
+def test_store_server_prints_its_address_and_locks_the_data_file(root: Path) -> None:
     with running(root, "store", "serve", "--port", "0") as server:
         address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
         ok(root, "submit", "found through the lock file", "--role", "scout")
@@ -185,7 +185,7 @@ def test_serving_says_how_to_connect_and_keeps_others_out_of_the_file(root: Path
     assert ok(root, "store", "stats")["documents"] == 1
 
 
-def test_the_store_is_carried_over_and_emptied(root: Path) -> None:
+def test_store_can_be_exported_reset_and_imported(root: Path) -> None:
     ok(root, "submit", "one", "--role", "scout")
     before = ok(root, "tasks")
     assert swarm(root, "store", "export", "all.jsonl").returncode == 0
@@ -196,7 +196,7 @@ def test_the_store_is_carried_over_and_emptied(root: Path) -> None:
     assert [task["task_id"] for task in after] == [task["task_id"] for task in before]
 
 
-def test_init_lays_out_a_swarm_that_the_doctor_passes(tmp_path: Path) -> None:
+def test_init_creates_a_swarm_that_passes_the_doctor(tmp_path: Path) -> None:
     done = swarm(tmp_path, "init", "mine")
     assert done.returncode == 0, done.stderr
     mine = tmp_path / "mine"
@@ -246,9 +246,7 @@ def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, argument
 
 
 @pytest.mark.parametrize("command", ["tasks", "doctor"])
-def test_a_store_where_nobody_listens_is_named_at_once(
-    root: Path, command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_store_is_named_at_once(root: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fireswarm.wiring.swarm.CONNECT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -259,7 +257,7 @@ def test_a_store_where_nobody_listens_is_named_at_once(
     )
 
 
-def test_google_cloud_is_not_mistaken_for_an_emulator(root: Path) -> None:
+def test_project_option_with_an_emulator_variable_is_refused(root: Path) -> None:
     done = swarm(root, "tasks", "--project", "mine", FIRESTORE_EMULATOR_HOST="127.0.0.1:1")
     assert done.returncode == 1
     assert "unset it" in done.stderr
@@ -275,7 +273,7 @@ def test_google_cloud_is_not_mistaken_for_an_emulator(root: Path) -> None:
         ("roles/scout/ROLE.md", "---\nname: scuot\ndescription: x\nskills: [echo]\n---\n", "make them equal"),
     ],
 )
-def test_a_bad_file_is_named_with_its_key(root: Path, name: str, content: str, words: str) -> None:
+def test_error_in_a_file_names_the_file_and_the_key(root: Path, name: str, content: str, words: str) -> None:
     (root / name).write_text(content)
     for command in ("tasks", "doctor"):
         done = swarm(root, command)
@@ -285,7 +283,7 @@ def test_a_bad_file_is_named_with_its_key(root: Path, name: str, content: str, w
         assert Path(name).name in said
 
 
-def test_a_port_in_use_is_named(root: Path) -> None:
+def test_port_in_use_is_named_in_the_error(root: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -296,7 +294,7 @@ def test_a_port_in_use_is_named(root: Path) -> None:
             assert port in done.stderr
 
 
-def test_a_corrupt_data_file_is_refused_and_left_as_it_is(root: Path) -> None:
+def test_corrupt_data_file_is_refused_and_left_unchanged(root: Path) -> None:
     ok(root, "submit", "one", "--role", "scout")
     path = root / ".fireswarm" / "store.db"
     path.write_bytes(os.urandom(8192))
@@ -307,6 +305,6 @@ def test_a_corrupt_data_file_is_refused_and_left_as_it_is(root: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_the_packaged_files_are_the_repository_s_own() -> None:
+def test_packaged_path_finds_roles_and_indexes() -> None:
     assert (packaged_path("roles") / "scout" / "ROLE.md").is_file()
     assert packaged_path("firestore.indexes.json").is_file()

@@ -1,6 +1,6 @@
 """Dockerfile and compose.yaml without an engine: build steps in a clean folder, processes under bubblewrap.
 
-What is substituted is listed in tests/support/image.py. Not covered: pulling base images, the engine's layers,
+The substitutions are listed in tests/support/image.py. Not covered: pulling base images, the engine's layers,
 networks and volumes, and Docker's seccomp profile.
 """
 
@@ -37,16 +37,16 @@ ROLES = {name: service for name, service in SERVICES.items() if name != "store"}
 ENTRYPOINT = exec_form(STAGES[-1].last("ENTRYPOINT"))
 COMMAND_SECONDS = 60
 
-# ── what the files say ────────────────────────────────────────────────────────────────────────────────
+# ── contents of the files ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_dockerfile_has_two_slim_stages_and_ends_as_a_user_without_rights() -> None:
+def test_dockerfile_has_two_slim_stages_and_ends_as_an_unprivileged_user() -> None:
     assert [stage.base for stage in STAGES] == ["python:3.12-slim"] * 2
     assert STAGES[-1].last("USER") == USER
     assert "0" not in USER.split(":")
 
 
-def test_entrypoint_and_command_use_the_exec_form_so_that_sigterm_reaches_the_role() -> None:
+def test_entrypoint_and_command_use_the_exec_form() -> None:
     command = exec_form(STAGES[-1].last("CMD"))
     assert (ENTRYPOINT, command) == (["swarm"], ["role", "scout"])
 
@@ -59,14 +59,14 @@ def parse_command(words: list[str]) -> Any:
         return command.make_context(name, list(rest), parent=context).params
 
 
-def test_compose_has_one_service_for_each_role_with_a_command_that_parses() -> None:
+def test_compose_has_one_service_per_role_with_a_valid_command() -> None:
     assert set(ROLES) == set(load_roles(ROOT / "roles"))
     for name, service in ROLES.items():
         assert "entrypoint" not in service
         assert parse_command(service["command"])["name"] == name
 
 
-def test_command_of_the_store_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_of_the_store_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
     async def record(options: Any) -> None:
@@ -90,7 +90,7 @@ def test_service_is_confined(name: str) -> None:
     assert "ports" not in service
 
 
-def test_build_context_holds_nothing_that_the_dockerfile_does_not_copy() -> None:
+def test_build_context_contains_only_the_paths_the_dockerfile_copies() -> None:
     copied = {word.removeprefix("./") for stage in STAGES for word in copied_from_context(stage)}
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert {line[1:] for line in lines if line.startswith("!")} == copied
@@ -101,7 +101,7 @@ def copied_from_context(stage: Stage) -> list[str]:
     return [word for words in copies if not words[0].startswith("--") for word in words[:-1]]
 
 
-# ── what the steps build, and how its processes run ───────────────────────────────────────────────────
+# ── the built image and its processes ─────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def can_confine() -> bool:
 
 
 def visible(path: Path) -> list[str]:
-    """Bind *path* read-only. The folders above it become empty ones that every user may enter, where they are not."""
+    """Bind *path* read-only. Parent folders that other users may not enter are replaced by empty, enterable ones."""
     folders = [*reversed(path.parents)][1:]
     closed = next((folder for folder in folders if not folder.stat().st_mode & 0o001), None)
     empty = Path("/tmp") if path.is_relative_to("/tmp") else closed
@@ -227,7 +227,7 @@ def stopped(container: subprocess.Popen[str]) -> int:
     return container.wait(timeout=float(SERVICES["scout"]["stop_grace_period"].removesuffix("s")))
 
 
-def test_build_steps_install_the_package_and_only_what_the_lock_names(image: Image) -> None:
+def test_build_steps_install_the_package_without_development_packages(image: Image) -> None:
     assert set(image.substituted) == {reason for reason, _ in SUBSTITUTES.values()}
     python = image.path("/opt/fireswarm/bin/python")
     code = "import sys, fireswarm, importlib.util as u; print(fireswarm.__file__, u.find_spec('hypothesis'))"
@@ -248,7 +248,7 @@ def containers(image: Image, tmp_path: Path) -> Containers:
     return Containers(image, tmp_path)
 
 
-def test_role_and_store_work_on_a_read_only_root_and_end_with_zero_at_sigterm(containers: Containers) -> None:
+def test_role_and_store_work_on_a_read_only_root_and_exit_with_zero_on_sigterm(containers: Containers) -> None:
     containers.port = 0
     with containers.started("store") as store:
         containers.port = int(json.loads(first_line(store, "endpoint"))["endpoint"].rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""Skills that stop and resume on the board: what they kept is there in whatever process has the next turn."""
+"""Skills that stop and resume on the board: their conversation is available to the process of the next turn."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def context_of(swarm: SwarmRig, task: Task) -> Any:
     return await DocumentConversations(swarm.store, swarm.clock).load(task.task_id)
 
 
-async def test_a_skill_asks_twice_and_ends(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_skill_asks_two_questions_and_finishes(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     await swarm.submit(skill="survey")
     task = await one_turn(swarm, core)
@@ -73,7 +73,7 @@ async def test_a_skill_asks_twice_and_ends(talking: tuple[SwarmRig, Swarm]) -> N
     assert raw["session_hash"] == "s1"
 
 
-async def test_a_state_that_the_contract_does_not_allow_is_a_gate(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_state_not_allowed_by_the_contract_fails_the_gate(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     await swarm.submit(skill="forbidden", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -82,7 +82,7 @@ async def test_a_state_that_the_contract_does_not_allow_is_a_gate(talking: tuple
     assert await context_of(swarm, task) is None
 
 
-async def test_after_its_last_turn_a_person_has_to_look(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_task_is_escalated_after_its_last_allowed_turn(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     await swarm.submit(skill="endless")
     for turn in (1, 2, 3):
@@ -93,7 +93,7 @@ async def test_after_its_last_turn_a_person_has_to_look(talking: tuple[SwarmRig,
     assert task.status_reason is StatusReason.ESCALATED and "3 turns" in task.summary
 
 
-async def test_a_pause_ends_by_itself(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_paused_task_resumes_after_its_pause(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     await swarm.submit(skill="resting", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -104,7 +104,7 @@ async def test_a_pause_ends_by_itself(talking: tuple[SwarmRig, Swarm]) -> None:
     assert task.result is not None and task.result.summary == "rested, paused"
 
 
-async def test_work_is_handed_over_and_its_result_taken_up(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_delegating_skill_resumes_with_the_result_of_its_child(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     await swarm.submit(skill="delegates", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -114,7 +114,7 @@ async def test_work_is_handed_over_and_its_result_taken_up(talking: tuple[SwarmR
     assert task.result is not None and task.result.summary == "nothing to do, done, turn 2"
 
 
-async def test_inputs_that_do_not_fit_never_reach_the_skill(talking: tuple[SwarmRig, Swarm], tmp_path: Path) -> None:
+async def test_invalid_inputs_never_reach_the_skill(talking: tuple[SwarmRig, Swarm], tmp_path: Path) -> None:
     swarm, core = talking
     await swarm.submit(skill="survey", context={"depth": "deep", "log": str(tmp_path / "log")})
     task = await one_turn(swarm, core)
@@ -122,7 +122,7 @@ async def test_inputs_that_do_not_fit_never_reach_the_skill(talking: tuple[Swarm
     assert not (tmp_path / "log").exists()
 
 
-async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_tasks_of_one_session_share_a_named_conversation(talking: tuple[SwarmRig, Swarm]) -> None:
     swarm, core = talking
     shared = {"context_id": "garden", "where": "south", "depth": 3}
     await swarm.submit("first", skill="survey", context=shared)
@@ -137,7 +137,7 @@ async def test_tasks_of_a_session_share_a_conversation_that_they_name(talking: t
     }, "nothing crosses a session"
 
 
-async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(
+async def test_shared_conversation_admits_one_turn_at_a_time(
     talking: tuple[SwarmRig, Swarm],
 ) -> None:
     swarm, core = talking
@@ -158,26 +158,24 @@ async def test_of_two_tasks_one_at_a_time_has_a_turn_in_a_shared_conversation(
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """Stands in for the death of the process."""
 
 
 Keeps = Callable[[SwarmRig, Path], DocumentConversations | SqliteContexts | PostgresContexts]
 
 
-async def test_a_crash_at_any_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_crash_at_any_store_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await _dying_everywhere(tmp_path, lambda swarm, _: DocumentConversations(swarm.store, swarm.clock), monkeypatch)
 
 
-async def test_a_crash_at_any_write_of_a_file_applies_no_turn_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_crash_at_any_sqlite_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def keeps(swarm: SwarmRig, folder: Path) -> SqliteContexts:
         return SqliteContexts(folder, swarm.clock)
 
     await _dying_everywhere(tmp_path, keeps, monkeypatch, (SqliteContexts, "apply"))
 
 
-async def test_a_crash_at_any_statement_of_a_database_applies_no_turn_twice(
+async def test_crash_at_any_postgres_statement_applies_no_turn_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with postgres() as url:
@@ -211,7 +209,7 @@ async def _dying(
     monkeypatch: pytest.MonkeyPatch,
     writes: tuple[type[Any], str] | None,
 ) -> bool:
-    """Live through the conversation, dying once at a write; True when there was no such write any more."""
+    """Run the conversation with one crash at write *kill_at*; return True if it ended before that write."""
     log = root / f"log-{kill_at}-{when}"
     async with open_test_swarm() as swarm:
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
@@ -275,7 +273,7 @@ async def _go_on(swarm: SwarmRig, core: Swarm, task: Task) -> None:
 
 @contextmanager
 def role_process(root: Path, endpoint: str) -> Generator[subprocess.Popen[bytes]]:
-    """A scout as a process of its own; killed at the end whatever it does."""
+    """Run a scout in a separate process, which is killed at the end of the block."""
     with (root / "role.log").open("ab") as log:
         command = [sys.executable, "-m", "fireswarm.cli", "role", "scout", "--store", f"firelite://{endpoint}"]
         process = subprocess.Popen(
@@ -288,8 +286,8 @@ def role_process(root: Path, endpoint: str) -> Generator[subprocess.Popen[bytes]
         process.wait(timeout=10)
 
 
-async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path) -> None:
-    """Every process is killed as soon as it has asked; the answers come a virtual day later."""
+async def test_conversation_continues_in_a_new_process_each_day(tmp_path: Path) -> None:
+    """Each process is killed as soon as it has asked; the answers arrive one virtual day later."""
     lay_out_skills(tmp_path)
     async with open_test_swarm() as swarm, Server(swarm.database) as server:
         task = await swarm.submit(skill="survey")
@@ -311,7 +309,7 @@ async def test_each_turn_is_another_process_and_days_lie_between(tmp_path: Path)
         assert len(set(owners)) == 3, "three processes had a turn each"
 
 
-async def test_the_shipped_skill_asks_for_what_a_request_lacks() -> None:
+async def test_request_clarifier_asks_for_missing_details() -> None:
     async with open_test_swarm() as swarm:
         core = replace(swarm.core, catalog=load_catalog([packaged_path("skills")]))
         await swarm.submit("write up the migration", skill="request-clarifier", context={"audience": "the board"})
@@ -329,8 +327,8 @@ async def test_the_shipped_skill_asks_for_what_a_request_lacks() -> None:
         assert (brief["form"], brief["limits"], brief["rounds"]) == ("report", "two pages", 2)
 
 
-async def test_what_a_full_log_drops_is_summarised_by_memory(tmp_path: Path) -> None:
-    """Memory's summary takes the place of the plain lines at the next turn."""
+async def test_events_dropped_from_a_full_log_are_summarised_by_memory(tmp_path: Path) -> None:
+    """The summary of the memory role replaces the plain lines at the next turn."""
     lay_out_skills(tmp_path)
     chatty = SURVEY.replace("events=(note,)", "events=(note,) * 40").replace("log=(note,)", "log=(note,) * 40")
     (tmp_path / "skills" / "survey" / "scripts" / "skill.py").write_text(chatty)

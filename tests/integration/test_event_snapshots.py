@@ -1,6 +1,6 @@
-"""Golden event logs of known scenarios, whole: every event with its payload; only what differs by nature is blanked.
+"""Golden event logs of known scenarios: every event with its payload; values that vary between runs are blanked.
 
-After a wanted change: ``pytest tests/integration/test_event_snapshots.py --snapshot-update``, and read the difference.
+After a wanted change, run ``pytest tests/integration/test_event_snapshots.py --snapshot-update`` and read the diff.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ VOLATILE = frozenset(
     ("latency_ms", "pause_seconds", "bytes", "tokens", "input_tokens")
     + ("allocated_prompt_tokens", "allocated_disclosure_tokens")
 )
-"""Times, and sizes: the folder of a test, which may be long or short, is part of what a skill discloses."""
+"""Times and sizes. The sizes depend on the length of the test's folder name, which skills disclose."""
 GOOD = decided(finish("Hello, Ada."), skill="greeter", why="a greeting is asked for")
 
 
 def golden(ran: Ran, root: Path) -> list[str]:
-    """A line an event, without what differs from run to run."""
+    """Return one line per event; values that differ from run to run are blanked."""
 
     def blank(value: Any) -> Any:
         if isinstance(value, dict):
@@ -54,11 +54,11 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-async def test_one_turn(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_run_of_one_turn_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run([GOOD]), bench.root) == snapshot
 
 
-async def test_several_turns_with_a_script(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_run_of_several_turns_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(skill="greeter", why="its manners first", paths=["references/manners.md"]),
         decided(command("bash ../skills/greeter/scripts/greet.sh Ada"), skill="greeter"),
@@ -67,7 +67,7 @@ async def test_several_turns_with_a_script(bench: Bench, snapshot: SnapshotAsser
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_a_handoff(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_handoff_between_skills_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(command("echo hello"), skill="greeter", why="greet first"),
         decided(call("farewell"), skill="greeter", why="greeted, and now part"),
@@ -76,16 +76,16 @@ async def test_a_handoff(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_a_dry_run(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_dry_run_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     assert golden(await bench.run([GOOD], dry_run=True), bench.root) == snapshot
 
 
-async def test_a_retry_and_then_success(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_retries_before_success_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard({"error": 529, "message": "overloaded"}, {"error": 429, "retry_after": 2}, GOOD)
     assert golden(await bench.run(script), bench.root) == snapshot
 
 
-async def test_a_step_that_fails_and_the_fallback(bench: Bench, snapshot: SnapshotAssertion) -> None:
+async def test_failed_step_and_its_fallback_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
         decided(command("echo no >&2; exit 3"), skill="greeter"), decided(finish("Goodbye."), skill="farewell")
     )

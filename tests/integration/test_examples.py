@@ -1,4 +1,4 @@
-"""Every example of docs/commands.md runs, in one folder; those that last are started, heard of, and ended."""
+"""Every example of docs/commands.md runs, in one folder; long-running ones are started, checked and stopped."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ LASTING = {
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }
-"""What is heard first, and the exit codes; 130 where the signal comes before the process listens for it."""
+"""The first expected output and the exit codes; 130 if the signal arrives before its handler is installed."""
 
 DEMO = "swarm demo"
-"""Starts five processes and takes its time: it runs beside the others, in a folder of its own."""
+"""Starts five processes and is slow: it runs in parallel to the others, in a separate folder."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def run(folder: Path, line: str) -> Ended:
 
 @contextlib.contextmanager
 def started(folder: Path, line: str) -> Generator[subprocess.Popen[str]]:
-    """Start a command line as a process; a watchdog ends it when nobody else does."""
+    """Start a command line as a process, which is killed at the end of the block or after PATIENCE_SECONDS."""
     program, *arguments = shlex.split(line)
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", START.format(program), *arguments],
@@ -161,7 +161,7 @@ def filled(line: str, names: dict[str, str]) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the examples need to be there."""
+    """Create the files that the examples need."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "garden.md").write_text("# Garden\n\n- [ ] water the basil\n- [x] buy soil\n")
     prompts = [{"skill": "workspace-inventory", "query": "what is in this folder"}]
@@ -174,7 +174,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
-    """A task that one agent worked on, and how it ended; returns its id."""
+    """Submit a task, claim it and settle it with *outcome*; return its id."""
     settings = load_settings(folder, environment={})
     async with wiring.open_swarm(settings) as core:
         spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="default", skill="noop")
@@ -188,7 +188,7 @@ async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
 
 
 def blocked(folder: Path) -> dict[str, str]:
-    """The names that the examples use for tasks which wait for somebody."""
+    """Create one failed, one asking and one done task; return their ids under the names that the examples use."""
     question = Question(name="path", description="Which folder?")
     report = Artifact(type="report", name="report.md", value="# A report")
     waiting = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (question,))
@@ -199,7 +199,7 @@ def blocked(folder: Path) -> dict[str, str]:
     }
 
 
-def test_every_example_that_ends_by_itself_runs(folder: Path) -> None:
+def test_every_short_example_succeeds(folder: Path) -> None:
     (folder / "demo" / "notes").mkdir(parents=True)
     (folder / "demo" / "notes" / "garden.md").write_text("# Garden\n")
     with started(folder / "demo", EXAMPLES[DEMO]) as demo:
@@ -223,7 +223,7 @@ def run_the_others(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(LASTING))
-def test_every_example_that_lasts_says_that_it_began_and_ends_when_told(folder: Path, name: str) -> None:
+def test_long_running_example_reports_its_start_and_stops_on_sigint(folder: Path, name: str) -> None:
     names = blocked(folder) if "$" in EXAMPLES[name] else {}
     if names:
         assert run(folder, f"swarm retry {names['BLOCKED']}").code == 0
@@ -243,11 +243,11 @@ def test_every_example_that_lasts_says_that_it_began_and_ends_when_told(folder: 
         assert process.returncode in codes, rest
 
 
-# ── the agent's first run, and what its events say ────────────────────────────────────────────────────
+# ── the agent's first run and its events ──────────────────────────────────────────────────────────────
 
 
 def shown_run() -> tuple[str, list[str]]:
-    """The script of docs/getting-started.md, and the events of the run that the page shows."""
+    """Return the script of docs/getting-started.md and the event types of the run that the page shows."""
     page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
     [script] = re.findall(r"^`answers\.json`:\n\n```json\n(.*?)^```$", page, re.M | re.S)
     shown = page.split("$ agent run ", 1)[1].split("```", 1)[0]
@@ -259,7 +259,7 @@ def events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(event.event_type.value, dict(event.payload)) for event in read_events(log.parent)]
 
 
-def test_the_first_run_of_the_agent_is_as_the_page_shows_it(folder: Path) -> None:
+def test_first_agent_run_matches_the_getting_started_page(folder: Path) -> None:
     script, kinds = shown_run()
     (folder / "answers.json").write_text(script)
     ended = run(folder, "agent run 'what is still to be done in notes?' --script answers.json")
@@ -284,7 +284,7 @@ def act(kind: str, **params: str) -> dict[str, Any]:
         ([act("finish", answer="at once")], EventType.RUN_FINISHED),
     ],
 )
-def test_an_event_says_no_more_than_its_description(folder: Path, answers: list[Any], last: EventType) -> None:
+def test_event_payloads_contain_only_documented_keys(folder: Path, answers: list[Any], last: EventType) -> None:
     (folder / "answers.json").write_text(json.dumps(answers))
     settings = "runtime: {retry_base_delay_seconds: 0, on_step_failure: retry_once_then_report}\n"
     (folder / "agent.yaml").write_text(settings)

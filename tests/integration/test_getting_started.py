@@ -25,7 +25,7 @@ INSTEAD = {
     "swarm up": "swarm up > up.log 2>&1 & until swarm agents --json 2>/dev/null | grep -q idle; do :; done",
     "swarm watch": "timeout 3 swarm watch || test $? -eq 124",
 }
-"""What cannot run as it is printed: downloads, a session at the keyboard, an id, what runs until Ctrl-C."""
+"""Replacements for commands that cannot run as printed: downloads, chats, a task id, commands until Ctrl-C."""
 
 
 def commands() -> list[str]:

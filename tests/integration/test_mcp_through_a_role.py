@@ -58,7 +58,7 @@ Say what time it is.
 """
 
 
-async def test_a_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
+async def test_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
     role = tmp_path / "roles" / "scout" / "ROLE.md"
     role.parent.mkdir(parents=True)
     role.write_text(ROLE.replace("COMMAND", json.dumps(sys.executable)))

@@ -1,4 +1,4 @@
-"""The official Node.js client against a firelite server: the other languages' way in."""
+"""The official Node.js client works against a firelite server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
         assert server.wait(RUN_SECONDS) == 0
 
 
-def test_the_node_client_works(modules: Path, endpoint: str) -> None:
+def test_node_client_can_read_write_query_and_listen(modules: Path, endpoint: str) -> None:
     environment = {
         **os.environ,
         "FIRESTORE_EMULATOR_HOST": endpoint,

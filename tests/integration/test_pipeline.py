@@ -1,4 +1,4 @@
-"""The node pipeline on the real board: from a shipped source to a patch, killed in between, and held to its bounds."""
+"""The node pipeline on the real board: from a shipped source to a patch, with crashes, limits and human answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHIPPED = {
 
 
 def implementing(request: Any) -> dict[str, Any]:
-    """An advisor that writes every operation of a schema from the schema itself."""
+    """Advise code for every operation of the schema in *request*, derived from the schema itself."""
     text = request.messages[0].text
     schema = json.JSONDecoder().raw_decode(text, text.index("{", text.index("# node_schema.json")))[0]
     lines = ["from __future__ import annotations", "", "from typing import Any", "from urllib.parse import quote", ""]
@@ -45,7 +45,7 @@ def implementing(request: Any) -> dict[str, Any]:
     return {"files": [{"path": target, "content": "\n".join(lines)}], "notes": ""}
 
 
-async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_trail(swarm: SwarmRig) -> None:
+async def test_shipped_source_becomes_a_patch_with_all_artifacts(swarm: SwarmRig) -> None:
     root = await submit(swarm, DEMO / "Linkshelf.node.ts")
     await work(swarm, advised(swarm, shipped_advisor()))
     tasks = await family(swarm, root)
@@ -62,7 +62,7 @@ async def test_the_shipped_source_becomes_a_patch_with_every_artifact_of_its_tra
 
 
 @pytest.mark.parametrize("name", list(SHIPPED))
-async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: SwarmRig, name: str) -> None:
+async def test_each_kind_of_source_is_parsed_and_its_generated_code_passes(swarm: SwarmRig, name: str) -> None:
     code_step, source_type, node = SHIPPED[name]
     root = await submit(swarm, DEMO / name)
     await work(swarm, advised(swarm, implementing))
@@ -77,7 +77,7 @@ async def test_each_kind_of_source_is_read_by_code_and_its_tests_pass(swarm: Swa
     }
 
 
-async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_patch_merges_cleanly_and_the_checked_out_base_stays_unchanged(swarm: SwarmRig, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
@@ -99,9 +99,7 @@ async def test_the_patch_applies_to_a_repository_whose_base_is_left_alone(swarm:
     assert git("worktree", "list").count("\n") == 1
 
 
-async def test_a_base_that_nobody_has_checked_out_is_merged_where_the_operator_enabled_it(
-    swarm: SwarmRig, tmp_path: Path
-) -> None:
+async def test_base_without_a_checkout_is_merged_when_auto_merge_is_enabled(swarm: SwarmRig, tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments]
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
@@ -118,7 +116,7 @@ async def test_a_base_that_nobody_has_checked_out_is_merged_where_the_operator_e
     assert after == made["commit"]
 
 
-async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: SwarmRig) -> None:
+async def test_code_that_cannot_be_fixed_is_escalated_after_three_attempts(swarm: SwarmRig) -> None:
     asked: list[str] = []
 
     def useless(request: Any) -> dict[str, Any]:
@@ -147,7 +145,7 @@ async def test_code_that_cannot_be_mended_is_escalated_after_three_fixes(swarm: 
     assert not any("pr-prepare" in name for name in tasks)
 
 
-async def test_advice_out_of_bounds_is_refused_before_anything_is_written(swarm: SwarmRig) -> None:
+async def test_advice_outside_the_scope_is_refused_before_anything_is_written(swarm: SwarmRig) -> None:
     calls = 0
 
     def stubborn(request: Any) -> dict[str, Any]:
@@ -162,7 +160,7 @@ async def test_advice_out_of_bounds_is_refused_before_anything_is_written(swarm:
     assert "outside the scope" in str(refused.error) and refused.result is None
 
 
-async def test_without_a_model_the_step_waits_and_a_person_may_answer_in_its_place(swarm: SwarmRig) -> None:
+async def test_step_without_a_model_waits_for_an_answer_from_a_person(swarm: SwarmRig) -> None:
     root = await submit(swarm, DEMO / "Linkshelf.node.ts")
     core = advised(swarm, None)
     await work(swarm, core)
@@ -183,11 +181,11 @@ async def test_without_a_model_the_step_waits_and_a_person_may_answer_in_its_pla
 
 
 class Died(BaseException):
-    """The process ends here."""
+    """Stands in for the death of the process."""
 
 
 @pytest.mark.parametrize("number", (13, 33))
-async def test_a_run_killed_at_any_commit_goes_on_and_pays_for_no_advice_twice(
+async def test_killed_pipeline_continues_without_paying_for_advice_twice(
     swarm: SwarmRig, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []

@@ -30,7 +30,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "provider_responses"
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the server answers, in order; how often it must be asked, and how the run ends."""
+    """The server's replies in order, the expected number of requests, and the expected end of the run."""
 
     replies: tuple[Reply, ...]
     requests: int
@@ -40,7 +40,7 @@ class Scenario:
 
 
 def once(reply: Reply, **fields: Any) -> Scenario:
-    """One fault, and then an answer."""
+    """Make a scenario of one faulty reply and then a good one."""
     return Scenario((reply, GOOD), 2, **fields)
 
 
@@ -91,7 +91,7 @@ SLOW_SECONDS = 0.8
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """One loop for the whole module: the SDKs' clients are slow to make, and live on one loop."""
+    """Share one loop in the whole module: the SDKs' clients are slow to create and bound to one loop."""
     return "asyncio"
 
 
@@ -115,7 +115,7 @@ def bench_in(folder: Path, **values: Any) -> Bench:
         for stream in scenario.streams
     ],
 )
-async def test_a_fault_gives_the_same_events_with_both_providers(
+async def test_fault_produces_the_same_events_with_both_providers(
     name: str, stream: bool, lab: Lab, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     scenario = SCENARIOS[name]
@@ -160,7 +160,7 @@ async def test_retry_after_is_honoured(
     assert least <= sum(bench.clock.pauses) <= most
 
 
-async def test_gemini_asks_for_a_pause_in_the_body(lab: Lab, tmp_path: Path) -> None:
+async def test_retry_delay_in_a_gemini_error_body_is_honoured(lab: Lab, tmp_path: Path) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
     bench = bench_in(tmp_path / "x")
     await lab.run(bench, "gemini", in_order(Reply(status=429, details=({"@type": "quota"}, info)), GOOD))
@@ -185,7 +185,7 @@ async def test_cached_and_thinking_tokens_are_counted_once(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_words_are_shown_while_they_come_and_make_up_the_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
+async def test_streamed_pieces_add_up_to_the_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
     pieces: list[str] = []
     ran = await lab.run(bench_in(tmp_path / "x"), provider, (GOOD,), words=pieces.append)
     assert ran.conclusion.status is ConclusionStatus.FINISHED
@@ -212,7 +212,7 @@ def system_of(provider: str, body: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("mode", "native"), [("native_with_json_fallback", True), ("native_only", True), ("json_only", False)]
 )
-async def test_the_mode_decides_how_a_decision_is_asked_for(
+async def test_structured_output_mode_selects_schema_or_prompt(
     provider: str, mode: str, native: bool, lab: Lab, tmp_path: Path
 ) -> None:
     bench = bench_in(tmp_path / "x", model__structured_output_mode=mode)
@@ -224,7 +224,7 @@ async def test_the_mode_decides_how_a_decision_is_asked_for(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_after_a_400_for_the_schema_the_run_goes_on_without_it(provider: str, lab: Lab, tmp_path: Path) -> None:
+async def test_run_continues_without_a_schema_after_a_400(provider: str, lab: Lab, tmp_path: Path) -> None:
     def script(request: Received) -> Reply:
         if asks_natively(provider, request.body):
             return Reply(status=400, message="schemas are not supported")
@@ -237,7 +237,7 @@ async def test_after_a_400_for_the_schema_the_run_goes_on_without_it(provider: s
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_native_only_fails_at_once_when_the_answer_is_none(provider: str, lab: Lab, tmp_path: Path) -> None:
+async def test_native_only_mode_fails_at_once_on_an_invalid_answer(provider: str, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x", model__structured_output_mode="native_only")
     ran = await lab.run(bench, provider, (Reply("no JSON"), GOOD))
     assert ran.conclusion.reason == "decision_invalid"
@@ -248,7 +248,7 @@ async def test_native_only_fails_at_once_when_the_answer_is_none(provider: str, 
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_anthropic_can_be_asked_by_a_strict_tool(stream: bool, lab: Lab, tmp_path: Path) -> None:
+async def test_anthropic_decision_can_be_requested_with_a_strict_tool(stream: bool, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x", model__stream=stream)
     async with lab.with_model("anthropic", bench.settings, structured_output="tool") as at:
         ran = await at.run(bench, "anthropic", (Reply(decided(command("echo hi"))), GOOD))
@@ -276,7 +276,7 @@ async def test_options_pass_through_to_both_providers(lab: Lab, tmp_path: Path) 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_options_that_the_sdk_does_not_know_are_named(
+async def test_unknown_sdk_options_are_reported_by_their_setting(
     provider: str, stream: bool, lab: Lab, tmp_path: Path
 ) -> None:
     bench = bench_in(tmp_path / "x", model__stream=stream)
@@ -291,7 +291,7 @@ async def test_options_that_the_sdk_does_not_know_are_named(
 
 
 def elements(provider: str, body: dict[str, Any]) -> list[bytes]:
-    """System text and messages as bytes, in the order in which a provider's cache looks at them."""
+    """Return system text and messages as bytes, in the order in which a provider's cache compares them."""
     names = ("systemInstruction", "contents") if provider == "gemini" else ("system", "messages")
     return [json.dumps(part).encode() for part in (body[names[0]], *body[names[1]])]
 
@@ -303,7 +303,7 @@ def ten_turns(request: Received) -> Reply:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_prefix_stays_byte_for_byte_the_same_over_ten_turns(provider: str, lab: Lab, tmp_path: Path) -> None:
+async def test_prompt_prefix_stays_identical_over_ten_turns(provider: str, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x").set(runtime__max_turns=12)
     ran = await lab.run(bench, provider, ten_turns)
     assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
@@ -321,7 +321,7 @@ async def test_the_prefix_stays_byte_for_byte_the_same_over_ten_turns(provider: 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_trim_changes_the_prefix_once_and_then_it_holds_again(provider: str, lab: Lab, tmp_path: Path) -> None:
+async def test_prompt_prefix_changes_only_when_the_prompt_is_trimmed(provider: str, lab: Lab, tmp_path: Path) -> None:
     bench = bench_in(tmp_path / "x").set(
         runtime__max_turns=20, model__max_context_tokens=3_000, model__response_headroom_tokens=500
     )
@@ -345,7 +345,7 @@ async def test_a_trim_changes_the_prefix_once_and_then_it_holds_again(provider: 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_the_provider_counts_only_a_prompt_that_is_near_its_limit(
+async def test_provider_counts_tokens_only_when_the_prompt_is_near_its_limit(
     provider: str, lab: Lab, tmp_path: Path
 ) -> None:
     bench = bench_in(tmp_path / "x")
@@ -358,12 +358,14 @@ async def test_the_provider_counts_only_a_prompt_that_is_near_its_limit(
     assert budget["counted_by"] == "provider"
 
 
-# ── both providers' canonical answers, as files ─────────────────────────────────────────────────────────
+# ── recorded answers of both providers ──────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_recorded_answer_is_read_as_it_was_meant(provider: str, stream: bool, lab: Lab, tmp_path: Path) -> None:
+async def test_recorded_answer_is_parsed_with_its_token_counts(
+    provider: str, stream: bool, lab: Lab, tmp_path: Path
+) -> None:
     kind = "stream.txt" if stream else "answer.json"
     recorded = (FIXTURES / f"{provider}_{kind}").read_bytes()
     bench = bench_in(tmp_path / "x", model__stream=stream)

@@ -1,4 +1,4 @@
-"""The re-ranker by meaning, through the real SDK against a local server that embeds by a rule of its own."""
+"""The embedding re-ranker, through the real SDK against a local server that computes embeddings by a simple rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 class Embedder:
-    """Texts about water point one way, all others another; counts what it was sent."""
+    """Embeds texts about water in one direction and all others in another; records the texts it received."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -58,7 +58,7 @@ async def embedder() -> AsyncIterator[tuple[Embedder, str]]:
         yield rule, url
 
 
-async def test_meaning_decides_where_words_do_not(catalog: Catalog, embedder: tuple[Embedder, str]) -> None:
+async def test_embeddings_decide_the_order_when_words_do_not(catalog: Catalog, embedder: tuple[Embedder, str]) -> None:
     rule, url = embedder
     router = Router(catalog)
     query = "boats at the harbour: when is the tide out"
@@ -68,10 +68,10 @@ async def test_meaning_decides_where_words_do_not(catalog: Catalog, embedder: tu
     assert "meaning 1.00" in found[0].reason
     sent = len(rule.texts)
     await route_with(router, query, reranker, min_score=0)
-    assert len(rule.texts) == sent + 1, "descriptions are embedded once, only the request anew"
+    assert len(rule.texts) == sent + 1, "descriptions are embedded once, and only the request again"
 
 
-async def test_a_failing_reranker_leaves_the_order_of_the_words_and_says_so(
+async def test_failing_reranker_keeps_the_lexical_order_and_reports_the_failure(
     catalog: Catalog, embedder: tuple[Embedder, str]
 ) -> None:
     rule, url = embedder
@@ -84,7 +84,7 @@ async def test_a_failing_reranker_leaves_the_order_of_the_words_and_says_so(
     assert all("not reranked: gemini answered 503" in candidate.reason for candidate in found)
 
 
-def test_without_a_key_the_setting_is_refused_with_the_variable_to_set() -> None:
+def test_reranker_without_an_api_key_is_a_config_error_naming_the_variable() -> None:
     settings = load_agent_settings(None, {"skills.reranker": "gemini"})
     with pytest.raises(ConfigError, match="GEMINI_API_KEY is not set"):
         make_reranker(settings, {})

@@ -1,4 +1,4 @@
-"""The five roles with a model behind them: each by its own prompt, with its skills as steps, to a whole result."""
+"""The five roles with a scripted model: each uses its prompt and its skills, and together they produce a report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def ended(core: Swarm, task_id: str) -> list[Task]:
-    """All tasks of an objective, once its first has ended."""
+    """Wait until the root task has ended, and return all tasks of its objective."""
     async with core.store.listen(queries.chain(task_id)) as snapshots:
         async for found in snapshots:
             tasks = [parse_task(snapshot.data, snapshot.path) for snapshot in found]
@@ -69,7 +69,7 @@ async def ended(core: Swarm, task_id: str) -> list[Task]:
     raise AssertionError("the listener ended")
 
 
-async def test_five_roles_think_their_way_to_a_report(workspace: Path) -> None:
+async def test_five_roles_with_a_model_produce_a_report(workspace: Path) -> None:
     settings = Settings.model_validate(
         {
             "root": workspace.parent,

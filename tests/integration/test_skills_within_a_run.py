@@ -1,4 +1,4 @@
-"""A model calls a skill that has a conversation inside a run of its own: it is told what it cannot have, and why."""
+"""A model calls a skill with a conversation contract inside its run: unsupported calls are refused with a reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def with_conversing_skills(swarm: SwarmRig, script: Any, folder: Path) -> Swarm:
 
 
 class Calls:
-    """Calls a skill with one input after the other, then concludes; remembers what it was shown."""
+    """Calls a skill with each input in turn, then concludes; records the messages it was shown."""
 
     def __init__(self, skill: str, *given: dict[str, Any]) -> None:
         self.skill, self.given = skill, given
@@ -59,9 +59,7 @@ class Calls:
         return decide(act("finish", answer="did without"))
 
 
-async def test_a_skill_that_keeps_something_is_for_a_task_and_the_model_is_told_so(
-    swarm: SwarmRig, tmp_path: Path
-) -> None:
+async def test_skill_with_persistent_state_is_refused_inside_a_run(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Calls("survey", {"where": "north"})
     core = with_conversing_skills(swarm, model, tmp_path)
     await submit(swarm, tmp_path, context={"log": str(tmp_path / "ran")})
@@ -73,7 +71,7 @@ async def test_a_skill_that_keeps_something_is_for_a_task_and_the_model_is_told_
     assert not (tmp_path / "ran").exists(), "it was not run"
 
 
-async def test_what_the_model_is_told_to_do_works(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_refused_skill_can_be_delegated_to_a_task_as_advised(swarm: SwarmRig, tmp_path: Path) -> None:
     plan = {"tasks": [{"key": "survey", "assigned_to": "scout", "objective": "survey it", "skill": "survey"}]}
 
     def model(request: ChatRequest) -> dict[str, Any]:
@@ -90,9 +88,7 @@ async def test_what_the_model_is_told_to_do_works(swarm: SwarmRig, tmp_path: Pat
     assert (asking.task_id, [question.name for question in asking.questions]) == (child, ["where"])
 
 
-async def test_a_skill_that_keeps_nothing_has_its_conversation_and_its_contract(
-    swarm: SwarmRig, tmp_path: Path
-) -> None:
+async def test_stateless_skill_runs_with_its_conversation_and_contract(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Calls("resting", {"depth": 7}, {"depth": 500})
     core = with_conversing_skills(swarm, model, tmp_path)
     task = await submit(swarm, tmp_path)
@@ -103,7 +99,7 @@ async def test_a_skill_that_keeps_nothing_has_its_conversation_and_its_contract(
     assert "500 is greater than the maximum of 100" in shown
 
 
-async def test_one_that_asks_although_it_may_not_has_failed(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_skill_that_asks_against_its_contract_fails(swarm: SwarmRig, tmp_path: Path) -> None:
     core = with_conversing_skills(swarm, Calls("resting", {"depth": 0}), tmp_path)
     await submit(swarm, tmp_path)
     ended = await one_turn(swarm, core)

@@ -1,4 +1,4 @@
-"""The store adapter: every query is indexed, conflicts are told apart, listeners follow, reads are counted."""
+"""The store adapter: indexed queries, kinds of conflicts, listeners, usage counts, vendor errors and redaction."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_every_query_is_covered_by_the_deployed_indexes(swarm: SwarmRig, n
     assert await swarm.store.query(EVERY_QUERY[name]) == []
 
 
-async def test_every_query_function_is_in_the_list_above() -> None:
+async def test_every_query_function_is_tested_for_its_index() -> None:
     made = {name for name, value in vars(queries).items() if inspect.isfunction(value) and name[0] != "_"}
     assert {name.split()[0] for name in EVERY_QUERY} == made
 
@@ -81,7 +81,7 @@ async def test_a_query_without_its_index_is_refused(swarm: SwarmRig) -> None:
         await swarm.store.query(query)
 
 
-async def test_conflicts_are_told_apart(swarm: SwarmRig) -> None:
+async def test_conflicts_report_whether_the_document_exists(swarm: SwarmRig) -> None:
     store = swarm.store
     first = await store.commit([Create("c/a", {"n": 1})])
     with pytest.raises(Conflict) as twice:
@@ -96,7 +96,7 @@ async def test_conflicts_are_told_apart(swarm: SwarmRig) -> None:
         await store.commit([Update("c/none", {"n": 1})])
 
 
-async def test_fields_are_replaced_whole_and_others_left_alone(swarm: SwarmRig) -> None:
+async def test_merge_replaces_given_fields_and_keeps_the_others(swarm: SwarmRig) -> None:
     await swarm.store.commit([Create("c/a", {"keep": 1, "map": {"old": 1}, "gone": 1})])
     await swarm.store.commit([Merge("c/a", {"map": {"new": 1}, "gone": DELETE_FIELD, "at": SERVER_TIME})])
     data = (await swarm.store.get("c/a")).data
@@ -130,7 +130,7 @@ async def test_a_listener_follows_its_query(swarm: SwarmRig) -> None:
             assert await anext(snapshots) == []
 
 
-async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm: SwarmRig) -> None:
+async def test_lost_commit_answer_neither_duplicates_a_task_nor_loses_a_claim(swarm: SwarmRig) -> None:
     cut = ("after", google.ServiceUnavailable("cut"))
     async with time_flows(swarm):
         api = unreliable(swarm, cut, cut)
@@ -143,7 +143,7 @@ async def test_a_lost_answer_does_not_make_a_second_task_or_lose_the_claim(swarm
         await swarm.settle(held[0])
 
 
-async def test_a_store_that_is_away_is_said_to_be_away(swarm: SwarmRig) -> None:
+async def test_unavailable_store_raises_store_unavailable_after_its_retries(swarm: SwarmRig) -> None:
     api = unreliable(swarm, *[("before", google.ServiceUnavailable("down"))] * 10)
     async with time_flows(swarm):
         with pytest.raises(StoreUnavailable, match="swarm doctor"):
@@ -164,20 +164,22 @@ async def test_a_store_that_is_away_is_said_to_be_away(swarm: SwarmRig) -> None:
         (google.Unauthenticated("who"), FireswarmError),
     ],
 )
-async def test_every_vendor_error_becomes_one_of_ours(error: google.GoogleAPICallError, kind: type[Exception]) -> None:
+async def test_vendor_error_is_translated_to_a_fireswarm_error(
+    error: google.GoogleAPICallError, kind: type[Exception]
+) -> None:
     ours = translate(error, "writing c/a")
     assert isinstance(ours, kind)
     assert str(ours).startswith("writing c/a: ")
 
 
-async def test_the_composition_root_opens_and_closes_a_store_in_memory() -> None:
+async def test_open_swarm_opens_and_closes_a_store_in_memory() -> None:
     async with wiring.open_swarm(Settings.model_validate({"store": {"uri": "memory"}})) as core:
         await core.store.commit([Create("c/a", {"n": 1})])
         assert (await core.store.get("c/a")).data == {"n": 1}
 
 
-async def test_no_secret_gets_into_a_document(swarm: SwarmRig) -> None:
-    """Whoever forgot to clean it: the store is the one way in."""
+async def test_secrets_are_redacted_from_written_documents(swarm: SwarmRig) -> None:
+    """The store redacts every write, even if its caller forgot to."""
     store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
     shaped = "sk-ant-api03-abcdefghijklmnop0123456789"
     fields = {

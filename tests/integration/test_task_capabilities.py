@@ -1,4 +1,4 @@
-"""Capabilities that a task brings: a person's count, a plan's only within what the role's operator gave."""
+"""Capabilities of a task: a person may add any, but no operator-only settings; a plan only what the role offers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 def noting(request: ChatRequest) -> dict[str, Any]:
-    """Take a note where there is a tool for it, and say whether there was."""
+    """Take a note if a tool for it is offered, then finish with the names of all offered tools."""
     if answers_so_far(request) == 0 and "`add_note`" in request.system:
         return decide(act("call_tool", tool="add_note", input=json.dumps({"text": "five apples", "source": "basket"})))
     return decide(act("finish", answer=f"tools: {[line.split('`')[1] for line in tools_of(request)]}"))
@@ -35,12 +35,12 @@ def names_in(folder: Path) -> set[str]:
 
 
 def offering(core: Swarm, *uses: Any) -> Swarm:
-    """The core, with roles that offer *uses* to plans."""
+    """Return a copy of the core whose roles offer *uses* to plans."""
     offers = tuple(CapabilityUse.model_validate(use) for use in uses)
     return replace(core, roles={name: card.model_copy(update={"offers": offers}) for name, card in core.roles.items()})
 
 
-async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_submitted_task_can_add_capabilities(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, noting, tmp_path)
     await submit(swarm, tmp_path, capabilities=(CapabilityUse(id="research"),))
     done = await one_turn(swarm, core)
@@ -50,7 +50,7 @@ async def test_a_task_that_a_person_submits_brings_capabilities_of_its_own(swarm
     assert (fact.value, fact.source) == ("five apples", "basket")
 
 
-async def test_instructions_of_a_stored_agent_are_said_after_the_roles_prompt(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_task_instructions_follow_the_role_prompt(swarm: SwarmRig, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def answer(request: ChatRequest) -> dict[str, Any]:
@@ -65,7 +65,7 @@ async def test_instructions_of_a_stored_agent_are_said_after_the_roles_prompt(sw
     assert f"{prompt}\n\nKeep every source." in seen[0]
 
 
-async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_task_with_operator_only_settings_is_blocked(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, noting, tmp_path)
     server = CapabilityUse(id="mcp", config={"servers": {"x": {"command": "/bin/touch", "args": [f"{tmp_path}/ran"]}}})
     await submit(swarm, tmp_path, capabilities=(server,))
@@ -75,7 +75,7 @@ async def test_a_task_that_opens_a_door_is_not_worked_on(swarm: SwarmRig, tmp_pa
 
 
 def planning(*names: str) -> Any:
-    """Plan one task with *names*, corrected to a plan without them when it is sent back."""
+    """Plan one task with the capabilities *names*; plan it without them after a refusal."""
 
     def answer(request: ChatRequest) -> dict[str, Any]:
         if "# What was brought" in request.messages[0].text and "carry out the part" in request.messages[0].text:
@@ -89,7 +89,7 @@ def planning(*names: str) -> Any:
 
 
 async def part_of(swarm: SwarmRig, core: Swarm, folder: Path) -> Any:
-    """Have a role plan, and its part worked on: the part, and what the planner said."""
+    """Let the architect plan and a scout work on the planned part; return the finished part."""
     await submit(swarm, folder, role="architect")
     planned = await one_turn(swarm, core, role="architect")
     assert planned.status_reason is StatusReason.DELEGATING, planned.error
@@ -98,19 +98,21 @@ async def part_of(swarm: SwarmRig, core: Swarm, folder: Path) -> Any:
     return part
 
 
-async def test_a_plan_may_switch_on_what_the_role_offers(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_plan_may_use_capabilities_that_the_role_offers(swarm: SwarmRig, tmp_path: Path) -> None:
     core = offering(thinking(swarm, planning("research"), tmp_path), {"id": "research", "config": {"max_notes": 3}})
     part = await part_of(swarm, core, tmp_path)
     assert "'add_note'" in part.result.summary
 
 
-async def test_a_plan_that_reaches_for_more_is_sent_back(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_plan_with_capabilities_the_role_does_not_offer_is_refused(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, planning("research"), tmp_path)
     part = await part_of(swarm, core, tmp_path)
     assert part.capabilities == () and "'add_note'" not in part.result.summary
 
 
-async def test_a_planned_task_that_was_let_through_is_stopped_at_its_turn(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_planned_task_is_blocked_when_its_capability_is_no_longer_offered(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
     core = offering(thinking(swarm, planning("research"), tmp_path), "research")
     await submit(swarm, tmp_path, role="architect")
     await one_turn(swarm, core, role="architect")

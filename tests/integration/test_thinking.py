@@ -1,4 +1,4 @@
-"""Roles with a model: what a run writes down, and that nothing of it is done or paid for twice."""
+"""Roles with a model: runs are recorded event by event, and no step or model call is repeated after a crash."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TURNS = 5
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """Stands in for the death of the process."""
 
 
 def act(kind: str, **params: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def answers_so_far(request: ChatRequest) -> int:
 
 
 class Model:
-    """Two steps a turn, five turns, then the end; counts how often it was asked for each turn."""
+    """Plans two steps per turn for five turns, then finishes; records the turn of each request."""
 
     def __init__(self, *, finish: dict[str, Any] | None = None) -> None:
         self.asked: list[int] = []
@@ -74,7 +74,7 @@ class Model:
 
 
 def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> Swarm:
-    """The swarm's core with a mind that asks *script*, as a process of its own would have it."""
+    """Return the swarm's core with a mind that asks *script*, wired as in a separate process."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
     (folder / "space").mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "agent-a", role: s
 
 
 def logged(folder: Path) -> list[str]:
-    """What the commands left."""
+    """Return the lines that the commands wrote to log.txt."""
     path = folder / "space" / "log.txt"
     return path.read_text().split() if path.exists() else []
 
@@ -131,7 +131,7 @@ async def events_of(swarm: SwarmRig, task: Task) -> list[str]:
     return found
 
 
-async def test_a_turn_with_a_model_is_written_down_event_by_event(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_turn_with_a_model_is_recorded_event_by_event(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
     core = thinking(swarm, model, tmp_path)
     await submit(swarm, tmp_path)
@@ -145,8 +145,10 @@ async def test_a_turn_with_a_model_is_written_down_event_by_event(swarm: SwarmRi
     assert logged(tmp_path) == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_run_killed_at_any_event_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten steps, and the process dies at each event in turn: no call and no step is ever made twice."""
+async def test_run_killed_at_any_event_resumes_without_repeating_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies at each event of a run of ten steps: no call and no step is made twice."""
     events = await lives(tmp_path / "whole", monkeypatch, kill_at=0)
     assert events > 40
     for number in range(1, events + 1):
@@ -154,7 +156,7 @@ async def test_a_run_killed_at_any_event_goes_on_where_it_was(tmp_path: Path, mo
 
 
 def was_killed(error: BaseException) -> bool:
-    """Killed, alone or as what ended a task group."""
+    """Return True if *error* is Killed or a group of nothing else."""
     return isinstance(error, Killed) or (
         isinstance(error, BaseExceptionGroup) and all(map(was_killed, error.exceptions))
     )
@@ -192,10 +194,10 @@ async def lives(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> 
     return seen
 
 
-async def test_a_run_killed_at_any_commit_repeats_no_step_that_may_not_be_repeated(
+async def test_run_killed_at_any_commit_repeats_no_command_and_no_model_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also between the start of a command and its end: then the task is blocked, and says so."""
+    """If the process dies during a command, the task is blocked with an explanation."""
     outcomes: set[str] = set()
     number, over = 0, False
     while not over:
@@ -255,7 +257,7 @@ async def only(swarm: SwarmRig) -> Task:
     return task
 
 
-async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_plan_of_the_model_becomes_tasks_that_run_once(swarm: SwarmRig, tmp_path: Path) -> None:
     plan = {"tasks": [{"key": "look", "assigned_to": "scout", "objective": "look at it"}]}
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -274,7 +276,7 @@ async def test_a_plan_of_the_model_becomes_tasks_and_is_carried_out_once(swarm: 
     assert (done.status, done.result and done.result.summary) == (TaskStatus.DONE, "the scout looked")
 
 
-async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_invalid_plan_is_returned_to_the_model_with_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:
     told: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -289,7 +291,7 @@ async def test_a_plan_that_does_not_hold_is_sent_back_with_the_reason(swarm: Swa
     assert "'pilot', which is not a role of this swarm" in told[1]
 
 
-async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_question_blocks_the_task_and_its_answer_resumes_the_run(swarm: SwarmRig, tmp_path: Path) -> None:
     asked: list[int] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -309,7 +311,7 @@ async def test_a_question_blocks_the_task_and_its_answer_lets_the_run_go_on(swar
     assert asked == [0, 1]
 
 
-async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_exceeded_budget_blocks_the_task_before_the_next_call(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
     core = thinking(swarm, model, tmp_path, budget={"task_tokens": 3_000})
     await submit(swarm, tmp_path)
@@ -323,7 +325,7 @@ async def test_a_breached_budget_blocks_the_task_before_the_call(swarm: SwarmRig
     assert model.asked == list(range(TURNS + 1)), "what was paid for was not asked again"
 
 
-async def test_a_session_budget_counts_what_other_processes_spent(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_session_budget_includes_the_spending_of_other_processes(swarm: SwarmRig, tmp_path: Path) -> None:
     await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, Model(), tmp_path))
     spent = await StoreLedger(swarm.store, swarm.clock, "s1", "another").session()
@@ -333,7 +335,7 @@ async def test_a_session_budget_counts_what_other_processes_spent(swarm: SwarmRi
     assert "the session" in str(task.summary) + str(task.error)
 
 
-async def test_read_only_is_enforced_where_the_command_would_run(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_read_only_constraint_refuses_a_writing_command(swarm: SwarmRig, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
@@ -348,7 +350,7 @@ async def test_read_only_is_enforced_where_the_command_would_run(swarm: SwarmRig
     assert '"status": "refused"' in seen[1] and "read_only" in seen[1]
 
 
-async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_role_without_a_model_runs_code_skills_and_records_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, Model(), tmp_path)
     assert core.mind is not None
     keyless = replace(core, mind=replace(core.mind, client=None, no_model="ANTHROPIC_API_KEY is not set"))
@@ -359,7 +361,7 @@ async def test_without_a_model_a_role_works_by_its_code_and_says_so(swarm: Swarm
     assert chosen["payload"]["without_model"] == "ANTHROPIC_API_KEY is not set"
 
 
-async def test_what_a_run_spent_stands_on_its_document_once(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_run_document_records_the_total_usage(swarm: SwarmRig, tmp_path: Path) -> None:
     await submit(swarm, tmp_path)
     task = await one_turn(swarm, thinking(swarm, Model(), tmp_path))
     run = dict((await swarm.store.get(run_path(task.run_id(1)))).data or {})

@@ -1,4 +1,4 @@
-"""What ``swarm cost``, ``watch`` and ``show`` tell of runs with a model: real runs on firelite, a scripted model."""
+"""``swarm cost``, ``watch`` and ``show`` on runs with a scripted model, stored in firelite."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def decide(*actions: dict[str, Any]) -> dict[str, Any]:
 
 
 def counting(request: ChatRequest) -> ChatResponse:
-    """A command a turn, then the end."""
+    """Run one command per turn, then finish."""
     turn = sum(message.role == "assistant" for message in request.messages)
     action: dict[str, Any] = {"type": "run_command", "params": {"command": f"echo did {turn}"}}
     if turn == TURNS:
@@ -65,7 +65,7 @@ def counting(request: ChatRequest) -> ChatResponse:
 
 
 def thinking(swarm: SwarmRig, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Swarm:
-    """The swarm's core with a mind that asks *script*; the model has the price of the settings, if any."""
+    """Return the swarm's core with a mind that asks *script*; prices come from *settings*, if any."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
     (folder / "space").mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: SwarmRig, t
     assert (second["objective"], second["usd"]) == ("count them again", 0)
 
 
-async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_call_paid_before_a_retry_is_counted_once(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 4_000})
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, core)
@@ -137,7 +137,7 @@ async def test_a_call_that_was_paid_before_a_retry_is_counted_once(swarm: SwarmR
     assert (after.runs, after.total.counts["calls"]) == (2, TURNS + 1)
 
 
-async def test_only_the_newest_runs_are_read_and_that_is_said(
+async def test_cost_reads_only_the_newest_runs_and_reports_the_limit(
     swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core = thinking(swarm, tmp_path)
@@ -166,8 +166,8 @@ def recording(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> Console:
     return screen
 
 
-async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig, tmp_path: Path) -> None:
-    """Look after every commit of a run, and a second reader only at the end: both have read the same."""
+async def test_run_reader_returns_each_event_once_across_pages(swarm: SwarmRig, tmp_path: Path) -> None:
+    """One reader looks after every commit of a run and a second one only at the end: both read the same events."""
     await submit(swarm, tmp_path)
     core = thinking(swarm, tmp_path)
     held = await swarm.claim_one()
@@ -192,7 +192,7 @@ async def test_each_event_is_told_once_whatever_page_it_lies_in(swarm: SwarmRig,
     assert await reader.news(run) == []
 
 
-async def test_watching_prints_the_events_while_they_happen_and_what_is_being_said(
+async def test_watch_prints_events_and_streamed_text_live(
     swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = recording(monkeypatch, progress)
@@ -226,9 +226,7 @@ async def test_watching_prints_the_events_while_they_happen_and_what_is_being_sa
     assert shown.count("run_finished") == 1
 
 
-async def test_a_store_that_is_away_while_a_model_speaks_costs_the_show_and_not_the_answer(
-    swarm: SwarmRig, tmp_path: Path
-) -> None:
+async def test_unavailable_store_during_streaming_does_not_fail_the_run(swarm: SwarmRig, tmp_path: Path) -> None:
     calls = 0
 
     class Speaking(ScriptedModel):
@@ -248,7 +246,7 @@ async def test_a_store_that_is_away_while_a_model_speaks_costs_the_show_and_not_
     assert ((await swarm.task(task.task_id)).status, calls) == (TaskStatus.DONE, TURNS + 1)
 
 
-async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: SwarmRig) -> None:
+async def test_watch_prints_only_the_latest_of_the_earlier_runs(swarm: SwarmRig) -> None:
     screen = Console(width=200, record=True, file=io.StringIO())
     task = await swarm.submit("x", skill="noop", max_attempts=20)
     for number in range(EARLIER_RUNS + 3):
@@ -279,11 +277,11 @@ async def test_of_the_runs_before_somebody_watched_the_last_are_told(swarm: Swar
         ("x" * 500, "…" + "x" * 160),
     ],
 )
-async def test_of_an_unfinished_decision_the_sentence_is_shown(words: str, shown: str) -> None:
+async def test_tail_extracts_the_current_sentence_of_an_unfinished_decision(words: str, shown: str) -> None:
     assert tail(words) == shown
 
 
-async def test_show_tells_the_last_events_of_a_long_run(
+async def test_show_prints_the_last_events_of_a_long_run(
     swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import fireswarm.cli.shared.options as common
@@ -299,7 +297,7 @@ async def test_show_tells_the_last_events_of_a_long_run(
     assert "run_finished" in shown[-1] and "7 turns" in shown[-1]
 
 
-async def test_a_run_without_a_model_is_told_as_well(
+async def test_show_prints_the_events_of_a_run_without_a_model(
     swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = recording(monkeypatch, show)

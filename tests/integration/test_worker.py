@@ -1,4 +1,4 @@
-"""One worker at work: wakes up, settles, renews, stops when told, drains, and polls nothing while idle."""
+"""One worker: it wakes up, settles, renews leases, stops on cancel, drains, and does not poll while idle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.working import Gate, eventually, with_skills, working
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_idle_worker_is_woken_by_the_listener(swarm: SwarmRig) -> None:
+async def test_listener_wakes_an_idle_worker(swarm: SwarmRig) -> None:
     async with working(swarm.core) as worker:
         await swarm.clock.settle()
         before = swarm.clock.now()
@@ -28,7 +28,7 @@ async def test_an_idle_worker_is_woken_by_the_listener(swarm: SwarmRig) -> None:
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
 
 
-async def test_an_idle_worker_costs_next_to_nothing(swarm: SwarmRig) -> None:
+async def test_idle_worker_stays_far_below_the_free_quota(swarm: SwarmRig) -> None:
     async with working(swarm.core):
         await swarm.clock.settle()
         before = swarm.store.usage.copy()
@@ -66,7 +66,7 @@ async def test_a_long_turn_keeps_its_lease(swarm: SwarmRig) -> None:
     assert ((await swarm.task(task.task_id)).status, gate.began) == (TaskStatus.DONE, 1)
 
 
-async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: SwarmRig) -> None:
+async def test_turn_over_its_timeout_is_stopped_and_retried(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)):
         task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 0.05})
@@ -76,7 +76,7 @@ async def test_a_turn_over_its_time_is_cut_short_and_tried_again(swarm: SwarmRig
     assert "longer than 0.05 s" in stored.summary
 
 
-async def test_draining_releases_what_cannot_be_finished(swarm: SwarmRig) -> None:
+async def test_draining_releases_unfinished_tasks(swarm: SwarmRig) -> None:
     gate = Gate()
     core = with_skills(swarm, gate=gate)
     worker_settings = core.settings.worker.model_copy(update={"drain_seconds": 0.05})
@@ -90,7 +90,7 @@ async def test_draining_releases_what_cannot_be_finished(swarm: SwarmRig) -> Non
     assert status.status == "stopped"
 
 
-async def test_a_skill_plans_asks_remembers_and_fails(swarm: SwarmRig) -> None:
+async def test_skill_results_of_all_kinds_settle_their_tasks(swarm: SwarmRig) -> None:
     async def many_faced(request: SkillRequest) -> SkillResult:
         match request.context["face"]:
             case "ask" if "path" not in request.answers:
@@ -131,7 +131,7 @@ async def test_a_skill_plans_asks_remembers_and_fails(swarm: SwarmRig) -> None:
     assert (await swarm.task(tasks["ask"].task_id)).summary == "looked at /a"
 
 
-async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: SwarmRig) -> None:
+async def test_handoff_forbidden_by_the_policy_fails_the_task_with_the_reason(swarm: SwarmRig) -> None:
     async def overreach(request: SkillRequest) -> SkillResult:
         planned = PlannedTask(key="x", assigned_to="executor", objective="x")
         return SkillResult(state=SkillState.DELEGATING, summary="go", tasks=(planned,))
@@ -145,7 +145,7 @@ async def test_a_handoff_the_policy_forbids_fails_the_task_and_says_so(swarm: Sw
     assert len(await swarm.board.list()) == 1
 
 
-async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swarm: SwarmRig) -> None:
+async def test_result_too_large_for_a_document_fails_the_task_with_the_reason(swarm: SwarmRig) -> None:
     async def huge(request: SkillRequest) -> SkillResult:
         return SkillResult(summary="huge", insights=("x" * 1_100_000,))
 
@@ -157,7 +157,7 @@ async def test_a_result_too_large_for_a_document_fails_the_task_and_says_so(swar
     assert task.task_id in stored.summary
 
 
-async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: SwarmRig) -> None:
+async def test_large_artifact_value_is_stored_in_the_blob_store(swarm: SwarmRig) -> None:
     seen: list[object] = []
 
     async def make(request: SkillRequest) -> SkillResult:
@@ -175,7 +175,7 @@ async def test_a_large_value_takes_the_way_through_the_blob_store(swarm: SwarmRi
     assert len(str(await swarm.raw(first.task_id))) < 5_000
 
 
-async def test_twins_end_done_with_the_same_artifacts(swarm: SwarmRig) -> None:
+async def test_twins_finish_with_the_same_artifacts(swarm: SwarmRig) -> None:
     made = 0
 
     async def make(request: SkillRequest) -> SkillResult:
@@ -193,7 +193,7 @@ async def test_twins_end_done_with_the_same_artifacts(swarm: SwarmRig) -> None:
     assert [end.result.artifacts[0].value for end in ends if end.result] == [1, 1]
 
 
-async def test_a_lost_lease_ends_the_turn_of_the_one_that_lost_it(swarm: SwarmRig) -> None:
+async def test_worker_that_loses_its_lease_ends_the_turn(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")

@@ -1,4 +1,4 @@
-"""A worker when things go wrong around it: the store away or full, its lease taken, many rivals."""
+"""A worker under faults: the store is unavailable or full, its lease is stolen, or many workers compete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def with_time_passing(swarm: SwarmRig, worker: Worker, settled: int) -> No
 
 
 @pytest.mark.parametrize("faults", [AWAY, FULL])
-async def test_a_result_waits_for_a_store_that_is_away_or_full(
+async def test_result_is_kept_until_an_unavailable_or_full_store_recovers(
     swarm: SwarmRig, faults: list[tuple[str, Exception]]
 ) -> None:
     gate = Gate()
@@ -53,7 +53,7 @@ async def test_a_result_waits_for_a_store_that_is_away_or_full(
 
 
 @pytest.mark.parametrize("faults", [AWAY, FULL])
-async def test_claiming_goes_on_when_the_store_is_back(swarm: SwarmRig, faults: list[tuple[str, Exception]]) -> None:
+async def test_claiming_resumes_when_the_store_recovers(swarm: SwarmRig, faults: list[tuple[str, Exception]]) -> None:
     task = await swarm.submit(skill="noop")
     unreliable(swarm, *(faults * 12))
     async with working(swarm.core) as worker:
@@ -61,7 +61,7 @@ async def test_claiming_goes_on_when_the_store_is_back(swarm: SwarmRig, faults: 
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
 
 
-async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: SwarmRig) -> None:
+async def test_result_is_dropped_after_the_lease_was_taken(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -76,7 +76,7 @@ async def test_a_result_that_comes_after_the_lease_was_taken_is_dropped(swarm: S
     assert await swarm.raw(task.task_id) == before
 
 
-async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: SwarmRig) -> None:
+async def test_turn_ends_when_its_lease_cannot_be_renewed(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         await swarm.submit(skill="gate")
@@ -90,7 +90,7 @@ async def test_a_lease_that_cannot_be_renewed_in_time_ends_the_turn(swarm: Swarm
         unreliable(swarm)
 
 
-async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: SwarmRig) -> None:
+async def test_deadline_passing_during_the_turn_blocks_the_task(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate", deadline=swarm.clock.now() + timedelta(seconds=0.1))
@@ -100,7 +100,7 @@ async def test_a_deadline_that_passes_during_the_turn_blocks_the_task(swarm: Swa
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
 
 
-async def test_many_rivals_execute_every_task_once(swarm: SwarmRig) -> None:
+async def test_competing_workers_execute_every_task_once(swarm: SwarmRig) -> None:
     executed: Counter[str] = Counter()
 
     async def count(request: SkillRequest) -> SkillResult:
@@ -124,7 +124,7 @@ async def test_many_rivals_execute_every_task_once(swarm: SwarmRig) -> None:
     assert sum(rival.contention[0] for rival in rivals) == len(tasks)
 
 
-async def test_a_worker_that_stops_lets_short_turns_finish(swarm: SwarmRig) -> None:
+async def test_stopping_worker_lets_short_turns_finish(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate")
@@ -147,7 +147,7 @@ async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: Sw
     assert (await swarm.task("by-hand")).status is TaskStatus.DONE
 
 
-async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stops(swarm: SwarmRig) -> None:
+async def test_tasks_claimed_ahead_are_returned_when_the_worker_stops(swarm: SwarmRig) -> None:
     gate = Gate()
     core = with_skills(swarm, gate=gate)
     capacity = core.settings.worker.concurrency
@@ -169,7 +169,7 @@ async def test_short_turns_are_claimed_ahead_and_given_back_when_the_worker_stop
 
 
 @pytest.mark.parametrize("lost_answers", [1, COMMIT_ATTEMPTS])
-async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: SwarmRig, lost_answers: int) -> None:
+async def test_run_with_lost_commit_answers_is_still_closed_completely(swarm: SwarmRig, lost_answers: int) -> None:
     await swarm.submit()
     held = await swarm.claim_one()
     journal = await swarm.journal(held)
@@ -184,8 +184,8 @@ async def test_a_run_that_was_created_unseen_is_still_closed_whole(swarm: SwarmR
     assert [event["type"] for event in run["events"]] == ["began"]
 
 
-async def test_a_worker_stops_in_time_while_its_claim_hangs_in_a_store_that_is_gone(swarm: SwarmRig) -> None:
-    """A call to a store that does not answer lasts as long as its RPC's timeout, forty seconds and more."""
+async def test_worker_stops_in_time_while_its_claim_hangs(swarm: SwarmRig) -> None:
+    """A call to a store that does not answer lasts until its RPC times out, after forty seconds or more."""
     settings = swarm.core.settings
     brief = settings.worker.model_copy(update={"drain_seconds": 0.05})
     core = replace(swarm.core, settings=settings.model_copy(update={"worker": brief}))

@@ -1,4 +1,4 @@
-"""Fixtures of the skills' tests."""
+"""Fixtures for the tests of the packaged skills."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.packs import NOW, MakeRequest, Repository
 
 @pytest.fixture
 def make_request(tmp_path_factory: pytest.TempPathFactory) -> MakeRequest:
-    """Make a request with a workdir of its own; keyword arguments replace the defaults."""
+    """Return a function that makes a request with a new workdir; keyword arguments replace the defaults."""
 
     def make(**fields: Any) -> SkillRequest:
         usual: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Generated tests run, fail, hang and misbehave in a folder of their own; what came of it is told, never raised."""
+"""code-validate runs generated tests in a separate folder; failures, hangs and faults are reported, not raised."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = packaged_path("skills") / "code-validate"
 
 
 def validate(tmp_path: Path, limits: BackboneSettings | None = None, **files: str) -> tuple[dict[str, Any], str]:
-    """The result and the log of validating a project of *files* (double underscores stand for slashes)."""
+    """Validate a project of *files* (double underscores mean slashes); return the result and the log."""
     artifacts = [Artifact(type=FILE, name="request_snapshot.json", value="{}")]
     for name, text in files.items():
         artifacts.append(Artifact(type=FILE, name=f"project/{name.replace('__', '/')}.py", value=text))
@@ -43,7 +43,7 @@ def validate(tmp_path: Path, limits: BackboneSettings | None = None, **files: st
     return json.loads((left / "validation.json").read_text()), (left / "validation_logs.txt").read_text()
 
 
-def test_the_same_project_gives_the_same_log(tmp_path: Path) -> None:
+def test_same_project_produces_the_same_log(tmp_path: Path) -> None:
     passes = "def test_it() -> None:\n    assert True\n"
     first = validate(tmp_path / "a", tests__test_x=passes)
     assert first == validate(tmp_path / "b", tests__test_x=passes)
@@ -66,14 +66,14 @@ def test_faults_are_reported(tmp_path: Path, code: str, told: str, monkeypatch: 
     assert result["passed"] is False and told in log
 
 
-def test_endless_tests_are_killed_with_their_processes(tmp_path: Path) -> None:
+def test_tests_over_the_time_limit_are_killed(tmp_path: Path) -> None:
     hangs = "import subprocess\n\n\ndef test_it() -> None:\n    subprocess.run(['sleep', '61.7'], check=True)\n"
     result, log = validate(tmp_path, BackboneSettings(default_timeout_seconds=1.5), tests__test_x=hangs)
     assert (result["passed"], result["pytest_exit_code"]) == (False, 124) and "ended after 1.5 s" in log
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-def test_generated_code_has_no_network_and_no_other_files(tmp_path: Path) -> None:
+def test_generated_code_can_access_neither_the_network_nor_other_files(tmp_path: Path) -> None:
     outside, secret = tmp_path / "outside.txt", tmp_path / "secret.txt"
     secret.write_text("a key")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -95,7 +95,9 @@ def test_generated_code_has_no_network_and_no_other_files(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program is a script")
 @pytest.mark.parametrize("there", [False, True], ids=["missing", "refused by the kernel"])
-def test_log_says_that_tests_ran_unconfined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+def test_log_reports_that_tests_ran_without_a_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     if there:

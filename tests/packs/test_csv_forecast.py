@@ -1,4 +1,4 @@
-"""csv-forecast: honest figures on held-out rows, and clear words about bad tables."""
+"""csv-forecast: evaluation on held-out rows, and clear messages about malformed tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def forecast(make_request: MakeRequest, text: str, **context: Any) -> tuple[dict
     return json.loads(Path(uri).read_bytes()), result
 
 
-def test_a_number_is_forecast_better_than_the_median_with_intervals_that_hold(make_request: MakeRequest) -> None:
+def test_regression_beats_the_median_and_its_intervals_cover_the_values(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, numbers(240, open_every=12), target="price")
     evaluation = found["evaluation"]
     assert found["task"] == "regression"
@@ -63,14 +63,14 @@ def test_a_number_is_forecast_better_than_the_median_with_intervals_that_hold(ma
     assert result.confidence > 0.7
 
 
-def test_intervals_cover_held_out_rows_as_often_as_they_promise(make_request: MakeRequest) -> None:
+def test_intervals_cover_held_out_rows_at_the_promised_rate(make_request: MakeRequest) -> None:
     found = [forecast(make_request, numbers(160, seed=seed), target="price")[0]["evaluation"] for seed in range(12)]
     rows = sum(evaluation["held_out_rows"] for evaluation in found)
     covered = sum(evaluation["coverage"] * evaluation["held_out_rows"] for evaluation in found)
     assert covered / rows == pytest.approx(0.8, abs=0.07)
 
 
-def test_a_class_is_forecast_with_calibrated_probabilities(make_request: MakeRequest) -> None:
+def test_classification_gives_calibrated_probabilities(make_request: MakeRequest) -> None:
     found, _ = forecast(make_request, classes(400), target="won")
     evaluation = found["evaluation"]
     assert found["task"] == "classification"
@@ -95,9 +95,7 @@ def noise(kind: str) -> str:
     ("kind", "error", "naive"),
     [("classification", "brier", "brier_of_base_rate"), ("regression", "mae", "mae_of_median")],
 )
-def test_a_target_that_nothing_explains_is_not_claimed_to_be_forecast(
-    kind: str, error: str, naive: str, make_request: MakeRequest
-) -> None:
+def test_target_of_pure_noise_gets_no_confidence(kind: str, error: str, naive: str, make_request: MakeRequest) -> None:
     found, result = forecast(make_request, noise(kind), target="y")
     assert found["task"] == kind
     assert found["evaluation"][error] > 0.95 * found["evaluation"][naive]
@@ -107,7 +105,7 @@ def test_a_target_that_nothing_explains_is_not_claimed_to_be_forecast(
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(20, 60), st.sampled_from([0.5, 0.8, 0.9]))
-def test_conformal_quantiles_cover_as_often_as_they_promise(seed: int, count: int, level: float) -> None:
+def test_conformal_quantiles_cover_at_the_promised_rate(seed: int, count: int, level: float) -> None:
     quantile = skill_module(NAME, "conformal").conformal_quantile
     generator = random.Random(seed)
     tries = 400
@@ -126,7 +124,7 @@ def test_too_few_scores_give_an_infinite_quantile() -> None:
     assert quantile([1.0, 2.0, 3.0, 4.0], 0.8) == 4.0
 
 
-def test_it_asks_for_a_target_that_it_cannot_tell(make_request: MakeRequest) -> None:
+def test_unclear_target_is_asked_for(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(objective="Forecast.", context={"csv": numbers(30)}))
     assert result.state is SkillState.INPUT_REQUIRED
     assert result.questions[0].name == "target"
@@ -156,7 +154,7 @@ def test_the_objective_may_name_the_target(make_request: MakeRequest) -> None:
         ("a,b\n1,2\n", {"target": "b", "exclude": "q"}, "context.exclude: inline CSV has no column q"),
     ],
 )
-def test_a_bad_table_fails_with_its_place(
+def test_malformed_table_fails_and_names_the_location(
     text: str, context: dict[str, Any], says: str, make_request: MakeRequest
 ) -> None:
     result = run_skill(NAME, make_request(objective="x", context={"csv": text, **context}))
@@ -165,7 +163,7 @@ def test_a_bad_table_fails_with_its_place(
     assert says in result.summary
 
 
-def test_a_file_that_is_not_there_or_not_text_fails(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_missing_file_binary_file_or_folder_fails_with_the_reason(tmp_path: Path, make_request: MakeRequest) -> None:
     missing = run_skill(NAME, make_request(context={"path": "/no/such.csv", "target": "x"}))
     assert "cannot be read" in missing.summary
     binary = tmp_path / "b.csv"
@@ -175,7 +173,7 @@ def test_a_file_that_is_not_there_or_not_text_fails(tmp_path: Path, make_request
     assert "is a folder" in folder.summary
 
 
-def test_a_column_that_gives_the_answer_away_is_named(make_request: MakeRequest) -> None:
+def test_leaking_column_is_reported(make_request: MakeRequest) -> None:
     lines = numbers(120).splitlines()
     invoiced = [f"{line},{float(line.rsplit(',', 1)[1]) * 1.2:.3f}" for line in lines[1:]]
     text = "\n".join([lines[0] + ",invoice", *invoiced])
@@ -186,27 +184,29 @@ def test_a_column_that_gives_the_answer_away_is_named(make_request: MakeRequest)
     assert "invoice" not in excluded["features"]
 
 
-def test_tiny_data_gets_a_baseline_and_a_warning(make_request: MakeRequest) -> None:
+def test_table_with_few_rows_gets_a_baseline_and_a_warning(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, numbers(15, open_every=5), target="price")
     assert found["method"] == "median"
     assert any("too few to learn from" in text for text in result.insights)
     assert len(found["forecasts"]) == 3
 
 
-def test_a_constant_target_is_said_to_be_one(make_request: MakeRequest) -> None:
+def test_constant_target_is_reported(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, "a,b\n" + "".join(f"{n},7\n" for n in range(40)), target="b")
     assert found["method"] == "constant"
     assert any("nothing to tell apart" in text for text in result.insights)
 
 
-def test_a_rare_class_is_not_learned(make_request: MakeRequest) -> None:
+def test_target_with_a_rare_class_uses_class_frequencies(make_request: MakeRequest) -> None:
     rows = "".join(f"{n % 7}.5,{'rare' if n < 2 else 'usual'}\n" for n in range(60))
     found, result = forecast(make_request, "a,b\n" + rows, target="b")
     assert found["method"] == "class frequencies"
     assert any("'rare' has 2 rows" in text for text in result.insights)
 
 
-def test_without_scikit_learn_the_extra_is_named(make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_gives_a_baseline_and_names_the_extra(
+    make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = importlib.util.find_spec
 
     def without(name: str, package: str | None = None) -> Any:
@@ -218,7 +218,7 @@ def test_without_scikit_learn_the_extra_is_named(make_request: MakeRequest, monk
     assert any("fireswarm[predict]" in text for text in result.insights)
 
 
-def test_missing_odd_and_date_cells_are_taken_as_what_they_are(make_request: MakeRequest) -> None:
+def test_missing_malformed_and_date_cells_are_recognised(make_request: MakeRequest) -> None:
     generator = random.Random(2)
     lines = ["day,size,price"]
     for row in range(100):
@@ -231,7 +231,7 @@ def test_missing_odd_and_date_cells_are_taken_as_what_they_are(make_request: Mak
     assert any("row 51 (line 52): 'broken'" in text for text in result.insights)
 
 
-def test_three_classes_and_a_level_of_choice(make_request: MakeRequest) -> None:
+def test_three_classes_can_be_forecast_at_a_chosen_level(make_request: MakeRequest) -> None:
     generator = random.Random(3)
     rows = [(generator.uniform(0, 9), generator.uniform(0, 1)) for _ in range(240)]
     text = "a,b,kind\n" + "".join(
@@ -243,7 +243,7 @@ def test_three_classes_and_a_level_of_choice(make_request: MakeRequest) -> None:
     assert found["evaluation"]["set_coverage"] > 0.8
 
 
-def test_the_same_table_gives_the_same_bytes(make_request: MakeRequest) -> None:
+def test_same_table_produces_the_same_bytes(make_request: MakeRequest) -> None:
     one, other = (forecast(make_request, classes(120), target="won")[1].artifacts[0].sha256 for _ in range(2))
     assert one == other
 

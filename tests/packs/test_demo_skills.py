@@ -22,7 +22,7 @@ SCRIPTS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Notes, code and things that must not be read."""
+    """A folder with notes, code and files that must not be read."""
     place = tmp_path / "work"
     (place / "notes").mkdir(parents=True)
     (place / "notes" / "deploy.md").write_text(
@@ -56,7 +56,7 @@ def shell(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_without_a_path_a_skill_asks_for_it_and_a_wrong_one_fails(name: str, tmp_path: Path) -> None:
+def test_missing_path_is_asked_for_and_wrong_path_fails(name: str, tmp_path: Path) -> None:
     asked = run_skill(name, asking(tmp_path))
     assert asked.state is SkillState.INPUT_REQUIRED
     assert "path" in [question.name for question in asked.questions]
@@ -77,7 +77,7 @@ def test_keywords_are_found_as_whole_words_with_file_and_line(folder: Path, tmp_
     assert "Not found: nowhere." in result.insights
 
 
-def test_quotes_in_the_objective_are_the_keywords(folder: Path, tmp_path: Path) -> None:
+def test_quoted_words_in_the_objective_become_keywords(folder: Path, tmp_path: Path) -> None:
     result = run_skill(
         "keyword-search-extractor", asking(tmp_path, 'where is "last release" mentioned', path=str(folder))
     )
@@ -89,7 +89,7 @@ def test_quotes_in_the_objective_are_the_keywords(folder: Path, tmp_path: Path) 
     assert "context.limit" in late.summary
 
 
-def test_a_summary_holds_telling_sentences_as_they_are_written(folder: Path, tmp_path: Path) -> None:
+def test_summary_quotes_important_sentences_verbatim(folder: Path, tmp_path: Path) -> None:
     result = run_skill("content-summarizer", asking(tmp_path, path=f"file://{folder}", sentences=1))
     assert result.state is SkillState.COMPLETED
     text = (tmp_path / "out" / "content_summary.md").read_text()
@@ -101,7 +101,7 @@ def test_a_summary_holds_telling_sentences_as_they_are_written(folder: Path, tmp
     assert "sentences" in run_skill("content-summarizer", asking(tmp_path, path=str(folder), sentences=99)).summary
 
 
-def test_words_that_few_files_have_weigh_more(tmp_path: Path) -> None:
+def test_summary_prefers_words_that_occur_in_few_files(tmp_path: Path) -> None:
     place = tmp_path / "two"
     place.mkdir()
     for name, subject in (("a", "walrus"), ("b", "harbour")):
@@ -117,7 +117,7 @@ def test_words_that_few_files_have_weigh_more(tmp_path: Path) -> None:
     assert "meeting" in result.insights[0]
 
 
-def test_a_checklist_gathers_boxes_markers_and_steps_by_urgency(folder: Path, tmp_path: Path) -> None:
+def test_checklist_collects_boxes_markers_and_steps_by_urgency(folder: Path, tmp_path: Path) -> None:
     result = run_skill("task-checklist-builder", asking(tmp_path, path=str(folder), include_done=True, title="Release"))
     text = (tmp_path / "out" / "checklist.md").read_text()
     assert text == (

@@ -1,4 +1,4 @@
-"""markdown-report-drafter: valid Markdown, traceable statements, the same bytes again."""
+"""markdown-report-drafter: valid Markdown, traceable statements, reproducible output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NASTY = "a|b `c` *d* <script>alert(1)</script> [x](y) ![z](w) \\ $e$ ~~f~~ & &am
 
 
 def table_shapes(text: str) -> list[set[int]]:
-    """For each table of a document the numbers of cells its rows have."""
+    """Return the set of row lengths, in cells, of each table in *text*."""
     shapes: list[set[int]] = []
     cells = 0
     for token in PARSER.parse(text):
@@ -75,7 +75,9 @@ def draft(make_request: MakeRequest, artifacts: tuple[Artifact, ...], **fields: 
     return (request.workdir / "report.md").read_text(encoding="utf-8"), result
 
 
-def test_a_folder_report_is_valid_markdown_whatever_the_names_are(folder: Path, make_request: MakeRequest) -> None:
+def test_folder_report_with_special_characters_in_names_is_valid_markdown(
+    folder: Path, make_request: MakeRequest
+) -> None:
     artifacts = (*inventory(make_request(context={"path": str(folder)})), risk())
     signals = (Signal(name="risk", strength=0.9, subject=NASTY, note=NASTY),)
     text, result = draft(make_request, artifacts, signals=signals, objective=NASTY, context={"title": NASTY})
@@ -86,7 +88,7 @@ def test_a_folder_report_is_valid_markdown_whatever_the_names_are(folder: Path, 
     assert {artifact.type for artifact in result.artifacts} == {"report", "chart"}
 
 
-def test_every_citation_leads_to_the_sources_table_and_every_table_has_one(
+def test_every_citation_is_in_the_sources_table_and_every_section_has_one(
     folder: Path, make_request: MakeRequest
 ) -> None:
     artifacts = (*inventory(make_request(task_id="scout-7", context={"path": str(folder)})), risk())
@@ -124,13 +126,13 @@ def test_changes_since_the_last_run_are_shown_old_to_new(folder: Path, make_requ
     assert any("files: 2 → 4" in text for text in result.insights)
 
 
-def test_the_first_run_says_that_it_is_the_first(folder: Path, make_request: MakeRequest) -> None:
+def test_first_run_is_reported_as_the_first(folder: Path, make_request: MakeRequest) -> None:
     memory = run_skill("fact-recall", make_request(role="memory", context={"path": str(folder), "bucket": "folder:x"}))
     artifacts = (*inventory(make_request(context={"path": str(folder)})), *memory.artifacts)
     assert "This is the first objective on" in draft(make_request, artifacts)[0]
 
 
-def test_notes_get_a_checklist_of_what_is_open(folder: Path, make_request: MakeRequest) -> None:
+def test_report_on_notes_includes_a_checklist_of_open_points(folder: Path, make_request: MakeRequest) -> None:
     request = make_request(
         role="executor", artifacts=inventory(make_request(context={"path": str(folder)})), context={"kind": "notes"}
     )
@@ -143,7 +145,7 @@ def test_notes_get_a_checklist_of_what_is_open(folder: Path, make_request: MakeR
     assert "checklist.md" in result.summary
 
 
-def test_a_pipe_in_a_name_is_escaped_in_tables_and_nowhere_else() -> None:
+def test_pipe_in_a_name_is_escaped_only_in_tables() -> None:
     markdown = skill_module(NAME, "markdown")
     assert markdown.code("a|b") == "`a|b`"
     assert markdown.table(["x"], [[markdown.code("a|b")]]).endswith("| `a\\|b` |")
@@ -163,7 +165,7 @@ def test_a_forecast_is_reported_with_its_error(task: str, make_request: MakeRequ
     assert "chart" in {artifact.type for artifact in result.artifacts}
 
 
-def test_the_same_input_gives_the_same_bytes_and_a_readable_chart(folder: Path, make_request: MakeRequest) -> None:
+def test_same_input_produces_the_same_bytes_and_a_valid_chart(folder: Path, make_request: MakeRequest) -> None:
     artifacts = (*inventory(make_request(context={"path": str(folder)})), risk())
     drafts = [draft(make_request, artifacts)[1] for _ in range(2)]
     hashes = [[artifact.sha256 for artifact in result.artifacts] for result in drafts]
@@ -175,7 +177,7 @@ def test_the_same_input_gives_the_same_bytes_and_a_readable_chart(folder: Path, 
     assert "<dc:date>" not in chart
 
 
-def test_without_matplotlib_the_report_has_no_chart_and_names_the_extra(
+def test_report_without_matplotlib_has_no_chart_and_names_the_extra(
     folder: Path, make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
@@ -187,7 +189,7 @@ def test_without_matplotlib_the_report_has_no_chart_and_names_the_extra(
     assert any("fireswarm[report]" in text for text in result.insights)
 
 
-def test_facts_handed_in_directly_are_used_without_a_recalled_artifact(folder: Path, make_request: MakeRequest) -> None:
+def test_facts_of_the_request_are_used_without_a_recalled_artifact(folder: Path, make_request: MakeRequest) -> None:
     artifacts = inventory(make_request(context={"path": str(folder)}))
     bucket = artifacts[0].value["folder"]["bucket"]
     facts = (Fact(bucket=bucket, key="files", value=9, source="old", learned_at=NOW),)
@@ -195,7 +197,7 @@ def test_facts_handed_in_directly_are_used_without_a_recalled_artifact(folder: P
     assert "| files | 9 | 4 [A1] | -5 (-56%) |" in text
 
 
-def test_a_file_that_cannot_be_read_falls_back_to_the_totals(folder: Path, make_request: MakeRequest) -> None:
+def test_unreadable_inventory_file_falls_back_to_the_totals(folder: Path, make_request: MakeRequest) -> None:
     whole = inventory(make_request(context={"path": str(folder)}))[0]
     text, _ = draft(make_request, (whole.model_copy(update={"uri": "file:///no/such/file"}),))
     assert "| Files | 4 |" in text
@@ -207,14 +209,14 @@ def test_a_file_uri_is_read(folder: Path, make_request: MakeRequest) -> None:
     assert "### Broken links (2) [A1]" in text
 
 
-def test_nothing_to_report_on_fails_and_says_so(make_request: MakeRequest) -> None:
+def test_missing_inventory_fails_with_the_reason(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(role="executor"))
     assert result.state is SkillState.FAILED
     assert "no inventory" in result.summary
 
 
 def rendered_text(markdown: str) -> str:
-    """The text a reader sees, when nothing in it has become markup."""
+    """Return the text as rendered; fail if any of it was parsed as markup."""
     tokens = PARSER.parse(markdown)
     assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"], markdown
     children = tokens[1].children or []
@@ -223,7 +225,7 @@ def rendered_text(markdown: str) -> str:
 
 
 @given(st.text(min_size=1))
-def test_escaped_text_reads_as_it_was_and_is_never_markup(text: str) -> None:
+def test_escaped_text_is_rendered_verbatim(text: str) -> None:
     markdown = skill_module(NAME, "markdown")
     visible = " ".join(markdown.visible(text).split())
     if visible:
@@ -231,14 +233,14 @@ def test_escaped_text_reads_as_it_was_and_is_never_markup(text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5))
-def test_any_text_stays_in_its_cell(rows: list[tuple[str, str]]) -> None:
+def test_any_text_stays_in_its_table_cell(rows: list[tuple[str, str]]) -> None:
     markdown = skill_module(NAME, "markdown")
     text = markdown.table(["One", "Two"], [[markdown.inline(a), markdown.code(b)] for a, b in rows])
     assert table_shapes(text) == [{2}]
 
 
 @given(st.text(min_size=1, alphabet=st.sampled_from("ab`| \\*")))
-def test_code_in_a_cell_shows_its_text(text: str) -> None:
+def test_code_in_a_table_cell_is_rendered_verbatim(text: str) -> None:
     markdown = skill_module(NAME, "markdown")
     cell = markdown.code(text)
     if not cell:

@@ -1,4 +1,4 @@
-"""fact-recall and session-compactor: what is known, what is new, and within bounds."""
+"""fact-recall and session-compactor: ranking of known facts, detection of changes, and size limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fact(key: str, value: Any, source: str = "task-old", bucket: str = BUCKET, *
     return Fact(**(usual | fields))
 
 
-def test_recall_puts_the_folders_own_facts_first_and_names_their_tasks(make_request: MakeRequest) -> None:
+def test_recall_lists_facts_of_the_folder_first_and_names_their_tasks(make_request: MakeRequest) -> None:
     facts = (
         fact("files", 4, bucket="folder:other", keywords=("report",)),
         fact("files", 12, "inventory-1"),
@@ -38,7 +38,7 @@ def test_recall_puts_the_folders_own_facts_first_and_names_their_tasks(make_requ
     assert "1 from risk-1" in result.summary
 
 
-def test_recall_says_when_a_folder_is_new(make_request: MakeRequest) -> None:
+def test_recall_reports_a_new_folder(make_request: MakeRequest) -> None:
     context = {"bucket": BUCKET, "path": "/home/me/project"}
     empty = run_skill("fact-recall", make_request(context=context))
     assert empty.summary.startswith("This is the first objective on project")
@@ -49,7 +49,7 @@ def test_recall_says_when_a_folder_is_new(make_request: MakeRequest) -> None:
     assert "1 facts about other things" in some.summary
 
 
-def test_recall_keeps_the_newest_of_a_key_and_leaves_out_its_own_and_the_unrelated(make_request: MakeRequest) -> None:
+def test_recall_keeps_only_the_newest_relevant_fact_of_each_key(make_request: MakeRequest) -> None:
     facts = (
         fact("files", 2, "newer", learned_at=NOW + timedelta(days=1)),
         fact("files", 1, "older"),
@@ -60,14 +60,14 @@ def test_recall_keeps_the_newest_of_a_key_and_leaves_out_its_own_and_the_unrelat
     assert [(entry["value"], entry["source"]) for entry in result.artifacts[0].value["facts"]] == [(2, "newer")]
 
 
-def test_recall_stays_small(make_request: MakeRequest) -> None:
+def test_recalled_facts_stay_within_the_size_limit(make_request: MakeRequest) -> None:
     facts = tuple(fact(f"k{number}", "word " * 100, keywords=("word",)) for number in range(200))
     result = run_skill("fact-recall", make_request(objective="word", context={"bucket": BUCKET}, facts=facts))
     assert len(json.dumps(result.artifacts[0].value)) < 16_384
     assert result.artifacts[0].value["considered"] == 200
 
 
-def test_a_rare_word_outranks_a_common_one() -> None:
+def test_fact_with_a_rare_word_outranks_one_with_a_common_word() -> None:
     ranking = skill_module("fact-recall", "ranking")
     facts = [fact(f"k{number}", "common") for number in range(8)] + [fact("rare", "quokka")]
     ranked = ranking.rank(facts, ["common", "quokka"], "")
@@ -79,7 +79,7 @@ def stated(values: dict[str, Any], kind: str = "inventory", source: str = "scout
     return Artifact(type=kind, name=kind, summary=f"{kind} summary.", value=value, source_task_id=source)
 
 
-def test_compaction_tells_new_changed_and_confirmed_apart(make_request: MakeRequest) -> None:
+def test_compaction_distinguishes_new_changed_and_confirmed_facts(make_request: MakeRequest) -> None:
     known = (fact("files", 10), fact("lines", 500), fact("share", 0.1 + 0.2))
     artifacts = (stated({"files": 12, "lines": 500, "share": 0.3, "tests": 3}),)
     context = {"bucket": BUCKET}
@@ -90,7 +90,7 @@ def test_compaction_tells_new_changed_and_confirmed_apart(make_request: MakeRequ
     assert result.insights == ("files: 10 -> 12 (known from task-old)",)
 
 
-def test_facts_that_this_very_work_wrote_do_not_confirm_themselves(make_request: MakeRequest) -> None:
+def test_facts_written_by_the_same_tasks_do_not_count_as_confirmed(make_request: MakeRequest) -> None:
     artifacts = (stated({"files": 12}, source="scout-2"),)
     overwritten = (fact("files", 12, "scout-2"),)
     recalled = Artifact(
@@ -103,9 +103,7 @@ def test_facts_that_this_very_work_wrote_do_not_confirm_themselves(make_request:
     assert "1 changed" in later.summary
 
 
-def test_the_outcome_of_the_objective_becomes_a_fact_that_can_be_recalled(
-    tmp_path: Path, make_request: MakeRequest
-) -> None:
+def test_objective_outcome_becomes_a_fact_that_can_be_recalled(tmp_path: Path, make_request: MakeRequest) -> None:
     report = tmp_path / "report.md"
     report.write_text(
         "# Report\n\n## Summary\n\n- The parser module crashes on empty input in 12 files. [A1]\n\n"
@@ -132,7 +130,7 @@ def test_the_outcome_of_the_objective_becomes_a_fact_that_can_be_recalled(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=60), st.integers(200, 20_000))
-def test_the_summary_keeps_its_bound_and_its_sentences(texts: list[str], room: int) -> None:
+def test_summary_stays_within_its_limit_and_keeps_whole_sentences(texts: list[str], room: int) -> None:
     child = ChildResult(
         task_id="c", assigned_to="scout", objective="o", status="done", summary="Done.", insights=tuple(texts)
     )
@@ -148,7 +146,7 @@ def test_the_summary_keeps_its_bound_and_its_sentences(texts: list[str], room: i
     assert all(line.removeprefix("- ").strip() in said for line in lines if len(text) < room)
 
 
-def test_the_strongest_signals_and_what_answers_the_objective_survive_a_tight_bound(make_request: MakeRequest) -> None:
+def test_short_summary_keeps_the_statement_that_answers_the_objective(make_request: MakeRequest) -> None:
     noise = tuple(Signal(name=f"noise{n}", strength=0.1, subject=f"file{n}", note="nothing much") for n in range(200))
     artifacts = (Artifact(type="inventory", summary="The parser fails in 3 of 4 files."),)
     request = make_request(
@@ -159,13 +157,13 @@ def test_the_strongest_signals_and_what_answers_the_objective_survive_a_tight_bo
     assert len(text) <= 600
 
 
-def test_nothing_to_compact_fails_and_says_so(make_request: MakeRequest) -> None:
+def test_compaction_without_input_fails_with_the_reason(make_request: MakeRequest) -> None:
     result = run_skill("session-compactor", make_request())
     assert result.state is SkillState.FAILED
     assert "nothing to compact" in result.summary
 
 
-def test_it_is_the_same_every_time(make_request: MakeRequest) -> None:
+def test_compaction_is_deterministic(make_request: MakeRequest) -> None:
     artifacts = (stated({"files": 12, "lines": 500}), stated({"risk": 1}, "risk_scores", "risk"))
     request = make_request(artifacts=artifacts, signals=(Signal(name="a", strength=0.5),))
     assert run_skill("session-compactor", request) == run_skill("session-compactor", request)

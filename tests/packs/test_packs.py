@@ -1,4 +1,4 @@
-"""The packs themselves: frontmatter, role cards, and that each skill stands on its own."""
+"""The packaged files: frontmatter, role cards, and the imports of each skill."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def frontmatter(file: Path) -> tuple[dict[str, Any], str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_skill_says_what_it_is_in_its_frontmatter(name: str) -> None:
+def test_skill_frontmatter_is_complete(name: str) -> None:
     head, body = frontmatter(SKILLS / name / "SKILL.md")
     assert set(head) == {"name", "description", "metadata"}
     assert head["name"] == name
@@ -50,7 +50,7 @@ def test_linked_files_of_a_skill_exist(name: str) -> None:
         assert (folder / target).exists(), target
 
 
-def test_the_engine_finds_every_skill_and_role() -> None:
+def test_catalog_and_role_loader_find_every_skill_and_role() -> None:
     catalog = load_catalog([SKILLS])
     assert set(NAMES) <= set(catalog.skills)
     assert not catalog.left_out
@@ -58,7 +58,7 @@ def test_the_engine_finds_every_skill_and_role() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_card_names_its_skills_default_first(role: str) -> None:
+def test_role_card_names_skills_that_list_the_role(role: str) -> None:
     head, body = frontmatter(REPOSITORY / "roles" / role / "ROLE.md")
     assert head["name"] == role
     assert head["description"].strip()
@@ -71,7 +71,7 @@ def test_a_role_card_names_its_skills_default_first(role: str) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(SKILLS.glob("*/scripts/*.py")), ids=lambda file: "/".join(file.parts[-3::2]))
-def test_a_skill_imports_only_its_own_folder_and_what_it_may(file: Path) -> None:
+def test_skill_imports_only_its_folder_and_allowed_packages(file: Path) -> None:
     lazy = {"tree_sitter", "tree_sitter_typescript"} if file.name == "typescript.py" else set[str]()
     allowed = {*lazy, "fireswarm", "yaml", "rapidfuzz", "pydantic", *EXTRAS, *sys.stdlib_module_names}
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -87,7 +87,7 @@ def test_a_skill_imports_only_its_own_folder_and_what_it_may(file: Path) -> None
             assert name != "urllib.request", name
 
 
-def test_the_planner_the_scout_and_the_forecaster_name_a_place_alike(tmp_path: Path) -> None:
+def test_planner_scout_and_forecaster_use_the_same_bucket_names(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a\n1\n")
     planned = skill_module("plan-objective", "target").bucket_of

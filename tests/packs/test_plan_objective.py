@@ -26,7 +26,7 @@ NAME = "plan-objective"
         ("Analize this repositry and report the risk", "folder-report"),
     ],
 )
-def test_words_of_the_objective_choose_the_template(
+def test_words_of_the_objective_select_the_template(
     objective: str, template: str, tmp_path: Path, make_request: MakeRequest
 ) -> None:
     result = run_skill(NAME, make_request(role="architect", objective=objective, context={"path": str(tmp_path)}))
@@ -35,7 +35,7 @@ def test_words_of_the_objective_choose_the_template(
     assert any("Scores:" in text for text in result.insights)
 
 
-def test_a_csv_file_is_forecast_with_its_target(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_csv_path_plans_a_forecast_with_its_target(tmp_path: Path, make_request: MakeRequest) -> None:
     table = tmp_path / "leads.csv"
     table.write_text("a,won\n1,yes\n")
     context = {"path": str(table), "target": "won"}
@@ -45,9 +45,7 @@ def test_a_csv_file_is_forecast_with_its_target(tmp_path: Path, make_request: Ma
     assert forecast.assigned_to == "predictor"
 
 
-def test_the_only_csv_of_a_folder_is_taken_and_several_are_asked_about(
-    tmp_path: Path, make_request: MakeRequest
-) -> None:
+def test_single_csv_of_a_folder_is_used_and_several_are_asked_about(tmp_path: Path, make_request: MakeRequest) -> None:
     (tmp_path / "one.csv").write_text("a,b\n1,2\n")
     request = make_request(objective="Forecast the column b from the csv dataset", context={"path": str(tmp_path)})
     forecast = next(task for task in run_skill(NAME, request).tasks if task.key == "forecast")
@@ -58,7 +56,7 @@ def test_the_only_csv_of_a_folder_is_taken_and_several_are_asked_about(
     assert "one.csv, two.csv" in asked.questions[0].description
 
 
-def test_without_a_path_it_asks_and_the_answer_counts(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_missing_path_is_asked_for_and_the_answer_is_used(tmp_path: Path, make_request: MakeRequest) -> None:
     asked = run_skill(NAME, make_request(objective="Report the risk"))
     assert asked.state is SkillState.INPUT_REQUIRED
     assert [question.name for question in asked.questions] == ["path"]
@@ -66,18 +64,18 @@ def test_without_a_path_it_asks_and_the_answer_counts(tmp_path: Path, make_reque
     assert answered.state is SkillState.DELEGATING
 
 
-def test_a_path_in_the_objective_is_found(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_path_in_the_objective_is_used(tmp_path: Path, make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(objective=f"Analyse '{tmp_path}' and report the risk."))
     assert result.tasks[0].context["path"] == str(tmp_path)
 
 
-def test_a_path_that_is_not_there_is_asked_about(make_request: MakeRequest) -> None:
+def test_nonexistent_path_is_asked_about(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(context={"path": "/no/such/place"}))
     assert result.state is SkillState.INPUT_REQUIRED
     assert "/no/such/place" in result.summary
 
 
-def test_an_optional_task_without_its_role_is_bridged(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_optional_task_without_its_role_is_skipped(tmp_path: Path, make_request: MakeRequest) -> None:
     roles = ("scout", "architect", "executor")
     result = run_skill(NAME, make_request(objective="Report the risk", roles=roles, context={"path": str(tmp_path)}))
     assert [task.key for task in result.tasks] == ["inventory", "report"]
@@ -85,13 +83,13 @@ def test_an_optional_task_without_its_role_is_bridged(tmp_path: Path, make_reque
     assert any("this swarm has no predictor" in text for text in result.insights)
 
 
-def test_a_needed_role_that_is_missing_fails(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_missing_required_role_fails_the_plan(tmp_path: Path, make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(roles=("scout",), context={"path": str(tmp_path)}))
     assert result.state is SkillState.FAILED
     assert "executor" in result.summary
 
 
-def test_every_template_names_skills_that_exist() -> None:
+def test_every_template_assigns_skills_to_their_roles() -> None:
     templates = skill_module(NAME, "templates").load_templates()
     assert {template.name for template in templates} == {
         "folder-report", "csv-forecast", "inventory-only", "research-notes", "fallback",
@@ -102,7 +100,7 @@ def test_every_template_names_skills_that_exist() -> None:
             assert task.assigned_to in roles.split(","), (template.name, task.key)
 
 
-def test_a_broken_template_is_named(tmp_path: Path) -> None:
+def test_broken_template_is_named_in_the_error(tmp_path: Path) -> None:
     templates = skill_module(NAME, "templates")
     (tmp_path / "odd.yaml").write_text("name: odd\ndescription: x\n")
     with pytest.raises(templates.TemplateBroken, match=r"odd\.yaml"):
@@ -123,7 +121,7 @@ def planned(key: str, *needs: str, **fields: Any) -> PlannedTask:
         ([planned(f"t{number}") for number in range(41)], "41 tasks"),
     ],
 )
-def test_a_graph_that_may_not_be_is_refused(tasks: list[PlannedTask], says: str) -> None:
+def test_invalid_task_graph_is_refused(tasks: list[PlannedTask], says: str) -> None:
     graph = skill_module(NAME, "graph")
     with pytest.raises(graph.PlanInvalid, match=says):
         graph.validate(tasks, ("scout",))
@@ -148,7 +146,7 @@ def child(key: str, status: str = "done", *artifacts: Artifact) -> ChildResult:
     )  # fmt: skip
 
 
-def test_review_carries_the_report_over(make_request: MakeRequest) -> None:
+def test_review_returns_the_artifacts_of_the_report_task(make_request: MakeRequest) -> None:
     report = Artifact(type="report", name="report.md", uri="blob://r", sha256="ab")
     chart = Artifact(type="chart", name="chart.svg", uri="blob://c")
     children = (child("inventory", "done", Artifact(type="inventory")), child("report", "done", chart, report))
@@ -160,13 +158,13 @@ def test_review_carries_the_report_over(make_request: MakeRequest) -> None:
     assert result.confidence == 0.8
 
 
-def test_review_without_a_report_fails_and_names_what_is_missing(make_request: MakeRequest) -> None:
+def test_review_without_a_report_fails_and_names_the_missing_task(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(children=(child("inventory"), child("report", "canceled"))))
     assert result.state is SkillState.FAILED
     assert "report (scout) is canceled" in result.summary
 
 
-def test_review_with_a_report_says_what_did_not_finish(make_request: MakeRequest) -> None:
+def test_review_with_a_report_names_unfinished_tasks(make_request: MakeRequest) -> None:
     report = Artifact(type="report", name="report.md")
     result = run_skill(NAME, make_request(children=(child("report", "done", report), child("compact", "blocked"))))
     assert result.state is SkillState.COMPLETED

@@ -1,4 +1,4 @@
-"""risk-forecast: the learned and the ranked route, their bands and their honesty."""
+"""risk-forecast: learned and ranked scores, their intervals and their evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "risk-forecast"
 
 
 def made_inventory(*, files: int = 60, commits: int = 200, signal: bool = True, seed: int = 1) -> dict[str, Any]:
-    """An inventory with a history in which large files are fixed often, or (without *signal*) any file at random."""
+    """Make an inventory whose history fixes large files often or, without *signal*, random files."""
     generator = random.Random(seed)
     paths = [f"src/f{number:03}.py" for number in range(files)]
     sizes = [10 + number * 10 for number in range(files)]
@@ -64,7 +64,7 @@ def forecast(make_request: MakeRequest, inventory: dict[str, Any]) -> tuple[dict
     return json.loads(Path(uri).read_bytes()), result
 
 
-def test_history_with_a_pattern_is_learned_and_judged_on_later_commits(make_request: MakeRequest) -> None:
+def test_history_with_a_pattern_is_learned_and_evaluated_on_later_commits(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, made_inventory())
     assert found["method"] == "logistic regression"
     assert found["evaluation"]["auc"] > 0.75
@@ -75,7 +75,7 @@ def test_history_with_a_pattern_is_learned_and_judged_on_later_commits(make_requ
     assert 0.2 < sum(score["score"] for score in found["scores"]) / 60 < 0.8
 
 
-def test_history_without_a_pattern_is_not_claimed_to_have_one(make_request: MakeRequest) -> None:
+def test_history_without_a_pattern_is_judged_unusable(make_request: MakeRequest) -> None:
     verdicts = [
         skill_module(NAME, "supervised").judge(made_inventory(signal=False, seed=seed)["history"]) for seed in range(6)
     ]
@@ -84,7 +84,7 @@ def test_history_without_a_pattern_is_not_claimed_to_have_one(make_request: Make
     assert [verdict.usable for verdict in verdicts] == [area >= 0.6 for area in areas]
 
 
-def test_too_little_history_is_ranked_and_says_why(make_request: MakeRequest) -> None:
+def test_short_history_is_ranked_and_the_reason_is_reported(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, made_inventory(files=12))
     assert found["method"] == "weighted ranks"
     assert "40 are needed" in found["why_not_supervised"]
@@ -93,7 +93,7 @@ def test_too_little_history_is_ranked_and_says_why(make_request: MakeRequest) ->
     assert all(score["low"] <= score["score"] <= score["high"] for score in found["scores"])
 
 
-def test_without_git_the_files_are_ranked_by_what_they_are(make_request: MakeRequest) -> None:
+def test_files_without_git_history_are_ranked_by_size_and_complexity(make_request: MakeRequest) -> None:
     inventory = made_inventory(files=5) | {"history": None}
     found, result = forecast(make_request, inventory)
     assert found["scores"][0]["path"] == "src/f004.py"
@@ -101,7 +101,9 @@ def test_without_git_the_files_are_ranked_by_what_they_are(make_request: MakeReq
     assert result.confidence == 0.5
 
 
-def test_without_scikit_learn_the_extra_is_named(make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_ranks_the_files_and_names_the_extra(
+    make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = importlib.util.find_spec
 
     def without(name: str, package: str | None = None) -> Any:
@@ -113,7 +115,7 @@ def test_without_scikit_learn_the_extra_is_named(make_request: MakeRequest, monk
     assert any("fireswarm[predict]" in text for text in result.insights)
 
 
-def test_the_same_inventory_gives_the_same_bytes_and_other_content_other_draws(make_request: MakeRequest) -> None:
+def test_same_inventory_produces_the_same_bytes_and_changed_content_another_seed(make_request: MakeRequest) -> None:
     inventory = made_inventory(files=12)
     one, other = (forecast(make_request, inventory)[1].artifacts[0].sha256 for _ in range(2))
     assert one == other
@@ -123,7 +125,7 @@ def test_the_same_inventory_gives_the_same_bytes_and_other_content_other_draws(m
     assert seed_of(inventory) != seed_of(changed)
 
 
-def test_nothing_after_the_cut_reaches_the_features() -> None:
+def test_commits_after_the_split_do_not_change_the_features() -> None:
     supervised = skill_module(NAME, "supervised")
     history = made_inventory()["history"]
     split = history["splits"][0]
@@ -135,27 +137,27 @@ def test_nothing_after_the_cut_reaches_the_features() -> None:
     assert supervised.stretch(history, split, history["splits"][1]["time"]).rows == before.rows
 
 
-def test_no_inventory_fails_and_says_what_to_do(make_request: MakeRequest) -> None:
+def test_missing_inventory_fails_with_advice(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request(role="predictor"))
     assert result.state is SkillState.FAILED
     assert "workspace-inventory" in result.summary
 
 
-def test_an_inventory_whose_file_is_gone_is_worth_another_try(make_request: MakeRequest) -> None:
+def test_missing_inventory_file_fails_as_retryable(make_request: MakeRequest) -> None:
     artifact = Artifact(type="inventory", name="inventory.json", uri="/no/such/file", value={"totals": {}})
     result = run_skill(NAME, make_request(artifacts=(artifact,)))
     assert result.state is SkillState.FAILED
     assert result.retryable
 
 
-def test_a_folder_without_text_files_has_nothing_to_score(make_request: MakeRequest) -> None:
+def test_folder_without_text_files_has_no_scores(make_request: MakeRequest) -> None:
     inventory = {"folder": {"name": "x", "bucket": "folder:x"}, "files": [], "totals": {}, "history": None}
     found, _ = forecast(make_request, inventory)
     assert found["scores"] == []
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=40))
-def test_auc_is_the_share_of_pairs_in_order(pairs: list[tuple[float, bool]]) -> None:
+def test_auc_equals_the_share_of_correctly_ordered_pairs(pairs: list[tuple[float, bool]]) -> None:
     scores, labels = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     area = skill_module(NAME, "metrics").auc(scores, labels)
     positives = [score for score, label in pairs if label]

@@ -1,4 +1,4 @@
-"""docs/skills.md: its example passes the check, its commands run, and its figures are those of the code."""
+"""docs/skills.md: its example passes the check, its commands run, and its figures match the code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = [line for language, code in FENCES if language == "console" for line 
 SCRIPTS = re.findall(r"`(python skills/[^`]+)`", PAGE)
 
 
-def test_the_example_is_a_right_skill(tmp_path: Path) -> None:
+def test_example_skill_passes_the_check(tmp_path: Path) -> None:
     [example] = [code for language, code in FENCES if language == "markdown"]
     (tmp_path / "water-plants").mkdir()
     path = tmp_path / "water-plants" / "SKILL.md"
@@ -38,7 +38,7 @@ def test_the_example_is_a_right_skill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_runs(command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_command_of_the_page_succeeds(command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(REPOSITORY)
     program, group, *arguments = shlex.split(command)
@@ -48,14 +48,14 @@ def test_each_command_runs(command: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
-def test_each_script_runs_as_shown(command: str) -> None:
+def test_script_of_the_page_succeeds(command: str) -> None:
     _, *arguments = shlex.split(command)
     done = subprocess.run([sys.executable, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
-def test_the_figures_are_those_of_the_code() -> None:
+def test_figures_of_the_page_match_the_code() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \| (?:1 to|text|tools|a map)", PAGE, re.M)) == set(FIELDS)
     limits, bounds = DisclosureLimits(), DiscoveryLimits()
     for text in (

@@ -1,4 +1,4 @@
-"""From objective to report: plan, every task in its order, review, and what the second run makes of the first."""
+"""From objective to report: plan, all tasks in order, review, and a second run that compares with the first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.packs import MakeRequest, Repository, kept, run_skill
 
 
 class Session:
-    """Runs objectives as the engine would: tasks in order, artifacts of dependencies handed on, facts kept."""
+    """Runs objectives as the engine does: tasks in order, with the artifacts of dependencies and stored facts."""
 
     def __init__(self, make_request: MakeRequest) -> None:
         self._make = make_request
@@ -22,7 +22,7 @@ class Session:
         self.facts: dict[tuple[str, str], Fact] = {}
 
     def run(self, objective: str, **context: Any) -> tuple[SkillResult, dict[str, str]]:
-        """Run *objective* to its end; return the review and the text files it left by name."""
+        """Run *objective* to its end; return the review and its text artifacts by name."""
         self._runs += 1
         asked = self._make(role="architect", objective=objective, context=context)
         plan = run_skill("plan-objective", asked)
@@ -63,9 +63,7 @@ def session(make_request: MakeRequest) -> Session:
     return Session(make_request)
 
 
-def test_a_repository_is_analysed_and_the_second_run_sees_what_changed(
-    repository: Repository, session: Session
-) -> None:
+def test_second_analysis_of_a_repository_reports_what_changed(repository: Repository, session: Session) -> None:
     for number in range(6):
         repository.write(
             f"src/part{number}.py", "def run(x):\n" + "    if x:\n        x += 1\n" * number + "    return x\n"
@@ -92,7 +90,7 @@ def test_a_repository_is_analysed_and_the_second_run_sees_what_changed(
     assert "`compact-1` 2026-03-01: Analyse this repository" in report
 
 
-def test_a_table_is_forecast(tmp_path: Path, session: Session) -> None:
+def test_forecast_objective_on_a_csv_ends_in_a_report(tmp_path: Path, session: Session) -> None:
     generator = random.Random(4)
     rows = [(generator.uniform(0, 10), generator.choice("NS")) for _ in range(150)]
     table = tmp_path / "leads.csv"
@@ -107,7 +105,7 @@ def test_a_table_is_forecast(tmp_path: Path, session: Session) -> None:
     assert any(fact.key == "held_out_brier" for fact in session.facts.values())
 
 
-def test_notes_become_an_overview_and_a_checklist(tmp_path: Path, session: Session) -> None:
+def test_notes_objective_ends_in_an_overview_and_a_checklist(tmp_path: Path, session: Session) -> None:
     (tmp_path / "a.md").write_text("# Heat pumps\n\nHeat pumps need insulation.\n\n- [ ] ask about insulation\n")
     (tmp_path / "b.md").write_text("# Insulation\n\nInsulation of heat pumps, see [a](a.md) and [c](c.md).\n")
     review, files = session.run("Summarise my research notes with a checklist", path=str(tmp_path))
@@ -118,7 +116,7 @@ def test_notes_become_an_overview_and_a_checklist(tmp_path: Path, session: Sessi
     assert review.confidence == 1.0
 
 
-def test_an_empty_folder_still_ends_in_a_report(tmp_path: Path, session: Session) -> None:
+def test_empty_folder_ends_in_a_report(tmp_path: Path, session: Session) -> None:
     review, files = session.run("Report on the risk in this folder", path=str(tmp_path))
     assert review.state is SkillState.COMPLETED
     assert "There was no file to score." in files["report.md"]

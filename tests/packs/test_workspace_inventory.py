@@ -34,7 +34,7 @@ def files_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {record["path"]: record for record in found["files"]}
 
 
-def test_git_listing_leaves_out_ignored_files_and_keeps_untracked_ones(
+def test_git_listing_omits_ignored_files_and_keeps_untracked_ones(
     repository: Repository, make_request: MakeRequest
 ) -> None:
     repository.write(".gitignore", "ignored/\n")
@@ -48,7 +48,7 @@ def test_git_listing_leaves_out_ignored_files_and_keeps_untracked_ones(
     assert set(files_of(found)) == {".gitignore", "kept.py", "new.md"}
 
 
-def test_without_git_a_walk_leaves_out_caches_and_says_so(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_folder_without_git_is_walked_without_cache_folders(tmp_path: Path, make_request: MakeRequest) -> None:
     (tmp_path / "node_modules" / "x").mkdir(parents=True)
     (tmp_path / "node_modules" / "x" / "index.js").write_text("1")
     (tmp_path / "a.txt").write_text("hello\n")
@@ -59,7 +59,7 @@ def test_without_git_a_walk_leaves_out_caches_and_says_so(tmp_path: Path, make_r
 
 
 @pytest.mark.parametrize("folder", [".tools/uv", ".venv/lib", "node_modules/x", "web/node_modules/y"])
-def test_installed_tools_and_packages_are_not_reported_though_git_does_not_ignore_them(
+def test_untracked_tool_and_package_folders_are_omitted(
     repository: Repository, make_request: MakeRequest, folder: str
 ) -> None:
     repository.write("kept.py", "x = 1\n")
@@ -88,7 +88,7 @@ def test_churn_follows_a_rename_and_counts_fixes(repository: Repository, make_re
     assert record["authors"] == 1
 
 
-def test_snapshots_hold_the_complexity_of_the_past(repository: Repository, make_request: MakeRequest) -> None:
+def test_history_snapshots_contain_past_complexity(repository: Repository, make_request: MakeRequest) -> None:
     repository.write("a.py", "x = 1\n")
     for number in range(12):
         repository.commit(f"Step {number}")
@@ -141,7 +141,7 @@ def test_markers_are_found_with_their_lines_and_credentials_are_blanked(
     assert files["n.md"]["markers"] == [{"line": 1, "kind": "OPEN", "text": "open point"}]
 
 
-def test_files_that_hold_secrets_are_listed_by_name_only(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_files_with_secrets_are_listed_by_name_only(tmp_path: Path, make_request: MakeRequest) -> None:
     (tmp_path / ".env").write_text("KEY=hunter2\n# TODO: hunter2\n")
     found, _ = inventory(make_request, tmp_path)
     assert files_of(found)[".env"]["kind"] == "sensitive"
@@ -149,7 +149,7 @@ def test_files_that_hold_secrets_are_listed_by_name_only(tmp_path: Path, make_re
     assert "sha256" not in files_of(found)[".env"]
 
 
-def test_awkward_files_do_not_stop_it(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_unusual_files_do_not_stop_the_inventory(tmp_path: Path, make_request: MakeRequest) -> None:
     (tmp_path / "binary.py").write_bytes(b"\0\1\2" * 100)
     (tmp_path / "latin.txt").write_bytes("Grüße\n".encode("latin-1"))
     (tmp_path / "wide.txt").write_bytes("hello\n".encode("utf-16"))
@@ -192,7 +192,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_counted(
     assert result.confidence == 0.5
 
 
-def test_empty_folder_is_an_inventory_of_nothing(tmp_path: Path, make_request: MakeRequest) -> None:
+def test_empty_folder_gives_an_empty_inventory(tmp_path: Path, make_request: MakeRequest) -> None:
     found, result = inventory(make_request, tmp_path)
     assert found["totals"]["files"] == 0
     assert result.signals == ()
@@ -215,7 +215,7 @@ def test_impossible_task_fails_permanently_with_advice(
     assert says in result.summary
 
 
-def test_without_a_path_it_asks(make_request: MakeRequest) -> None:
+def test_missing_path_is_asked_for(make_request: MakeRequest) -> None:
     result = run_skill(NAME, make_request())
     assert result.state is SkillState.INPUT_REQUIRED
     assert [question.name for question in result.questions] == ["path"]
@@ -274,7 +274,7 @@ def test_every_path_is_in_exactly_one_shard(paths: set[str], count: int) -> None
     assert sorted(path for part in parts for path in part) == sorted(paths)
 
 
-def test_the_same_folder_gives_the_same_bytes(repository: Repository, make_request: MakeRequest) -> None:
+def test_same_folder_produces_the_same_bytes(repository: Repository, make_request: MakeRequest) -> None:
     repository.write("a.py", "def f(x):\n    return x if x else 0\n")
     repository.commit("Start")
     one, other = (run_skill(NAME, make_request(context={"path": str(repository.root)})) for _ in range(2))
@@ -307,7 +307,7 @@ def test_cyclomatic_complexity_counts_decisions_by_function() -> None:
     assert measure.complexity == 6
 
 
-def test_git_variables_of_a_hook_do_not_lead_elsewhere(
+def test_git_environment_variables_are_ignored(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_request: MakeRequest
 ) -> None:
     repository.write("a.txt", "x\n")
@@ -317,7 +317,7 @@ def test_git_variables_of_a_hook_do_not_lead_elsewhere(
     assert found["history"]["commits_read"] == 1
 
 
-def test_without_git_on_the_path_it_walks(
+def test_missing_git_program_falls_back_to_a_walk(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, make_request: MakeRequest
 ) -> None:
     repository.write("a.txt", "x\n")

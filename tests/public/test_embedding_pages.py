@@ -37,9 +37,7 @@ async def run_cell(code: CodeType, names: dict[str, Any]) -> None:
         await waiting
 
 
-def test_notebook_cells_run_one_after_another_as_tasks_of_one_loop(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notebook_cells_run_in_order_on_one_event_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def notebook() -> None:
         names: dict[str, Any] = {"__name__": "__main__"}
         for number, cell in enumerate(blocks("in-a-notebook.md")):
@@ -90,7 +88,7 @@ def test_fastapi_application_answers_and_stops(tmp_path: Path) -> None:
     assert "missing.txt" in problem["detail"]
 
 
-def test_tests_of_the_page_pass_with_the_installed_plugin(tmp_path: Path) -> None:
+def test_example_tests_of_the_page_pass_with_the_installed_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_skills.py").write_text(blocks("in-your-tests.md")[0], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

@@ -1,4 +1,4 @@
-"""What a program that embeds a swarm uses: the names of `fireswarm` and nothing below."""
+"""The public API for programs that embed a swarm: only names of `fireswarm` itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_unknown_name_raises_attribute_error() -> None:
         fs.open_kitt  # type: ignore[attr-defined]  # noqa: B018 - the access is the test
 
 
-def test_import_of_the_package_loads_none_of_its_rooms() -> None:
+def test_importing_the_package_loads_no_submodule() -> None:
     program = "import sys, fireswarm; print([name for name in sys.modules if name.startswith('fireswarm.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -86,7 +86,7 @@ async def test_role_with_several_functions_chooses_by_description(tmp_path: Path
         assert result.summary == "hello Ada"
 
 
-async def test_question_is_answered_and_the_task_ends(tmp_path: Path) -> None:
+async def test_answered_question_lets_the_task_finish(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [ask_name]}, root=tmp_path) as swarm:
         task = await swarm.wait(await swarm.submit("greet", role="greeter"))
         assert task.status_reason is fs.StatusReason.INPUT_REQUIRED
@@ -150,7 +150,7 @@ async def test_client_submits_to_a_served_store_and_cancels(tmp_path: Path) -> N
         assert (await client.wait(task)).status is fs.TaskStatus.CANCELED
 
 
-async def test_virtual_clock_moves_a_retry(local_swarm: OpenSwarm, virtual_clock: fs.VirtualClock) -> None:
+async def test_virtual_clock_triggers_a_retry(local_swarm: OpenSwarm, virtual_clock: fs.VirtualClock) -> None:
     attempts: list[int] = []
 
     @fs.skill("flaky", "Fails at its first attempt.")

@@ -1,4 +1,4 @@
-"""The documents stay honest: what they name exists, what exists is named, and their example runs."""
+"""The documents match the code: named things exist, existing things are documented, and the examples run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SOURCE = ROOT / "src" / "fireswarm"
 PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
-"""Variables that are read by set-up and by compose.yaml, not by fireswarm itself."""
+"""Variables that set-up and compose.yaml read, not fireswarm itself."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -46,7 +46,7 @@ NAMED_FILE = re.compile(r"^`((?:roles|skills)/[^`]+)`:\n\n```\w+\n(.*?)^```$", r
 
 
 class Call(NamedTuple):
-    """A command line of ours as a page shows it."""
+    """A command line of swarm or agent as a page shows it."""
 
     page: str
     text: str
@@ -78,7 +78,7 @@ def calls() -> Iterator[Call]:
 
 
 def rows(page: Path, heading: str) -> list[list[str]]:
-    """The cells of the first table below a heading, without its two head lines."""
+    """Return the cells of the first table below *heading*, without its two header lines."""
     text = read(page)
     assert f"\n{heading}\n" in text, f"{page.name} has no heading {heading!r}"
     lines = text.split(f"\n{heading}\n", 1)[1].splitlines()
@@ -96,7 +96,7 @@ def bare(cell: str) -> str:
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys of a settings model, with defaults."""
+    """Yield the dotted keys of a settings model with their defaults."""
     for name, field in model.model_fields.items():
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -123,7 +123,7 @@ PROGRAMS: dict[str, Any] = {"swarm": get_command(swarm_app), "agent": get_comman
 
 
 def commands() -> dict[str, Any]:
-    """Every command by its words: ``swarm submit``, ``swarm store serve``, ``agent run``."""
+    """Return every command by its words: ``swarm submit``, ``swarm store serve``, ``agent run``."""
     found: dict[str, Any] = {}
     for program, group in PROGRAMS.items():
         found[program] = group
@@ -162,7 +162,7 @@ def test_every_command_and_option_in_the_documents_exists() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_a_bare_option_in_the_documents_exists_somewhere() -> None:
+def test_option_named_alone_in_the_documents_exists() -> None:
     anywhere = {name for command in commands().values() for name in option_names(command)}
     bare_options = {
         option
@@ -200,21 +200,21 @@ def test_every_environment_variable_is_documented_with_its_key_and_default() -> 
     assert table == {name: (key, defaults[key]) for name, key in named.items()}
 
 
-def test_no_page_names_another_variable_of_ours() -> None:
+def test_pages_name_only_known_environment_variables() -> None:
     text = "\n".join(read(page) for page in PAGES)
     outside = {NO_SYSTEM_PACKAGES: "tools/setup.sh", FOLDER_OF_TASKS: "compose.yaml"}
     assert all(name in read(ROOT / file) for name, file in outside.items())
     assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE, *outside}
 
 
-def test_the_emulator_variable_does_what_the_page_says(tmp_path: Path) -> None:
+def test_emulator_variable_selects_the_documented_store(tmp_path: Path) -> None:
     host = {"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8080"}
     assert load_settings(tmp_path, environment=host).store.uri == "firelite://127.0.0.1:8080"
     assert load_settings(tmp_path, environment=host | {"FIRESWARM_STORE": "memory"}).store.uri == "memory"
     assert load_settings(tmp_path, environment={"GOOGLE_CLOUD_PROJECT": "p"}).store.uri == "embedded"
 
 
-def test_the_example_of_swarm_yaml_is_read(tmp_path: Path) -> None:
+def test_example_of_swarm_yaml_can_be_loaded(tmp_path: Path) -> None:
     [example] = [code for language, code in FENCE.findall(read(DOCS / "configuration.md")) if language == "yaml"]
     (tmp_path / CONFIG_FILE).write_text(example)
     settings = load_settings(tmp_path, environment={})
@@ -261,7 +261,7 @@ def noted_events(files: Mapping[Path, str] | None = None) -> set[str]:
     return set(re.findall(r"""journal\.note\(\s*"(\w+)""", "\n".join(texts.values())))
 
 
-def test_every_event_type_is_described_and_what_runs_write_beside_them() -> None:
+def test_every_event_type_and_journal_event_is_documented() -> None:
     text = read(DOCS / "observability.md")
     assert set(EVENTS) == set(EventType)
     assert all(about.when and about.payload for about in EVENTS.values())
@@ -278,7 +278,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_relative_link_leads_somewhere() -> None:
+def test_every_relative_link_has_a_target() -> None:
     faults: list[str] = []
     for page in PAGES:
         for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", read(page))):
@@ -298,7 +298,7 @@ def test_the_readme_links_to_every_page() -> None:
     assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} <= linked
 
 
-def test_no_page_shows_a_path_of_somebodys_machine() -> None:
+def test_pages_show_no_local_machine_paths() -> None:
     found = [
         (page.name, path)
         for page in PAGES
@@ -312,7 +312,7 @@ def test_no_page_shows_a_path_of_somebodys_machine() -> None:
 
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The role and the skill of the README in a folder of their own, which is the current one."""
+    """Write the role and the skill of the README to a new folder and make it the current one."""
     files = NAMED_FILE.findall(read(README))
     for name, content in files:
         path = tmp_path / name
@@ -331,7 +331,7 @@ def python_block(page: Path, containing: str) -> dict[str, Any]:
     return names
 
 
-def test_the_role_and_skill_of_the_readme_load(example: Path) -> None:
+def test_role_and_skill_of_the_readme_can_be_loaded(example: Path) -> None:
     catalog = load_catalog([example / "skills"])
     roles = load_roles(example / "roles")
     assert (list(catalog.skills), catalog.left_out) == (["count-words"], ())
@@ -339,21 +339,21 @@ def test_the_role_and_skill_of_the_readme_load(example: Path) -> None:
     assert catalog.get("count-words").entry == Path("scripts/skill.py")
 
 
-def test_the_test_of_a_skill_on_the_testing_page_passes(example: Path) -> None:
+def test_skill_test_of_the_testing_page_passes(example: Path) -> None:
     names = python_block(DOCS / "testing.md", "def test_it_counts")
     test: Callable[[Path], None] = names["test_it_counts"]
     test(example)
     assert (example / "words.txt").read_text() == "3\n"
 
 
-def test_the_example_runs_through_a_worker_as_the_testing_page_shows(example: Path) -> None:
+def test_worker_example_of_the_testing_page_runs(example: Path) -> None:
     note = example / "note.txt"
     note.write_text("one two three four five\n")
     work = python_block(DOCS / "testing.md", "async def work")["work"]
     assert anyio.run(work, example, note) == "note.txt has 5 words"
 
 
-# ── the scripted model of the testing page, the agent of the first steps ──────────────────────────────
+# ── the scripted model of the testing page ────────────────────────────────────────────────────────────
 
 
 def named_file(page: Path, name: str, folder: Path) -> Path:
@@ -363,7 +363,7 @@ def named_file(page: Path, name: str, folder: Path) -> Path:
     return folder / name
 
 
-def test_a_role_thinks_with_the_script_of_the_testing_page(example: Path) -> None:
+def test_scripted_role_example_of_the_testing_page_runs(example: Path) -> None:
     note = example / "note.txt"
     note.write_text("one two three\n")
     named_file(DOCS / "testing.md", "answers.py", example)
@@ -371,7 +371,7 @@ def test_a_role_thinks_with_the_script_of_the_testing_page(example: Path) -> Non
     assert anyio.run(work, example, note) == "Counted: note.txt has 3 words"
 
 
-def test_a_skill_is_run_by_the_agent_as_the_testing_page_shows(example: Path) -> None:
+def test_agent_example_of_the_testing_page_runs(example: Path) -> None:
     note = example / "note.txt"
     note.write_text("one two\n")
     script = load_script(f"{named_file(DOCS / 'testing.md', 'answers.py', example).name}:answer", example)

@@ -1,4 +1,4 @@
-"""The gates catch what they are for: each fault is planted in a copy and has to be found."""
+"""The gates report faults that are planted in a copy of the package."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gates() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Import-linter's report on a copy in which every room imports something it must not."""
+    """Return import-linter's report on a copy in which every room has a forbidden import."""
     copy = tmp_path_factory.mktemp("copy")
     shutil.copytree(SOURCE, copy / "fireswarm", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", copy)
@@ -66,7 +66,7 @@ def test_sdk_in_a_room_of_the_core_is_reported(planted: str, room: str) -> None:
         assert f"fireswarm.{room}.planted -> {sdk}" in planted
 
 
-def test_anything_of_ours_in_firelite_is_reported(planted: str) -> None:
+def test_import_of_another_room_in_firelite_is_reported(planted: str) -> None:
     assert "fireswarm.firelite.planted -> fireswarm.redaction" in planted
 
 
@@ -77,7 +77,7 @@ def test_folder_with_too_many_files_is_reported(tmp_path: Path) -> None:
     assert list(gates().layout_faults(tmp_path / "pkg")) == ["pkg/room: 13 files, more than 12: split it"]
 
 
-def test_class_name_used_twice_alias_and_participle_are_reported(tmp_path: Path) -> None:
+def test_duplicate_class_import_alias_and_participle_name_are_reported(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     package.mkdir()
     (package / "a.py").write_text("class Run:\n    pass\n")
@@ -107,7 +107,7 @@ def test_module_getattr_that_returns_any_is_reported(tmp_path: Path) -> None:
     assert fault.startswith("__init__.py:1 __getattr__ returns Any")
 
 
-def test_events_of_every_package_are_seen_by_the_drift_test() -> None:
+def test_drift_test_finds_events_in_every_package() -> None:
     """An undocumented event planted in any room is found by the pattern that the drift test uses."""
     from tests.repository.test_docs import noted_events
 

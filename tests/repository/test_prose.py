@@ -74,7 +74,7 @@ def test_phrase_moved_to_another_file_passes(root: Path) -> None:
     assert json.loads(prose.lowered(root))["is no"] == {"src/moved.py": 1}
 
 
-def test_lower_count_fails_until_generate_takes_it_over(root: Path) -> None:
+def test_lower_count_fails_until_generate_records_it(root: Path) -> None:
     write(root, "src/old.py", CLEAN)
     [fault] = prose.faults(root)
     assert "'is no' is down to 0 from 1: lower the number with `make generate`" in fault

@@ -1,4 +1,4 @@
-"""Set-up of a fresh machine: the scripts with made-up programs, the two locks, what git and the sdist leave out."""
+"""Set-up of a new machine: the scripts with fake programs, the two locks, and the contents of git and the sdist."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LOCKS = ("requirements.lock", "requirements-run.lock")
 
 
 def hashed_pins(name: str) -> dict[str, str]:
-    """The text of each pin with its hashes and without the comments on where it comes from, by package."""
+    """Return the text of each pin by package, with its hashes and without comments."""
     text = re.sub(r"^ +#.*\n", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.M)
     found = [pin.strip() for pin in re.split(r"^(?=\S)", text, flags=re.M) if pin.strip()]
     return {pin.split("==")[0]: pin for pin in found}
 
 
-def test_every_pin_of_the_small_lock_is_that_of_the_full_lock_with_its_hashes() -> None:
+def test_every_pin_of_the_small_lock_equals_the_pin_of_the_full_lock() -> None:
     full, small = (hashed_pins(name) for name in LOCKS)
     assert {name: pin for name, pin in small.items() if full.get(name) != pin} == {}
     assert len(small) < len(full)
@@ -43,7 +43,7 @@ def test_locks_name_no_index_and_no_host(name: str) -> None:
     assert not re.search(r"^\s*(-i|-f|--(extra-)?index|--find-links|--trusted-host|--default-index)", text, re.M)
 
 
-def test_small_lock_has_what_the_demo_imports_and_none_of_the_development_tools() -> None:
+def test_small_lock_contains_runtime_packages_and_no_development_tools() -> None:
     names = {pin.name for pin in pins(ROOT / "requirements-run.lock")}
     assert {"grpcio", "matplotlib", "pydantic", "pytest", "tree-sitter", "typer"} <= names
     assert names.isdisjoint({"fastapi", "hypothesis", "pyright", "ruff", "schemathesis", "scikit-learn"})
@@ -57,7 +57,7 @@ def test_uv_is_pinned_in_one_place() -> None:
     assert naming == ["tools/uv.txt"]
 
 
-# ── the scripts, with made-up programs ────────────────────────────────────────────────────────────────
+# ── the scripts, with fake programs ───────────────────────────────────────────────────────────────────
 
 SHELL_TOOLS = ("sh", "cat", "cut", "date", "dirname", "du", "grep", "ls", "make", "mkdir", "rm", "sed", "touch", "tr")
 
@@ -87,7 +87,7 @@ echo "apt-get $*" >> "$CALLS"
 
 
 class Machine:
-    """A copy of the set-up files, a folder of made-up programs as PATH, an empty home folder, a log of calls."""
+    """A copy of the set-up files, a folder of fake programs as PATH, an empty home folder, a log of calls."""
 
     def __init__(self, folder: Path, *, pip: bool = True, root: bool = False) -> None:
         self.clone, self.bin, self.home = folder / "clone", folder / "bin", folder / "home"
@@ -119,7 +119,7 @@ class Machine:
         )
 
     def calls(self, *programs: str) -> list[str]:
-        """The calls of the programs since the last look, questions for a version left out."""
+        """Return the logged calls of *programs* since the last call, without ``--version`` queries."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.write_text("")
         return [line for line in lines if line.startswith(programs) and "--version" not in line]
@@ -134,7 +134,7 @@ def phases(text: str) -> list[str]:
     return [re.sub(r"\d+ s$", "N s", line) for line in text.splitlines() if line.startswith("[")]
 
 
-def test_set_up_without_uv_installs_the_pinned_one_and_says_each_phase(machine: Machine) -> None:
+def test_set_up_without_uv_installs_the_pinned_version_and_prints_each_phase(machine: Machine) -> None:
     done = machine.run("make", "setup")
     assert done.returncode == 0, done.stderr
     count = len(pins(ROOT / "requirements-run.lock"))
@@ -160,7 +160,7 @@ def test_set_up_is_not_repeated_until_a_lock_changes(machine: Machine) -> None:
     assert phases(machine.run("make", "setup").stderr)[0] == "[1/3] Python 3.12.9 in .venv is kept ... N s"
 
 
-def test_demo_after_the_tests_removes_no_package(machine: Machine) -> None:
+def test_set_up_for_the_demo_removes_no_development_package(machine: Machine) -> None:
     machine.run("make", "setup-dev")
     assert any(call.startswith("uv pip sync") for call in machine.calls("uv"))
     machine.run("make", "setup")
@@ -171,14 +171,14 @@ def test_demo_after_the_tests_removes_no_package(machine: Machine) -> None:
     assert (machine.clone / ".venv" / ".ready-dev").exists()
 
 
-def test_interrupted_set_up_is_done_again(machine: Machine) -> None:
+def test_interrupted_set_up_is_repeated(machine: Machine) -> None:
     failed = machine.run("make", "setup", FAIL_UV="1")
     assert failed.returncode != 0
     assert "packages from requirements-run.lock ... failed\nerror: no connection\n" in failed.stderr
     assert machine.run("make", "setup").returncode == 0
 
 
-def test_uv_on_the_path_is_used_and_the_pinned_one_wins(machine: Machine) -> None:
+def test_uv_on_the_path_is_used_unless_the_pinned_one_is_installed(machine: Machine) -> None:
     machine.program("uv", UV.format(version="0.5.0").replace('"uv ', '"other '))
     machine.run("make", "setup")
     assert machine.calls("python -m pip", "uv") == []
@@ -197,7 +197,7 @@ def test_locks_are_made_with_the_pinned_uv_only(machine: Machine) -> None:
     assert "--constraint requirements.lock -o requirements-run.lock" in small
 
 
-def test_without_uv_and_pip_set_up_says_what_to_install(tmp_path: Path) -> None:
+def test_set_up_without_uv_and_pip_names_what_to_install(tmp_path: Path) -> None:
     done = Machine(tmp_path, pip=False).run("make", "setup")
     assert done.returncode != 0
     assert "neither uv nor pip is installed: install one of them" in done.stderr
@@ -213,7 +213,7 @@ def test_failed_download_of_uv_shows_the_output_of_pip(machine: Machine) -> None
     any([*Path("/usr/local/bin").glob("python3.1[2-9]"), *Path("/opt/homebrew/bin").glob("python3.1[2-9]")]),
     reason="set-up looks into these folders also if they are not on the PATH, and finds a Python there",
 )
-def test_without_python_set_up_says_which_is_needed(machine: Machine) -> None:
+def test_set_up_without_python_names_the_needed_version(machine: Machine) -> None:
     machine.program("python3.12", "#!/bin/sh\nexit 127\n")
     done = machine.run("make", "setup")
     assert done.returncode != 0
@@ -221,7 +221,7 @@ def test_without_python_set_up_says_which_is_needed(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("place", ["shims", "bin"])
-def test_python_of_pyenv_is_found_with_an_empty_home_though_its_shim_fails(machine: Machine, place: str) -> None:
+def test_python_of_pyenv_is_found_when_its_shim_fails(machine: Machine, place: str) -> None:
     pyenv = machine.home.parent / "with space" / "pyenv"
     machine.program("python3", PYTHON.format(pip=0), folder=pyenv / "versions" / "3.12.4" / "bin")
     machine.program("python3.12", "#!/bin/sh\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n")
@@ -232,7 +232,7 @@ def test_python_of_pyenv_is_found_with_an_empty_home_though_its_shim_fails(machi
     assert f"uv venv --quiet --clear --python {python} .venv" in machine.calls("uv venv")
 
 
-def test_without_a_home_folder_the_cache_goes_into_the_tools_folder(machine: Machine) -> None:
+def test_uv_cache_is_in_the_tools_folder_when_the_home_folder_is_missing(machine: Machine) -> None:
     machine.made_up.write_text(UV.format(version=machine.version).replace("$*", "$* ${UV_CACHE_DIR:-}"))
     machine.run("make", "setup")
     assert not any(".tools/cache" in call for call in machine.calls("uv pip"))
@@ -246,7 +246,7 @@ def test_without_a_home_folder_the_cache_goes_into_the_tools_folder(machine: Mac
 
 @pytest.fixture
 def as_root(tmp_path: Path) -> Machine:
-    """A machine where set-up is root, with apt-get, and lacks bubblewrap. PostgreSQL is there."""
+    """A machine with root rights, apt-get and PostgreSQL, but without bubblewrap."""
     machine = Machine(tmp_path, root=True)
     machine.program("apt-get", APT)
     machine.program("initdb", "#!/bin/sh\n")
@@ -259,7 +259,7 @@ def test_small_set_up_installs_no_system_package(as_root: Machine) -> None:
     assert "bubblewrap" not in done.stderr
 
 
-def test_full_set_up_as_root_says_what_it_installs_and_why_before_it_does(as_root: Machine) -> None:
+def test_full_set_up_as_root_announces_system_packages_and_installs_them(as_root: Machine) -> None:
     done = as_root.run("make", "setup-dev")
     assert as_root.calls("apt-get") == [
         "apt-get update -qq",
@@ -274,14 +274,14 @@ def test_full_set_up_as_root_says_what_it_installs_and_why_before_it_does(as_roo
     ]
 
 
-def test_system_packages_can_be_refused_and_set_up_says_which_tests_are_skipped(as_root: Machine) -> None:
+def test_refusing_system_packages_names_the_skipped_tests(as_root: Machine) -> None:
     done = as_root.run("make", "setup-dev", FIRESWARM_NO_SYSTEM_PACKAGES="1")
     assert done.returncode == 0
     assert as_root.calls("apt-get") == []
     assert "bubblewrap is not installed: tests that need the sandbox are skipped" in done.stderr
 
 
-def test_without_root_the_full_set_up_says_which_tests_are_skipped(machine: Machine) -> None:
+def test_full_set_up_without_root_names_the_skipped_tests(machine: Machine) -> None:
     machine.program("apt-get", APT)
     machine.program("initdb", "#!/bin/sh\n")
     done = machine.run("make", "setup-dev")
@@ -290,18 +290,18 @@ def test_without_root_the_full_set_up_says_which_tests_are_skipped(machine: Mach
     assert "bubblewrap is not installed: tests that need the sandbox are skipped" in done.stderr
 
 
-# ── what git, the linters, the sdist and CI make of it ────────────────────────────────────────────────
+# ── git, the linters, the sdist and CI ────────────────────────────────────────────────────────────────
 
 
 def files_for_git(folder: Path = ROOT) -> list[str]:
-    """Files that git tracks, and new ones that it does not ignore."""
+    """List the files that git tracks and new ones that it does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.split("\0") if name and (folder / name).is_file()]
 
 
 @pytest.mark.parametrize("name", [".tools/uv/bin/uv", ".venv/bin/python", ".fireswarm/store.db", "node_modules/x.js"])
-def test_what_the_commands_make_is_ignored_by_git(name: str) -> None:
+def test_generated_files_are_ignored_by_git(name: str) -> None:
     assert subprocess.run(["git", "check-ignore", "--quiet", name], cwd=ROOT).returncode == 0
 
 
@@ -312,7 +312,7 @@ def copied(target: Path, names: Iterable[str]) -> Path:
     return target
 
 
-def test_ruff_passes_over_the_tools_folder_also_without_git(tmp_path: Path) -> None:
+def test_ruff_skips_the_tools_folder_even_without_git(tmp_path: Path) -> None:
     copied(tmp_path, ["pyproject.toml"])
     for name, content in {".tools/uv/uv/__init__.py": "import   os\n", "src/clean.py": '"""Nothing."""\n'}.items():
         (tmp_path / name).parent.mkdir(parents=True)
@@ -324,7 +324,7 @@ def test_ruff_passes_over_the_tools_folder_also_without_git(tmp_path: Path) -> N
         assert done.returncode == 0, done.stdout
 
 
-def test_sdist_holds_only_files_of_the_project(tmp_path: Path) -> None:
+def test_sdist_contains_only_project_files(tmp_path: Path) -> None:
     project = copied(tmp_path / "project", tracked := files_for_git())
     for name in (".tools/uv/bin/uv", ".venv/bin/python", ".fireswarm/store.db", "stray/data.bin"):
         (project / name).parent.mkdir(parents=True)
@@ -340,7 +340,7 @@ MAKE = '#!/bin/sh\necho "make $* $(command -v uv) $HOME $(command -v kept)" >> "
 
 
 @pytest.mark.parametrize(("status", "code", "targets"), [("", 0, ["demo", "test"]), ("?? .tools/\n", 1, ["demo"])])
-def test_ci_runs_the_two_commands_without_uv_and_fails_if_files_are_left(
+def test_ci_runs_demo_and_test_without_uv_and_fails_on_leftover_files(
     tmp_path: Path, status: str, code: int, targets: list[str]
 ) -> None:
     machine = Machine(tmp_path)

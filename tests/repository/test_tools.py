@@ -1,4 +1,4 @@
-"""The tools beside the code: `make bench` finds its benchmarks, tools/emulator.sh says what is missing."""
+"""Developer tools: `make bench` finds its benchmarks, and tools/emulator.sh names missing programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # ── make bench ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_make_bench_starts_each_benchmark_so_that_it_finds_what_it_imports() -> None:
+def test_make_bench_starts_each_benchmark_as_a_module() -> None:
     command = ["make", "--no-print-directory", "--old-file=.venv/.ready-dev", "bench", "PY=echo"]
     started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     benchmarks = sorted(path.stem for path in (ROOT / "benchmarks").glob("*_bench.py"))
@@ -34,7 +34,7 @@ FIRESTORE_EMULATOR_HOST=127.0.0.1:8080 exec /bin/sh -c "$1"
 
 
 def emulator(folder: Path, *arguments: str, java: str | None, tools: tuple[str, ...] = ("node", "npx")) -> Any:
-    """Run the script where there is only what it needs, a made-up java, and a made-up npx that runs the command."""
+    """Run the script with only the programs it needs, a fake java, and a fake npx that runs the command."""
     folder.mkdir()
     for name in ("sh", "sed", "head", "dirname"):
         (folder / name).symlink_to(str(shutil.which(name)))
@@ -65,7 +65,7 @@ def emulator(folder: Path, *arguments: str, java: str | None, tools: tuple[str, 
         ('openjdk version "21.0.4" 2024-07-16', ("node",), "npx is not installed"),
     ],
 )
-def test_the_emulator_script_says_what_is_missing(
+def test_emulator_script_names_missing_programs(
     tmp_path: Path, java: str | None, tools: tuple[str, ...], said: str
 ) -> None:
     ended = emulator(tmp_path / "bin", "echo", "reached", java=java, tools=tools)
@@ -74,7 +74,7 @@ def test_the_emulator_script_says_what_is_missing(
     assert ended.stdout == ""
 
 
-def test_the_emulator_script_hands_the_command_over_as_it_was_given(tmp_path: Path) -> None:
+def test_emulator_script_passes_the_command_unchanged(tmp_path: Path) -> None:
     command = ("/bin/sh", "-c", 'printf "%s|" "$FIRESTORE_EMULATOR_HOST" "$@"', "name", "two words", "it's", "$HOME")
     ended = emulator(tmp_path / "bin", *command, java='openjdk version "25" 2025-09-16')
     assert ended.returncode == 0, ended.stderr
@@ -83,6 +83,6 @@ def test_the_emulator_script_hands_the_command_over_as_it_was_given(tmp_path: Pa
     assert last == "127.0.0.1:8080|two words|it's|$HOME|"
 
 
-def test_the_emulator_script_without_a_command_shows_its_usage(tmp_path: Path) -> None:
+def test_emulator_script_without_a_command_shows_its_usage(tmp_path: Path) -> None:
     ended = emulator(tmp_path / "bin", java='openjdk version "21"')
     assert (ended.returncode, "usage:" in ended.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""Secrets and control characters leave this program nowhere, also when they come in pieces."""
+"""Secrets and control characters are removed from output, even when they arrive in pieces."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_environment_values_are_redacted_in_every_encoding() -> None:
         ("COMPASS", False), ("MONKEY", False),
     ],
 )  # fmt: skip
-def test_names_tell_which_variables_are_secret(name: str, secret: bool) -> None:
+def test_secret_variables_are_recognised_by_name(name: str, secret: bool) -> None:
     assert secret_name(name) is secret
     assert secret_values({name: "long-enough"}) == (("long-enough",) if secret else ())
 
 
-def test_short_values_are_left_so_that_the_text_is_not_destroyed() -> None:
+def test_short_values_are_not_treated_as_secrets() -> None:
     assert secret_values({"API_KEY": "1", "MY_TOKEN": "true"}) == ()
 
 
@@ -130,7 +130,7 @@ def test_secret_split_over_pieces_is_redacted(parts: list[str], sizes: list[int]
 
 @settings(deadline=None)
 @given(st.integers(1, 9_000), st.sampled_from(SHAPES), st.integers(16, 700))
-def test_a_secret_in_a_long_line_without_a_blank_is_removed_too(before: int, secret: str, size: int) -> None:
+def test_secret_in_a_long_line_without_blanks_is_removed(before: int, secret: str, size: int) -> None:
     text = "." * before + secret + "." * 5_000
     stream = StreamRedactor(Redactor())
     shown = "".join(stream.feed(text[place : place + size]) for place in range(0, len(text), size)) + stream.rest()
@@ -146,7 +146,7 @@ def test_words_are_shown_as_soon_as_they_are_complete() -> None:
     assert stream.rest() == ""
 
 
-def test_a_secret_is_known_without_the_line_break_after_it_and_by_each_of_its_lines() -> None:
+def test_multiline_secret_is_redacted_by_each_of_its_lines() -> None:
     redactor = Redactor(["my-own-secret\n", "line-one-of-the-secret\n  line-two-of-the-secret\nend\n"])
     assert redactor.text("a my-own-secret.") == f"a {REDACTED}."
     assert redactor.text("b line-two-of-the-secret, the end") == f"b {REDACTED}, the end"

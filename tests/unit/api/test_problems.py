@@ -1,4 +1,4 @@
-"""Every error of the tree has its place in the table, and every field of the OpenAPI document is explained."""
+"""Every error class has an HTTP status, and every field of the OpenAPI document has a description."""
 
 from __future__ import annotations
 

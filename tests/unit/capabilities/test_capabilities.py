@@ -1,4 +1,4 @@
-"""Capabilities: what a list of them comes to, and the built-in ones."""
+"""Capabilities: resolving a list of them, and the built-in ones."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_invalid_input_raises_a_readable_error() -> None:
 
 
 def test_parameter_without_a_type_is_rejected_at_definition() -> None:
-    def vague(thing) -> str:  # pyright: ignore - what the test is about
+    def vague(thing) -> str:  # pyright: ignore - the missing type is the subject of the test
         return str(thing)
 
     with pytest.raises(TypeError, match="parameter thing needs a type"):
@@ -178,7 +178,7 @@ async def test_resources_are_closed_in_reverse_order() -> None:
 # ── the built-in ones ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_current_time_in_every_format_and_zone() -> None:
+async def test_current_time_supports_formats_and_time_zones() -> None:
     assert (await use("current_time", "get_current_time", {}))["time"] == "2026-01-01T00:00:00+00:00"
     assert (await use("current_time", "get_current_time", {"format": "unix"}))["time"] == 1767225600
     told = await use("current_time", "get_current_time", {"timezone": "America/New_York", "format": "human"})
@@ -188,7 +188,7 @@ async def test_current_time_in_every_format_and_zone() -> None:
 
 
 @pytest.mark.parametrize(("name", "result"), [("add", 8), ("subtract", 4), ("multiply", 12), ("divide", 3)])
-async def test_the_calculator(name: str, result: float) -> None:
+async def test_calculator_computes_the_four_operations(name: str, result: float) -> None:
     assert await use("test_math", name, {"a": 6, "b": 2}) == result
 
 
@@ -197,7 +197,7 @@ async def test_division_by_zero_raises_invalid_input() -> None:
         await use("test_math", "divide", {"a": 1, "b": 0})
 
 
-async def test_weather_is_the_same_for_a_city_and_a_day() -> None:
+async def test_weather_is_deterministic_per_city_and_day() -> None:
     first = await use("test_weather", "get_weather", {"city": "Oslo"})
     assert first == await use("test_weather", "get_weather", {"city": "Oslo"})
     assert first["invented"] is True
@@ -220,7 +220,7 @@ async def test_todo_list_is_counted_and_its_faults_are_reported() -> None:
     assert "more than one" in busy["warnings"][0]
 
 
-async def test_role_without_capabilities_has_workspace(tmp_path: Path) -> None:
+async def test_role_without_capabilities_gets_the_workspace_tools(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello\n")
     card = RoleCard(name="scout", description="looks", skills=("noop",))
     found = registry().resolve(card.capabilities, CapabilityContext("s1", tmp_path, VirtualClock()))

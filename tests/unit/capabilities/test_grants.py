@@ -1,4 +1,4 @@
-"""What a task is given: a person may name much, a plan only what the operator gave or offers."""
+"""Capabilities granted to a task: people may add most of them, plans only those that the role has or offers."""
 
 from __future__ import annotations
 

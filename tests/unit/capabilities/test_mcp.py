@@ -1,4 +1,4 @@
-"""Tools of MCP servers: over stdio and HTTP, what dies and hangs, and what a server gets to know."""
+"""Tools of MCP servers over stdio and HTTP: crashes, timeouts, and the environment that a server sees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fireswarm.mind import Tool
 pytestmark = pytest.mark.anyio
 
 SCRIPT = str(Path(__file__).parents[2] / "support" / "mcp_server.py")
-STDIO = {"command": sys.executable, "args": ["-P", SCRIPT]}  # beside it lie modules named like the library's
+STDIO = {"command": sys.executable, "args": ["-P", SCRIPT]}  # -P: its folder contains modules named like the library's
 Tools = Mapping[str, Tool]
 
 
@@ -46,7 +46,7 @@ def servers_alive() -> list[int]:
     return [process.pid for process in found if SCRIPT in process.cmdline()]
 
 
-async def test_tools_have_the_servers_name_and_what_they_may_do_by_its_word() -> None:
+async def test_tools_are_prefixed_by_server_and_follow_its_annotations() -> None:
     async with opened(a=STDIO, b=STDIO) as tools:
         assert {"mcp_a__look", "mcp_b__look"} <= set(tools)
         kinds = {name: (tool.idempotent, tool.writes) for name, tool in tools.items()}
@@ -61,7 +61,7 @@ async def test_tools_have_the_servers_name_and_what_they_may_do_by_its_word() ->
     assert servers_alive() == []
 
 
-async def test_without_trust_every_tool_counts_as_writing() -> None:
+async def test_tools_of_an_untrusted_server_count_as_writing() -> None:
     async with opened(a=STDIO | {"trust_annotations": False}) as tools:
         assert {(tool.idempotent, tool.writes) for tool in tools.values()} == {(False, True)}
 
@@ -83,11 +83,11 @@ async def test_changed_list_is_requested_again() -> None:
         assert "mcp_a__learned" not in tools
         await tools["mcp_a__learn"].run({})
         for _ in range(1_000):
-            if not connection._lists:  # pyright: ignore[reportPrivateUsage] - the notification comes when it comes
+            if not connection._lists:  # pyright: ignore[reportPrivateUsage] - the notification arrives at any time
                 break
             await anyio.lowlevel.checkpoint()
             await anyio.to_thread.run_sync(lambda: None)
-        assert not connection._lists  # pyright: ignore[reportPrivateUsage] - what is kept between agents
+        assert not connection._lists  # pyright: ignore[reportPrivateUsage] - the cache shared by agents
 
 
 async def test_tool_error_is_reported_and_images_are_described() -> None:
@@ -142,12 +142,12 @@ async def test_failed_start_is_reported_with_stderr() -> None:
     assert servers_alive() == []
 
 
-async def test_an_optional_server_may_be_missing() -> None:
+async def test_optional_server_may_be_missing() -> None:
     async with opened(a={"command": "/no/such/server", "optional": True}, b=STDIO) as tools:
         assert {name.split("__")[0] for name in tools} == {"mcp_b"}
 
 
-async def test_a_failure_of_the_agent_comes_out_as_it_is() -> None:
+async def test_error_of_the_agent_propagates_unchanged() -> None:
     with pytest.raises(ValueError, match="of the agent"):
         async with opened(a=STDIO):
             raise ValueError("of the agent")

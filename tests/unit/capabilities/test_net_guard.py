@@ -1,4 +1,4 @@
-"""The net guard: what may be reached is decided by address, at the connection, on every hop."""
+"""The net guard decides by address which hosts may be reached, for each connection and each redirect."""
 
 from __future__ import annotations
 

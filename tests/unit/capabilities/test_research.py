@@ -1,4 +1,4 @@
-"""Notes keep their source, land in the session's memory, and are found again."""
+"""Notes keep their source, are stored in the session's memory, and can be searched."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def context(request: pytest.FixtureRequest, swarm: SwarmRig, tmp_path: Path) -> 
     return CapabilityContext("s1", tmp_path, swarm.clock if store else VirtualClock(), store, "task-1")
 
 
-async def test_notes_are_kept_with_their_source_found_by_words_and_removed(context: CapabilityContext) -> None:
+async def test_notes_can_be_added_listed_searched_and_removed(context: CapabilityContext) -> None:
     call = notes_of(context)
     first = await call("add_note", text="Apples ripen in autumn.", source="https://a.example/apples")
     await call("add_note", text="Pears ripen earlier.", source="docs/pears.md", tags=["Fruit"])
@@ -54,11 +54,11 @@ async def test_notes_are_kept_with_their_source_found_by_words_and_removed(conte
     assert (await call("list_notes"))["count"] == 1
 
 
-async def test_a_conclusion_names_the_task_that_drew_it(context: CapabilityContext) -> None:
+async def test_conclusion_note_names_its_task_as_source(context: CapabilityContext) -> None:
     assert (await notes_of(context)("add_note", text="So it is.", source="thought"))["source"] == "thought by task-1"
 
 
-async def test_a_note_without_text_or_source_and_one_too_many_are_refused(context: CapabilityContext) -> None:
+async def test_invalid_notes_and_notes_over_the_limit_are_refused(context: CapabilityContext) -> None:
     call = notes_of(context, max_notes=1)
     for given in ({"text": " ", "source": "x"}, {"text": "x", "source": ""}, {"text": "x" * 4_001, "source": "x"}):
         with pytest.raises(InvalidInput, match="note"):

@@ -1,4 +1,4 @@
-"""The sandbox: what gets out of it (nothing), what outlives it (nothing), and what is refused where it cannot hold."""
+"""The sandbox: isolation, cleanup of processes, resource limits, and refusal on machines that cannot isolate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMITS = {"timeout_seconds": 20, "memory_bytes": 300_000_000, "max_processes": 2
 
 @dataclass(slots=True)
 class Box:
-    """The tool of one agent, under limits that a test reaches soon."""
+    """The tool of one agent, with limits that are low enough for a test."""
 
     tool: Any
 
@@ -52,7 +52,7 @@ async def box(tmp_path: Path) -> AsyncGenerator[Box]:
 
 
 def left(mark: str) -> list[list[str]]:
-    """Processes of this machine that carry *mark* as their name, whoever is their parent by now."""
+    """List the command lines of all processes on this machine that contain *mark*."""
     return [
         process.info["cmdline"]
         for process in psutil.process_iter(["cmdline"])
@@ -64,7 +64,7 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-# ── what it does ────────────────────────────────────────────────────────────────────────────────────────
+# ── normal use ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_files_of_python_and_shell_code_persist_between_calls(box: Box) -> None:
@@ -99,7 +99,7 @@ async def test_overlong_input_is_rejected(box: Box) -> None:
         await box.tool.run({"code": "1", "language": "cobol"})
 
 
-# ── getting out ─────────────────────────────────────────────────────────────────────────────────────────
+# ── isolation ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_code_has_no_network(box: Box) -> None:
@@ -149,7 +149,7 @@ for name in ("environ", "cmdline"):
     assert found["stdout"].splitlines() == ["[]", "[]", "[]"], found
 
 
-async def test_a_link_leads_nowhere_and_is_not_followed_from_outside(box: Box, tmp_path: Path) -> None:
+async def test_links_in_the_sandbox_do_not_reach_host_files(box: Box, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("planted")
     found = await box.shell(
@@ -223,10 +223,10 @@ if libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0) == 0:
     assert found["exit_code"] == 0 and lines == [str(["0" * 16] * 3), "['1', '2']"], found
 
 
-# ── taking too much, staying too long ───────────────────────────────────────────────────────────────────
+# ── resource limits ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_fork_bomb_stays_small_and_ends(box: Box) -> None:
+async def test_fork_bomb_is_limited_and_killed(box: Box) -> None:
     mark = f"bomb-{uuid.uuid4()}"
     found = await box.python(
         f"""
@@ -252,7 +252,7 @@ time.sleep(60)
     assert left(mark) == []
 
 
-async def test_memory_is_bounded_for_one_process_and_for_all(box: Box) -> None:
+async def test_memory_is_limited_per_process_and_in_total(box: Box) -> None:
     one = await box.python("try:\n    bytes(400_000_000)\nexcept MemoryError:\n    print('no')")
     assert one["stdout"] == "no\n", one
     many = await box.python("""
@@ -275,12 +275,12 @@ time.sleep(60)
         ("open('/tmp/big', 'wb').write(bytes(80_000_000))", None),
     ],
 )
-async def test_the_disk_is_not_filled(box: Box, code: str, ended: str | None) -> None:
+async def test_disk_usage_is_limited(box: Box, code: str, ended: str | None) -> None:
     found = await box.python(f"{code}\nimport time; time.sleep(20 * {ended == 'folder'})")
     assert found["exit_code"] != 0 and found.get("ended") == ended, found
 
 
-async def test_output_without_end_is_cut_in_the_middle(box: Box) -> None:
+async def test_endless_output_is_truncated_in_the_middle(box: Box) -> None:
     found = await box.shell("yes 0123456789 | head -c 30000000; echo the end")
     assert len(found["stdout"]) < LIMITS["max_output_bytes"] + 100
     assert "bytes left out" in found["stdout"] and found["stdout"].endswith("the end\n")
@@ -293,7 +293,7 @@ async def test_code_that_computes_too_long_is_killed(box: Box) -> None:
 
 
 @pytest.mark.parametrize("last", ["time.sleep(60)", ""])
-async def test_no_process_outlives_the_call(box: Box, last: str) -> None:
+async def test_background_processes_are_killed_after_the_call(box: Box, last: str) -> None:
     mark = f"daemon-{uuid.uuid4()}"
     found = await box.python(
         f"""
@@ -320,10 +320,10 @@ while not os.path.exists("alive"):
     assert left(mark) == []
 
 
-# ── where it cannot hold ────────────────────────────────────────────────────────────────────────────────
+# ── machines without isolation ──────────────────────────────────────────────────────────────────────────
 
 
-async def test_without_bubblewrap_code_is_refused(tmp_path: Path) -> None:
+async def test_code_is_refused_if_bubblewrap_is_missing(tmp_path: Path) -> None:
     with pytest.raises(SandboxRefused, match="needs no-such-bwrap, which is not installed.*apt-get install bubblewrap"):
         await Bubblewrap("no-such-bwrap").run("shell", "touch ran", tmp_path, SandboxLimits())
     assert names(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The session file system: shared within a session, closed to others, versioned, bounded."""
+"""The session file system: shared within a session, hidden from others, versioned, limited."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 def process(swarm: SwarmRig, session: str = "s1", **config: Any) -> Hands:
-    """What another process of the session has: a client of its own on the same database."""
+    """Make the tools of another process of the session: a separate client of the same database."""
     store = FirestoreStore(connect(swarm.database), swarm.clock)
     return Hands(CapabilityContext(session, Path(), swarm.clock, store), **config)
 
@@ -48,10 +48,10 @@ def hands(request: pytest.FixtureRequest, swarm: SwarmRig, tmp_path: Path) -> Ca
     return make
 
 
-# ── what every shelf does ───────────────────────────────────────────────────────────────────────────────
+# ── every kind of shelf ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_file_is_written_read_and_replaced(hands: Callable[..., Hands]) -> None:
+async def test_file_can_be_written_read_and_replaced(hands: Callable[..., Hands]) -> None:
     use = hands()
     assert await use("write_file", path="/docs/a.txt", content="grüß\n") == {
         "path": "/docs/a.txt",
@@ -76,7 +76,7 @@ async def test_binary_content_is_stored_as_base64(hands: Callable[..., Hands]) -
         await use("write_file", path="/c.bin", content="%%%", encoding="base64")
 
 
-async def test_directories_follow_from_paths(hands: Callable[..., Hands]) -> None:
+async def test_directories_are_derived_from_paths(hands: Callable[..., Hands]) -> None:
     use = hands()
     assert await use.paths() == []
     for path in ("/a/b/c.txt", "/a/x.txt", "/a.txt", "/a0.txt", "/a b/y.txt"):
@@ -90,7 +90,7 @@ async def test_directories_follow_from_paths(hands: Callable[..., Hands]) -> Non
         await use("list_directory", path="/none")
 
 
-async def test_a_path_is_a_file_or_a_directory(hands: Callable[..., Hands]) -> None:
+async def test_path_cannot_be_both_a_file_and_a_directory(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/a/b.txt", content="")
     with pytest.raises(InvalidInput, match="/a is a directory: give"):
@@ -147,7 +147,7 @@ async def test_directory_with_files_is_deleted_only_with_recursive(hands: Callab
     assert await use.paths() == []
 
 
-async def test_lines_are_found_by_a_pattern(hands: Callable[..., Hands]) -> None:
+async def test_grep_finds_lines_by_pattern_and_path(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/src/a.py", content="import os\nx = 1\nimport re\n")
     await use("write_file", path="/src/deep/b.py", content="import json\n")
@@ -175,7 +175,7 @@ async def test_slow_pattern_is_ended(hands: Callable[..., Hands]) -> None:
     assert (await use("grep_files", pattern="a+b$"))["match_count"] == 1
 
 
-async def test_truncated_results_say_so(hands: Callable[..., Hands]) -> None:
+async def test_truncated_results_are_marked(hands: Callable[..., Hands]) -> None:
     use = hands()
     await use("write_file", path="/long.txt", content="x\n" * 150 + "y" * 1_000)
     found = await use("grep_files", pattern="x")
@@ -232,7 +232,7 @@ async def test_read_only_task_may_not_call_writing_tools(hands: Callable[..., Ha
 # ── in the store ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_processes_of_a_session_share_files_and_sessions_do_not(swarm: SwarmRig) -> None:
+async def test_processes_share_files_only_within_a_session(swarm: SwarmRig) -> None:
     one, other, stranger = process(swarm), process(swarm), process(swarm, "s2")
     await one("write_file", path="/a/b.txt", content="shared")
     assert (await other("read_file", path="/a/b.txt"))["content"] == "shared"
@@ -248,7 +248,7 @@ async def test_processes_of_a_session_share_files_and_sessions_do_not(swarm: Swa
 
 @dataclass(frozen=True)
 class Meddled(StoreShelf):
-    """A store shelf on which others write between this one's reading and writing."""
+    """A store shelf on which other agents write between a read and the following write."""
 
     meddlers: list[Callable[[], Awaitable[Any]]] = field(default_factory=list[Callable[[], Awaitable[Any]]])
 
@@ -291,7 +291,7 @@ async def test_own_write_with_a_lost_response_is_not_mistaken_for_another_writer
     assert written == {"path": "/a", "size_bytes": 4, "created": not earlier, "version": earlier + 1}
 
 
-async def test_a_document_shows_what_the_file_is(swarm: SwarmRig) -> None:
+async def test_stored_document_describes_the_file(swarm: SwarmRig) -> None:
     await process(swarm)("write_file", path="/docs/a.txt", content="hello")
     [kept] = await swarm.store.query(Query(FILES))
     data = dict(kept.data)
@@ -308,7 +308,7 @@ async def test_a_document_shows_what_the_file_is(swarm: SwarmRig) -> None:
     }
 
 
-async def test_a_secret_that_only_the_store_knows_is_cleaned_there(swarm: SwarmRig) -> None:
+async def test_secret_known_only_to_the_store_is_redacted(swarm: SwarmRig) -> None:
     store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
     use = Hands(CapabilityContext("s1", Path(), swarm.clock, store))
     await use("write_file", path="/a", content="it is hunter2-is-my-password")
@@ -328,7 +328,7 @@ async def test_many_files_are_listed_and_searched_page_by_page(
     before = swarm.store.usage.copy()
     shared = Hands(CapabilityContext("s1", Path(), swarm.clock, swarm.store))
     assert await shared.paths() == ["/a/", "/b/", "/c.txt", "/d.txt", "/e.txt"]
-    assert swarm.store.usage.minus(before).reads == 3 * 3 + 1, "what lies deeper is passed over, not read"
+    assert swarm.store.usage.minus(before).reads == 3 * 3 + 1, "deeper files are skipped, not read"
     monkeypatch.setattr("fireswarm.capabilities.session_files.capability.MAX_ENTRIES", 2)
     cut = await shared("list_directory")
     assert (cut["count"], cut["truncated"]) == (2, "only the first 2 entries are shown")
@@ -362,7 +362,7 @@ async def test_written_content_is_read_back_unchanged(path: str, content: str | 
 # ── in a folder ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_agent_without_a_store_keeps_files_in_its_folder(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_agent_without_a_store_keeps_files_in_its_folder(swarm: SwarmRig, tmp_path: Path) -> None:
     one, other = (Hands(CapabilityContext(session, tmp_path, swarm.clock)) for session in ("s1", "s2"))
     await one("write_file", path="/a/b.txt", content="kept")
     [document] = (tmp_path / ".fireswarm" / "files").glob("*/*")
@@ -378,7 +378,7 @@ async def test_folder_that_is_a_link_to_elsewhere_is_rejected(swarm: SwarmRig, t
         Hands(CapabilityContext("s1", tmp_path / "work", swarm.clock))
 
 
-async def test_in_a_folder_too_a_write_names_what_it_replaces(tmp_path: Path) -> None:
+async def test_folder_shelf_refuses_a_write_based_on_an_outdated_version(tmp_path: Path) -> None:
     shelf = FolderShelf(tmp_path, "s1")
     await shelf.put("/a", "1", None)
     with pytest.raises(Conflict):

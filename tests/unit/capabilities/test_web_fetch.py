@@ -96,7 +96,7 @@ async def test_slow_first_byte_times_out() -> None:
         await fetch(lambda request: Response(200, b"", hangs="before"), first_byte_seconds=0.2)
 
 
-def test_default_limits_are_those_of_the_specification() -> None:
+def test_default_limits_match_the_specification() -> None:
     from fireswarm.capabilities.web.fetch import TIMED_OUT, WebFetchConfig
 
     config = WebFetchConfig()

@@ -1,4 +1,4 @@
-"""Tools for looking: they list, read and search below one folder, and nothing leads out of it."""
+"""Reading tools: they list, read and search below one folder, and cannot leave it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_files_are_listed_with_their_sizes(root: Path) -> None:
     assert (len(many["files"]), many["total"]) == (MAX_ENTRIES, MAX_ENTRIES + 9)
 
 
-async def test_lines_are_read_from_where_they_are_wanted(root: Path) -> None:
+async def test_read_file_returns_the_requested_lines(root: Path) -> None:
     assert await use(root, "read_file", path="a.md") == {"lines": ["one", "two Ada"], "from": 1, "total_lines": 2}
     assert (await use(root, "read_file", path="a.md", start=2, lines=1))["lines"] == ["two Ada"]
     assert (await use(root, "read_file", path="a.md", start="9"))["lines"] == []
@@ -101,7 +101,7 @@ async def test_invalid_input_is_explained(tool: str, given: dict[str, Any], told
         await use(root, tool, **given)
 
 
-def test_the_tools_are_described_for_the_model_in_a_fixed_order(root: Path) -> None:
+def test_tools_are_described_for_the_model_in_a_fixed_order(root: Path) -> None:
     tools = reading_tools(root)
     text = describe_tools(tools)
     assert text.index("`list_files`") < text.index("`read_file`") < text.index("`search_text`")

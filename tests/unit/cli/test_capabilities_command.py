@@ -1,4 +1,4 @@
-"""``capabilities`` lists what there is, and ``submit --capability`` refuses what a role's turn would refuse."""
+"""``capabilities`` lists all capabilities, and ``submit --capability`` refuses those that a turn would refuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(*arguments: str, agent: bool = False) -> str:
 
 
 @pytest.mark.parametrize("agent", [True, False])
-def test_the_list_has_every_capability_with_its_status_and_category(agent: bool) -> None:
+def test_list_contains_every_capability_with_status_and_category(agent: bool) -> None:
     listed = json.loads(run("capabilities", "--json", agent=agent))
     by_id = {item["id"]: item for item in listed["items"]}
     assert listed["total"] == len(by_id) >= 11
@@ -56,7 +56,7 @@ def test_forbidden_capability_is_rejected_on_submit(tmp_path: Path, given: str, 
         run("submit", "look", "--role", "scout", "--capability", given, "--root", str(tmp_path), "--store", "memory")
 
 
-def test_a_task_carries_its_capabilities(tmp_path: Path) -> None:
+def test_submitted_task_stores_its_capabilities(tmp_path: Path) -> None:
     given = ("--capability", "research", "--capability", '{"id": "web_fetch", "config": {"body_seconds": 9}}')
     told = run("submit", "look", "--role", "scout", *given, "--root", str(tmp_path), "--store", "memory", "--json")
     uses = json.loads(told)["task"]["capabilities"]

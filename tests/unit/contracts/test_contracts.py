@@ -1,4 +1,4 @@
-"""Contracts: keys that mean the same are the same, documents come back as they went, times are UTC."""
+"""Contracts: idempotency keys are canonical, documents round-trip, times are UTC."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def spec(**fields: object) -> TaskSpec:
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), st.randoms())
-def test_the_key_does_not_depend_on_the_order_of_fields(context: dict[str, object], rng: random.Random) -> None:
+def test_key_does_not_depend_on_the_order_of_fields(context: dict[str, object], rng: random.Random) -> None:
     items = list(context.items())
     rng.shuffle(items)
     assert idempotency_key("do it", dict(items)) == idempotency_key(" do   it ", context)
@@ -57,20 +57,20 @@ def test_task_survives_a_round_trip_through_its_document(context: dict[str, obje
     assert parse_task(plain(task), "agent_tasks/x") == task
 
 
-def test_a_context_too_large_for_a_document_is_refused_with_advice() -> None:
+def test_context_that_is_too_large_or_not_json_is_refused() -> None:
     with pytest.raises(InvalidInput, match="pass its path or URI"):
         new_task(spec(context={"text": "x" * (MAX_CONTEXT_BYTES + 1)}), NOW)
     with pytest.raises(InvalidInput, match="is not JSON"):
         new_task(spec(context={"thing": object()}), NOW)
 
 
-def test_times_are_read_in_utc() -> None:
+def test_times_are_converted_to_utc() -> None:
     east = timezone(timedelta(hours=2))
     assert spec(deadline=datetime(2026, 5, 1, 12, tzinfo=east)).deadline == datetime(2026, 5, 1, 10, tzinfo=UTC)
     assert spec(deadline=datetime(2026, 5, 1, 12)).deadline == datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def test_a_malformed_document_names_every_wrong_field() -> None:
+def test_error_of_a_malformed_document_names_every_wrong_field() -> None:
     with pytest.raises(InvalidInput, match="agent_tasks/x is not a task: .*objective.*status"):
         parse_task({"task_id": "x"}, "agent_tasks/x")
 

@@ -1,4 +1,4 @@
-"""Export, import, reset and figures."""
+"""Export, import, reset and statistics."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def stored(db: Database) -> Record:
 
 
 @pytest.mark.parametrize("bad", ["{", "[]", "{}", '{"name": "x"}', '{"name": 1}', '{"name": "a", "fields": {"n": 1}}'])
-async def test_a_bad_line_is_named_and_nothing_is_imported(bad: str) -> None:
+async def test_malformed_line_aborts_the_import_without_changes(bad: str) -> None:
     good = f'{{"name": "{ROOT}/c/a"}}'
     with Database.open(None) as db:
         with pytest.raises(InvalidArgument):
@@ -103,13 +103,13 @@ async def test_a_bad_line_is_named_and_nothing_is_imported(bad: str) -> None:
         assert admin.import_jsonl(db, io.StringIO(f"{good}\n\n")) == 1
 
 
-def test_a_path_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
+def test_export_leaves_no_temporary_file(tmp_path: Path) -> None:
     with Database.open(None) as db:
         assert admin.export_jsonl(db, tmp_path / "empty.jsonl") == 0
     assert [file.name for file in tmp_path.iterdir()] == ["empty.jsonl"]
 
 
-async def test_reset_deletes_everything_or_one_collection_with_all_below(tmp_path: Path) -> None:
+async def test_reset_deletes_one_collection_with_subcollections_or_everything(tmp_path: Path) -> None:
     with Database.open(tmp_path / "data.db") as db:
         client = await filled(db)
         base = f"projects/{client.project}/databases/(default)/documents"
@@ -120,7 +120,7 @@ async def test_reset_deletes_everything_or_one_collection_with_all_below(tmp_pat
         assert db.store.live == 0
 
 
-async def test_stats_count_what_there_is(tmp_path: Path) -> None:
+async def test_stats_count_documents_collections_and_bytes(tmp_path: Path) -> None:
     with Database.open(tmp_path / "data.db") as db:
         await filled(db)
         found = admin.stats(db)
@@ -133,7 +133,7 @@ async def test_stats_count_what_there_is(tmp_path: Path) -> None:
         assert admin.stats(memory).file_bytes == 0
 
 
-async def test_admin_work_waits_for_no_transaction() -> None:
+async def test_reset_is_refused_while_a_transaction_is_open() -> None:
     with Database.open(None) as db:
         client = connect(db)
         transaction: Any = client.transaction()
@@ -145,7 +145,7 @@ async def test_admin_work_waits_for_no_transaction() -> None:
         assert admin.reset(db) == 0
 
 
-def test_two_commits_without_a_loop_and_one_that_fails() -> None:
+def test_commit_now_works_without_an_event_loop_and_raises_errors() -> None:
     with Database.open(None) as db:
         db.group.commit_now([Write(delete=f"{ROOT}/c/d")])
         bad = Write(delete=f"{ROOT}/c/d")

@@ -1,4 +1,4 @@
-"""What one write makes of a document, against the same change made value by value."""
+"""The effect of one write on a document, compared with the same change made value by value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def update(content: dict[str, Any], *mask: str, masked: bool = False) -> Any:
 
 @settings(deadline=None)
 @given(DOCUMENTS, DOCUMENTS, st.lists(NAMES, unique=True, max_size=3))
-def test_a_mask_of_whole_fields_merges_like_one_value_at_a_time(
+def test_update_with_a_field_mask_equals_merging_value_by_value(
     before: dict[str, Any], change: dict[str, Any], mask: list[str]
 ) -> None:
     expected = document(before)
@@ -56,13 +56,13 @@ def test_a_mask_of_whole_fields_merges_like_one_value_at_a_time(
     assert content_of(result) == content_of(expected)
 
 
-def test_a_map_that_a_mask_names_is_replaced_whole(db: Database) -> None:
+def test_map_named_by_a_mask_is_replaced_completely(db: Database) -> None:
     written(db, update({"lease": {"owner": 1, "epoch": 2}, "other": 3}))
     result = written(db, update({"lease": {"epoch": 4}}, "lease"))
     assert content_of(result) == {"lease": {"epoch": 4}, "other": 3}
 
 
-def test_times_that_a_client_sends_are_not_its_to_set(db: Database) -> None:
+def test_create_and_update_times_sent_by_a_client_are_ignored(db: Database) -> None:
     first = written(db, update({"a": 1}))
     write = update({"a": 2}, "a")
     write.update.create_time.seconds = write.update.update_time.seconds = 7
@@ -71,13 +71,13 @@ def test_times_that_a_client_sends_are_not_its_to_set(db: Database) -> None:
     assert second.update_time.seconds > 7
 
 
-def test_a_write_that_changes_nothing_keeps_the_version(db: Database) -> None:
+def test_write_without_changes_keeps_the_version(db: Database) -> None:
     first = written(db, update({"a": 1, "b": {"c": 2}}))
     assert written(db, update({"b": {"c": 2}}, "b", "missing")) == first
     assert written(db, update({"a": 1, "b": {"c": 2}})) == first
 
 
-def test_fields_checked_when_they_were_written_still_count_for_the_size(db: Database) -> None:
+def test_existing_fields_count_towards_the_document_size_limit(db: Database) -> None:
     def large(field: str) -> Any:
         write = update({}, field)
         write.update.fields[field].bytes_value = bytes(8 * SMALL_BYTES)

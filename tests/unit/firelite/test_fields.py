@@ -73,7 +73,7 @@ def masked(target: dict[str, Any], source: dict[str, Any], path: tuple[str, ...]
 
 
 def distinct(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Without duplicates and overlaps, which a mask must not have."""
+    """Remove duplicate and overlapping paths, which a mask must not contain."""
     kept: list[tuple[str, ...]] = []
     for path in paths:
         if not any(path[: len(other)] == other or other[: len(path)] == path for other in kept):
@@ -83,7 +83,7 @@ def distinct(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 @settings(deadline=None)
 @given(DOCUMENTS, DOCUMENTS, st.lists(PATHS, max_size=4).map(distinct))
-def test_a_mask_takes_or_drops_exactly_what_it_names(
+def test_mask_sets_or_removes_exactly_the_named_fields(
     target: dict[str, Any], source: dict[str, Any], paths: list[tuple[str, ...]]
 ) -> None:
     result = document(target)
@@ -96,7 +96,7 @@ def test_a_mask_takes_or_drops_exactly_what_it_names(
 
 @settings(deadline=None)
 @given(DOCUMENTS, st.lists(PATHS, max_size=4).map(distinct))
-def test_a_projection_keeps_exactly_what_it_names(content: dict[str, Any], paths: list[tuple[str, ...]]) -> None:
+def test_projection_keeps_exactly_the_named_fields(content: dict[str, Any], paths: list[tuple[str, ...]]) -> None:
     expected: dict[str, Any] = {}
     for path in paths:
         if get(content, path) is not None:
@@ -122,13 +122,13 @@ def test_field_paths_survive_quoting(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "1a", "a b", "`a", "`a`b", "a-b", "``", "x" * 1501])
-def test_a_field_path_that_is_none_is_refused(text: str) -> None:
+def test_malformed_field_path_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument):
         parse_field_path(text)
 
 
 @pytest.mark.parametrize("paths", [["a", "a"], ["a", "a.b"], ["a.b.c", "a.b"], ["__name__"]])
-def test_a_mask_that_contradicts_itself_is_refused(paths: list[str]) -> None:
+def test_contradictory_mask_is_refused(paths: list[str]) -> None:
     with pytest.raises(InvalidArgument):
         parse_mask(paths)
 
@@ -138,11 +138,11 @@ def test_a_mask_that_contradicts_itself_is_refused(paths: list[str]) -> None:
     ["", "projects/p", "projects/p/databases/d/documents", "projects/p/databases/d/documents/c", "x" * 7000]
     + ["projects//databases/d/documents/c/d", "projects/p/databases/d/documents/" + "/".join(["c" * 700, "d"] * 9)],
 )
-def test_a_document_name_that_is_none_is_refused(name: str) -> None:
+def test_malformed_document_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument):
         check_document_name(name)
 
 
-def test_the_size_of_a_name_follows_the_documentation() -> None:
+def test_size_of_a_name_follows_the_documentation() -> None:
     # The example of https://firebase.google.com/docs/firestore/storage-size: users/jeff/tasks/my_task_id.
     assert name_bytes("projects/p/databases/d/documents/users/jeff/tasks/my_task_id") == 6 + 5 + 6 + 11 + 16

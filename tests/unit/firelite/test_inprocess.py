@@ -1,4 +1,4 @@
-"""The private names the in-process transport leans on, and that the package stays light to import."""
+"""The in-process transport, the private client names it relies on, and the imports of the package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def test_the_client_uses_what_connect_sets() -> None:
+def test_client_uses_the_in_process_transport_that_connect_sets() -> None:
     with Database.open(None) as db:
         client: Any = connect(db, "p", "other")
         assert isinstance(client._firestore_api, FirestoreAsyncClient)
@@ -48,7 +48,7 @@ def test_every_rpc_of_the_transport_has_a_stub() -> None:
         assert transport.kind != "grpc_asyncio"
 
 
-async def test_transports_close_and_operations_are_unimplemented() -> None:
+async def test_transport_can_be_closed_and_operations_are_unimplemented() -> None:
     with Database.open(None) as db:
         transport: Any = InProcessTransport(Service(db))
         with pytest.raises(exceptions.MethodNotImplemented, match="long-running"):
@@ -56,7 +56,7 @@ async def test_transports_close_and_operations_are_unimplemented() -> None:
         await transport.close()
 
 
-async def test_a_retryable_error_is_retried_by_the_client() -> None:
+async def test_client_retries_a_retryable_error() -> None:
     class Flaky(Service):
         calls = 0
 
@@ -72,7 +72,7 @@ async def test_a_retryable_error_is_retried_by_the_client() -> None:
         client.attach(service)
         await client.document("c/a").set({"n": 1})
         assert service.calls == 2
-        await client.document("c/a").set({"n": 2}, timeout=5)  # the long way round
+        await client.document("c/a").set({"n": 2}, timeout=5)  # a timeout takes the slower code path
         assert service.calls == 3
 
 
@@ -96,14 +96,14 @@ def test_importing_the_package_imports_no_grpc() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_public_names_resolve() -> None:
+def test_public_names_can_be_resolved() -> None:
     for name in firelite.__all__:
         assert getattr(firelite, name) is not None
     with pytest.raises(AttributeError):
         _ = firelite.nothing_of_the_kind  # pyright: ignore[reportAttributeAccessIssue] - it is not there
 
 
-async def test_the_async_bulk_writer_and_recursive_delete_stay_in_the_process() -> None:
+async def test_async_bulk_writer_and_recursive_delete_work_in_process() -> None:
     with Database.open(None) as db:
         client: Any = connect(db)
         writer = client.bulk_writer()
@@ -116,7 +116,7 @@ async def test_the_async_bulk_writer_and_recursive_delete_stay_in_the_process() 
         assert db.store.live == 0
 
 
-async def test_a_bulk_write_to_a_locked_document_is_aborted_not_waited_for() -> None:
+async def test_bulk_write_to_a_locked_document_is_aborted_without_waiting() -> None:
     with Database.open(None) as db:
         client: Any = connect(db)
         failures: list[int] = []
@@ -139,7 +139,7 @@ async def test_a_bulk_write_to_a_locked_document_is_aborted_not_waited_for() -> 
         assert db.store.live == 2
 
 
-def test_the_blocking_copy_of_an_in_process_client_reads_nothing() -> None:
+def test_blocking_copy_of_an_in_process_client_cannot_read() -> None:
     with Database.open(None) as db:
         blocking = connect(db)._to_sync_copy()  # pyright: ignore[reportPrivateUsage] - what BulkWriter calls
         with pytest.raises(exceptions.MethodNotImplemented, match="batch_get_documents"):

@@ -32,7 +32,7 @@ async def settle() -> None:
         await asyncio.get_running_loop().run_in_executor(None, int)
 
 
-async def test_readers_share_and_a_writer_waits_for_all_of_them(locks: LockTable) -> None:
+async def test_writer_waits_for_all_readers_sharing_a_lock(locks: LockTable) -> None:
     one, two, writer = Owner("one", 1), Owner("two", 2), Owner("writer")
     assert locks.try_acquire(one, ["a"], exclusive=False)
     assert locks.try_acquire(two, ["a"], exclusive=False)
@@ -47,7 +47,7 @@ async def test_readers_share_and_a_writer_waits_for_all_of_them(locks: LockTable
     assert locks.idle
 
 
-async def test_a_later_reader_queues_behind_a_waiting_writer(locks: LockTable) -> None:
+async def test_later_reader_waits_behind_a_waiting_writer(locks: LockTable) -> None:
     reader, writer, late = Owner("reader", 1), Owner("writer"), Owner("late", 2)
     locks.try_acquire(reader, ["a"], exclusive=False)
     writing = ask(locks, writer, "a", exclusive=True)
@@ -62,7 +62,7 @@ async def test_a_later_reader_queues_behind_a_waiting_writer(locks: LockTable) -
     await reading
 
 
-async def test_a_holder_goes_before_those_who_wait_for_it(locks: LockTable) -> None:
+async def test_lock_holder_can_upgrade_ahead_of_waiting_writers(locks: LockTable) -> None:
     holder, writer = Owner("holder", 1), Owner("writer")
     locks.try_acquire(holder, ["a"], exclusive=False)
     writing = ask(locks, writer, "a", exclusive=True)
@@ -73,7 +73,7 @@ async def test_a_holder_goes_before_those_who_wait_for_it(locks: LockTable) -> N
     await writing
 
 
-async def test_a_writer_of_other_documents_overtakes(locks: LockTable) -> None:
+async def test_writer_of_unrelated_documents_does_not_wait(locks: LockTable) -> None:
     reader, writer, other = Owner("reader", 1), Owner("writer"), Owner("other")
     locks.try_acquire(reader, ["a"], exclusive=False)
     writing = ask(locks, writer, "a", "b", exclusive=True)
@@ -85,7 +85,7 @@ async def test_a_writer_of_other_documents_overtakes(locks: LockTable) -> None:
     assert locks.try_acquire(Owner("behind"), ["b"], exclusive=True)
 
 
-async def test_the_younger_of_two_in_a_deadlock_is_aborted(locks: LockTable) -> None:
+async def test_younger_transaction_in_a_deadlock_is_aborted(locks: LockTable) -> None:
     old, young = Owner("old", 1), Owner("young", 2)
     aborted: list[str] = []
     young.on_abort = aborted.append
@@ -100,7 +100,7 @@ async def test_the_younger_of_two_in_a_deadlock_is_aborted(locks: LockTable) -> 
     assert len(aborted) == 1
 
 
-async def test_the_younger_is_aborted_also_when_it_closes_the_circle(locks: LockTable) -> None:
+async def test_younger_transaction_is_aborted_even_when_it_completes_the_deadlock(locks: LockTable) -> None:
     old, young = Owner("old", 1), Owner("young", 2)
     for owner in (old, young):
         locks.try_acquire(owner, ["a"], exclusive=False)
@@ -111,7 +111,7 @@ async def test_the_younger_is_aborted_also_when_it_closes_the_circle(locks: Lock
     await old_writing
 
 
-async def test_a_circle_of_three_over_different_documents(locks: LockTable) -> None:
+async def test_deadlock_of_three_owners_is_resolved(locks: LockTable) -> None:
     owners = [Owner(name, age) for age, name in enumerate("xyz")]
     for owner, name in zip(owners, "abc", strict=True):
         locks.try_acquire(owner, [name], exclusive=True)
@@ -123,7 +123,7 @@ async def test_a_circle_of_three_over_different_documents(locks: LockTable) -> N
     await tasks[0]
 
 
-async def test_a_circle_through_a_plain_write_spares_the_write(locks: LockTable) -> None:
+async def test_deadlock_through_a_plain_write_does_not_abort_the_write(locks: LockTable) -> None:
     old, young, plain = Owner("old", 1), Owner("young", 2), Owner("plain")
     locks.try_acquire(old, ["a"], exclusive=False)
     locks.try_acquire(young, ["b"], exclusive=False)
@@ -139,7 +139,7 @@ async def test_a_circle_through_a_plain_write_spares_the_write(locks: LockTable)
     await writing
 
 
-async def test_a_wait_that_takes_too_long_is_aborted_by_name() -> None:
+async def test_lock_wait_over_its_limit_is_aborted_and_names_the_documents() -> None:
     locks = LockTable(wait_seconds=0.01)
     locks.try_acquire(Owner("holder", 1), ["c/a", "c/b"], exclusive=False)
     with pytest.raises(Aborted, match=r"c/a and 1 more"):

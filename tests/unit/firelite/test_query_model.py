@@ -109,7 +109,7 @@ def value_at(document: dict[str, Any], field: str) -> Any:
 
 
 def place(value: Any) -> tuple[int, Any]:
-    """A key that sorts values of the types used here as documented."""
+    """Return a key that sorts values of the types used here in the documented order."""
     if value is None:
         return (0, 0)
     if isinstance(value, bool):
@@ -145,7 +145,7 @@ def holds(condition: Condition, document: dict[str, Any]) -> bool:
 
 
 class Down:
-    """Turns a sort key round."""
+    """A sort key in reverse order."""
 
     def __init__(self, key: Any) -> None:
         self.key = key
@@ -236,9 +236,7 @@ async def check(data: dict[str, Any], changes: dict[str, Any], questions: list[A
 
 @settings(deadline=None, max_examples=150)
 @given(DATA, CHANGES, st.lists(asks(), min_size=6, max_size=10))
-def test_queries_answer_what_the_model_does(
-    data: dict[str, Any], changes: dict[str, Any], questions: list[Ask]
-) -> None:
+def test_query_results_match_the_model(data: dict[str, Any], changes: dict[str, Any], questions: list[Ask]) -> None:
     loop.run(check(data, changes, questions))
 
 

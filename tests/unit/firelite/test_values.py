@@ -89,7 +89,7 @@ VALUES = st.recursive(
 
 
 def compare(a: Any, b: Any) -> int:
-    """The documented order, without any encoding."""
+    """Compare two values by the documented order, without any encoding."""
     ra, rb = rank(a), rank(b)
     if ra != rb:
         return -1 if ra < rb else 1
@@ -113,7 +113,7 @@ def rank(value: Any) -> int:
 
 
 def plain(value: Any, kind: int) -> Any:
-    """Something Python compares as Firestore does."""
+    """Return an object that Python compares as Firestore compares the value."""
     content = getattr(value, value.WhichOneof("value_type"))
     if kind in (0, 2):
         return 0
@@ -159,7 +159,7 @@ def compare_containers(a: Any, b: Any, kind: int) -> int:
 
 @settings(deadline=None)
 @given(VALUES, VALUES)
-def test_encodings_compare_as_the_values_do(a: Any, b: Any) -> None:
+def test_encodings_compare_like_their_values(a: Any, b: Any) -> None:
     x, y = encode(a), encode(b)
     assert (x > y) - (x < y) == compare(a, b)
 
@@ -173,7 +173,7 @@ def test_numbers_compare_exactly(a: float, b: float) -> None:
 
 @settings(deadline=None)
 @given(VALUES, VALUES)
-def test_descending_turns_the_order_round(a: Any, b: Any) -> None:
+def test_descending_reverses_the_order(a: Any, b: Any) -> None:
     x, y = descending(encode(a)), descending(encode(b))
     assert (x > y) - (x < y) == -compare(a, b)
 
@@ -191,16 +191,16 @@ def test_encodings_can_be_concatenated(a: Any, b: Any, rest: Any) -> None:
 
 @settings(deadline=None)
 @given(st.lists(VALUES, max_size=6))
-def test_sorting_by_encoding_is_sorting_by_the_documented_order(values: list[Any]) -> None:
+def test_sorting_by_encoding_equals_the_documented_order(values: list[Any]) -> None:
     by_encoding = [encode(value) for value in sorted(values, key=encode)]
     by_order = [encode(value) for value in sorted(values, key=functools.cmp_to_key(compare))]
     assert by_encoding == by_order
 
 
-def test_an_unset_value_counts_as_null() -> None:
+def test_unset_value_is_encoded_as_null() -> None:
     assert encode(Value()) == encode(Value(null_value=0))
 
 
-def test_a_parent_sorts_right_before_its_descendants() -> None:
+def test_parent_sorts_directly_before_its_descendants() -> None:
     paths = ["a/b", "a/b/c/d", "a/b/c/e", "a/b!", "a/b0"]
     assert sorted(paths[::-1], key=path_key) == paths

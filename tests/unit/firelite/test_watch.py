@@ -1,4 +1,4 @@
-"""Listening beyond what a client sees in passing: lost history, heartbeats, backlog, closing."""
+"""Listen streams in unusual situations: lost history, heartbeats, backlog, closing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anyio_backend() -> str:
 async def db() -> AsyncIterator[Database]:
     now = [0]
 
-    def clock() -> int:  # ten minutes a look: history is always too old
+    def clock() -> int:  # ten minutes per call: history is always too old
         now[0] += 600 * 10**9
         return now[0]
 
@@ -100,11 +100,11 @@ async def first_round(db: Database, limit: int | None = None) -> bytes:
     return token
 
 
-async def test_without_history_a_count_tells_the_client_what_it_missed(db: Database) -> None:
+async def test_resume_without_history_sends_a_count_filter(db: Database) -> None:
     await put(db, "a", "b")
     token = await first_round(db)
     await drop(db, "a")
-    await put(db, "n", "m")  # by now the delete is history that was dropped
+    await put(db, "n", "m")  # by now the history with the delete is dropped
     stream = Stream(db)
     stream.add(token=token)
     words, _ = await stream.round()
@@ -112,7 +112,7 @@ async def test_without_history_a_count_tells_the_client_what_it_missed(db: Datab
     await stream.responses.aclose()
 
 
-async def test_without_history_a_limit_query_starts_over(db: Database) -> None:
+async def test_limit_query_without_history_is_reset(db: Database) -> None:
     await put(db, "a", "b", "c")
     token = await first_round(db, limit=2)
     await drop(db, "a")
@@ -124,7 +124,7 @@ async def test_without_history_a_limit_query_starts_over(db: Database) -> None:
     await stream.responses.aclose()
 
 
-async def test_a_token_from_the_future_starts_over(db: Database) -> None:
+async def test_read_time_in_the_future_resets_the_target(db: Database) -> None:
     await put(db, "a")
     stream = Stream(db)
     stream.add(read_us=10**18)
@@ -133,17 +133,17 @@ async def test_a_token_from_the_future_starts_over(db: Database) -> None:
     await stream.responses.aclose()
 
 
-async def test_a_silent_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_stream_receives_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "HEARTBEAT_SECONDS", 0.01)
     with Database.open(None) as db:
         stream = Stream(db)
         stream.add()
         await stream.round()
-        assert (await stream.round())[0] == []  # a consistent moment, though nothing happened
+        assert (await stream.round())[0] == []  # a consistent snapshot, although nothing changed
         await stream.responses.aclose()
 
 
-async def test_a_listener_that_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_listener_with_a_full_backlog_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "BACKLOG_MAX_MESSAGES", 10)
     with Database.open(None) as db:
         stream = Stream(db)
@@ -168,7 +168,7 @@ async def test_closing_the_database_ends_the_streams() -> None:
         await anext(Stream(db).responses)
 
 
-async def test_a_request_that_asks_for_nothing_ends_the_stream() -> None:
+async def test_empty_request_ends_the_stream() -> None:
     with Database.open(None) as db:
         stream = Stream(db)
         stream.requests.put_nowait(ListenRequest())
@@ -176,7 +176,7 @@ async def test_a_request_that_asks_for_nothing_ends_the_stream() -> None:
             await stream.next()
 
 
-async def test_targets_without_an_id_get_one_each() -> None:
+async def test_targets_without_an_id_get_distinct_ids() -> None:
     with Database.open(None) as db:
         stream = Stream(db)
         ids: list[int] = []
@@ -188,7 +188,7 @@ async def test_targets_without_an_id_get_one_each() -> None:
         await stream.responses.aclose()
 
 
-async def test_a_listener_elsewhere_is_not_even_asked() -> None:
+async def test_listener_receives_only_changes_of_its_collection() -> None:
     with Database.open(None) as db:
         stream = Stream(db)
         stream.add()
@@ -199,7 +199,7 @@ async def test_a_listener_elsewhere_is_not_even_asked() -> None:
         await put(db, "a")
         assert (await stream.round())[0] == ["+a"]
         await stream.responses.aclose()
-        await put(db, "b")  # and nobody is left to tell
+        await put(db, "b")  # no listener is left
         assert vars(db.hub)["_filed"] == {}
 
 
@@ -212,7 +212,7 @@ async def test_large_history_is_dropped_early(monkeypatch: pytest.MonkeyPatch) -
         assert service.database is db
 
 
-async def test_a_defect_in_a_listener_leaves_no_commit_waiting() -> None:
+async def test_failing_listener_does_not_leave_a_commit_waiting() -> None:
     with Database.open(None) as db:
 
         def defect(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a listener pieces together is what the query answers: after every commit, and after losing the connection."""
+"""The view of a listener equals the query result after every commit and after reconnecting."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Client:
             self.stream = None
 
     def take(self) -> None:
-        """Apply everything the stream has to say."""
+        """Apply all pending messages of the stream to the view."""
         if self.stream is None:
             return
         outbox: Any = vars(self.stream)["_outbox"]
@@ -136,14 +136,14 @@ KINDS = ["all", "range", "limit", "group"]
 
 @pytest.fixture(params=["kept", "lost"])
 def history(request: pytest.FixtureRequest) -> Iterator[str]:
-    """With the history kept, a resume token tells what was missed; with none, the other ways have to."""
+    """Keep the history, so that resume tokens work, or lose it, so that filters and resets are needed."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "lost":
             patch.setattr(store_module, "HISTORY_MAX_BYTES", 250)
         yield request.param
 
 
-def test_a_listeners_view_is_the_querys_result(history: str) -> None:
+def test_view_of_a_listener_equals_the_query_result(history: str) -> None:
     with asyncio.Runner() as runner:
 
         @settings(deadline=None, max_examples=150)

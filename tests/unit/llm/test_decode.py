@@ -1,4 +1,4 @@
-"""From a model's text to a decision: what is forgiven, what is not, and that nothing it says does harm."""
+"""Decoding a model's text to a decision: tolerated forms, rejected forms, and robustness to any input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXT = json.dumps(DECISION)
         json.dumps(DECISION, indent=4),
     ],
 )
-def test_a_decision_is_found_with_and_without_words_around_it(text: str) -> None:
+def test_decision_is_found_with_and_without_surrounding_text(text: str) -> None:
     decision = decode(text)
     assert decision.selected_skill == "greeter"
     assert decision.planned_actions[0].params == {"command": "ls"}
@@ -78,7 +78,7 @@ def test_invalid_decision_is_explained(text: str, because: str) -> None:
     [("call_skill", "skill"), ("run_command", "command"), ("ask_user", "question"), ("call_tool", "tool")],
 )
 @pytest.mark.parametrize("given_value", [None, "", "  ", 0, [], {}])
-def test_an_action_without_its_parameter_is_named(kind: str, missing: str, given_value: Any) -> None:
+def test_action_without_its_parameter_is_named_in_the_error(kind: str, missing: str, given_value: Any) -> None:
     plan = {"planned_actions": [{"type": "finish"}, {"type": kind, "params": {missing: given_value}}]}
     with pytest.raises(Undecodable, match=rf"planned_actions.1: {kind} needs params.{missing}"):
         decode(json.dumps(plan))
@@ -95,12 +95,12 @@ def test_lone_surrogate_becomes_a_question_mark() -> None:
     ("value", "found"),
     [(None, {}), ("", {}), ("  ", {}), ("{}", {}), ('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1})],
 )
-def test_parameters_that_carry_json_are_read(value: Any, found: dict[str, Any]) -> None:
+def test_json_parameters_are_decoded(value: Any, found: dict[str, Any]) -> None:
     assert json_params(value) == found
 
 
 @pytest.mark.parametrize("value", ["[]", "5", "nonsense", "{", ["a"], 5, "[" * 100_000, '{"a": Infinity}'])
-def test_parameters_that_are_not_an_object_are_undecodable(value: Any) -> None:
+def test_parameters_other_than_an_object_are_undecodable(value: Any) -> None:
     with pytest.raises(Undecodable):
         json_params(value)
 
@@ -122,14 +122,14 @@ JSONISH = st.recursive(
 
 @settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]":,\\ \ud800ntruefals0123'))
-def test_no_text_breaks_the_decoder(text: str) -> None:
+def test_decoder_survives_any_text(text: str) -> None:
     safely(decode, text)
     safely(json_params, text)
 
 
 @settings(deadline=None)
 @given(JSONISH)
-def test_no_json_breaks_the_decoder(value: Any) -> None:
+def test_decoder_survives_any_json(value: Any) -> None:
     safely(decode, json.dumps(value))
     safely(json_params, json.dumps(value))
     safely(json_params, value if not isinstance(value, dict) else {})
@@ -137,7 +137,7 @@ def test_no_json_breaks_the_decoder(value: Any) -> None:
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(list(DECISION)), JSONISH), st.sampled_from(list(ActionType)), JSONISH)
-def test_no_plan_breaks_the_decoder(fields: dict[str, Any], kind: ActionType, params: Any) -> None:
+def test_decoder_survives_any_plan(fields: dict[str, Any], kind: ActionType, params: Any) -> None:
     plan = fields | {"planned_actions": [{"type": kind.value, "params": params}]}
     safely(decode, json.dumps(plan))
 
@@ -148,7 +148,7 @@ def test_repair_request_contains_fault_and_schema() -> None:
     assert json.dumps(decision_schema(), separators=(",", ":")) in told
 
 
-def test_the_schema_is_closed_at_every_level_as_both_providers_demand() -> None:
+def test_decision_schema_is_closed_at_every_level() -> None:
     def check(part: dict[str, Any]) -> None:
         assert not {"$ref", "anyOf", "oneOf", "allOf"} & set(part)
         if part["type"] == "object":

@@ -1,4 +1,4 @@
-"""The limiter: never faster than allowed, alone or as a fleet, and nobody storms a provider that said 429."""
+"""The limiter: rates hold for one process and for a fleet, and after a 429 all processes pause with jitter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @settings(deadline=None)
 @given(st.integers(1, 10_000), st.lists(st.tuples(st.floats(0, 200), st.integers(1, 20_000)), max_size=40))
-def test_a_bucket_gives_a_minutes_rate_at_once_and_then_the_rate(rate: int, calls: list[tuple[float, int]]) -> None:
+def test_bucket_allows_one_minute_at_once_and_then_the_rate(rate: int, calls: list[tuple[float, int]]) -> None:
     bucket, now, taken = Bucket(rate), START, 0
     for pause, amount in calls:
         now += timedelta(seconds=pause)
@@ -38,11 +38,11 @@ def test_a_bucket_gives_a_minutes_rate_at_once_and_then_the_rate(rate: int, call
     assert taken <= rate + (now - START).total_seconds() * rate / 60 + largest + 1
 
 
-async def test_without_limits_calls_do_not_wait() -> None:
+async def test_calls_without_limits_do_not_wait() -> None:
     assert await Limiter(LeapingClock()).admit(10**9) == 0
 
 
-async def test_the_request_after_a_minutes_allowance_waits_for_its_share() -> None:
+async def test_request_over_the_minute_allowance_waits() -> None:
     clock = LeapingClock()
     limiter = Limiter(clock, requests_per_minute=30)
     waited = [await limiter.admit(1) for _ in range(33)]
@@ -50,7 +50,7 @@ async def test_the_request_after_a_minutes_allowance_waits_for_its_share() -> No
     assert waited[30:] == pytest.approx([2.0, 2.0, 2.0])
 
 
-async def test_tokens_are_limited_as_well_and_a_request_that_waits_for_them_is_counted_once() -> None:
+async def test_request_waiting_for_tokens_is_counted_once() -> None:
     clock = LeapingClock()
     limiter = Limiter(clock, requests_per_minute=3, tokens_per_minute=600)
     assert await limiter.admit(600) == 0
@@ -58,14 +58,14 @@ async def test_tokens_are_limited_as_well_and_a_request_that_waits_for_them_is_c
     assert await limiter.admit(10) == pytest.approx(1)
 
 
-async def test_a_call_larger_than_a_minutes_allowance_is_made_and_paid_back() -> None:
+async def test_call_larger_than_the_minute_allowance_delays_the_next_one() -> None:
     clock = LeapingClock()
     limiter = Limiter(clock, tokens_per_minute=100)
     assert await limiter.admit(250) == 0
     assert await limiter.admit(100) == pytest.approx(150)
 
 
-async def test_after_a_refusal_the_whole_process_waits_and_does_not_come_back_all_at_once() -> None:
+async def test_calls_resume_with_jitter_after_a_back_off() -> None:
     clock = VirtualClock()
     limiter = Limiter(clock, chance=random.Random(1))
     admitted: list[float] = []
@@ -90,7 +90,7 @@ async def test_after_a_refusal_the_whole_process_waits_and_does_not_come_back_al
 async def fleet(
     store: Store, clock: VirtualClock, seed: int, processes: int, requests: int | None, tokens: int | None, minutes: int
 ) -> tuple[Counter[int], Counter[int]]:
-    """What *processes* with nothing but calls to make send in each minute."""
+    """Run *processes* that make calls all the time; return the requests and the tokens sent in each minute."""
     chance = random.Random(seed)
     sent, used = Counter[int](), Counter[int]()
 
@@ -115,7 +115,7 @@ async def fleet(
 
 
 @pytest.mark.parametrize(("seed", "requests", "tokens"), [(1, 100, None), (2, 200, 12_000), (3, None, 20_000)])
-async def test_forty_processes_never_exceed_a_minutes_allowance(
+async def test_forty_processes_never_exceed_the_minute_allowance(
     seed: int, requests: int | None, tokens: int | None
 ) -> None:
     clock = VirtualClock(turns=120)
@@ -153,7 +153,7 @@ async def test_block_limited_by_requests_reserves_no_extra_tokens() -> None:
     assert (data["requests"], data["tokens"]) == (5, 1_000)
 
 
-async def test_the_rest_of_a_minute_is_given_when_a_whole_block_is_not_left() -> None:
+async def test_rest_of_the_minute_is_granted_when_no_whole_block_is_left() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         limits = FirestoreLimits(swarm.store, clock, "gemini", 600)
@@ -173,7 +173,7 @@ async def test_process_with_a_slow_clock_does_not_reset_the_minute() -> None:
         assert await FirestoreLimits(swarm.store, ahead, "x", 5).take(1, 0) == pytest.approx(59)
 
 
-async def test_a_429_pauses_every_process_on_the_store() -> None:
+async def test_back_off_pauses_every_process_on_the_store() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         first, second = (Limiter(clock, shared=FirestoreLimits(swarm.store, clock, "x")) for _ in range(2))
@@ -206,7 +206,7 @@ async def test_429_in_a_run_pauses_every_process_on_the_store(tmp_path: Path) ->
         assert 30 <= sum(bench.clock.pauses) <= 35
 
 
-async def test_a_short_pause_does_not_end_a_longer_one_of_another_process() -> None:
+async def test_short_pause_does_not_end_a_longer_one_of_another_process() -> None:
     clock = LeapingClock()
     async with open_test_swarm() as swarm:
         one, other, third = (FirestoreLimits(swarm.store, clock, "x") for _ in range(3))

@@ -1,4 +1,4 @@
-"""Money: what a call costs, what is left of the budgets, and the ledgers behind them."""
+"""Costs of calls, budgets, and the ledgers that record spending."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def meter(model: str, **budget: Any) -> Meter:
     return Meter(BudgetSettings(**budget), model)
 
 
-def test_every_kind_of_token_has_its_price_and_thoughts_are_among_the_output() -> None:
+def test_cost_uses_a_price_per_token_kind_and_counts_thinking_as_output() -> None:
     usage = TokenUsage(
         input_tokens=1_000, output_tokens=500, cached_tokens=2_000, cache_write_tokens=100, thinking_tokens=400
     )
@@ -37,7 +37,7 @@ def test_every_kind_of_token_has_its_price_and_thoughts_are_among_the_output() -
     assert usage.total_tokens == 3_600
 
 
-def test_cached_tokens_without_a_price_of_their_own_cost_what_input_costs() -> None:
+def test_cached_tokens_without_a_separate_price_cost_the_input_price() -> None:
     priced = meter("m", prices={"m": {"input": 1.0, "output": 2.0}})
     assert priced.cost(TokenUsage(cached_tokens=10, cache_write_tokens=10)) == pytest.approx(20 / 1e6)
 
@@ -54,7 +54,7 @@ def test_cached_tokens_without_a_price_of_their_own_cost_what_input_costs() -> N
         ("my-own", None),
     ],
 )
-def test_only_a_dated_name_has_the_price_of_the_plain_one(model: str, like: str | None) -> None:
+def test_only_a_dated_model_name_inherits_the_price_of_its_base_name(model: str, like: str | None) -> None:
     assert meter(model).price == (PRICES[like] if like else None)
 
 

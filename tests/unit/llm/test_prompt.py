@@ -1,4 +1,4 @@
-"""The token budget: shared out in a fixed order, trimmed in a fixed order, and what is never trimmed."""
+"""The token budget: fixed order of components, fixed order of trimming, and parts that are never trimmed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDER = ["system_prompt", "user_task", "run_state_summary", "candidate_skill_met
 
 
 def talk(results: int = 4, size: int = 2_000) -> Transcript:
-    """A task, two references, and then one answer and one result a turn."""
+    """Make a transcript of a task, two references, and one answer and one result per turn."""
     made = Transcript("system " * 20)
     made.say(
         Part(Component.TASK, "the task " * 20, "the task"),
@@ -145,7 +145,7 @@ def test_untrimmed_message_keeps_its_wire_form() -> None:
         assert new.wire is (old.wire if new.text == old.text else None)
 
 
-def test_a_prompt_that_the_provider_counts_higher_than_we_estimate_is_cut_all_the_same() -> None:
+def test_prompt_is_trimmed_when_the_provider_counts_more_than_the_estimate() -> None:
     made = talk()
     estimated = made.tokens
     made.set_counts(estimated * 2, 0)

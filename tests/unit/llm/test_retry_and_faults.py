@@ -1,4 +1,4 @@
-"""When a call is sent again, after which pause, and what a provider's status means."""
+"""Retries of model calls, the pauses between them, and the meaning of a provider's status."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_retry_after_is_parsed(headers: dict[str, str], seconds: float | None) -
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_date_is_a_pause_until_then() -> None:
+def test_retry_after_date_gives_the_seconds_until_then() -> None:
     when = datetime.now(UTC) + timedelta(seconds=90)
     assert retry_after({"retry-after": format_datetime(when, usegmt=True)}) == pytest.approx(90, abs=3)
 
 
 @settings(deadline=None)
 @given(st.text(max_size=40))
-def test_no_header_breaks_the_reader(text: str) -> None:
+def test_retry_after_survives_any_header(text: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
         seconds = retry_after({name: text})
         assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_SECONDS
@@ -91,7 +91,7 @@ def test_pauses_stay_within_their_bounds(
         assert 0 <= pause <= ceiling
 
 
-def test_jitter_is_full_also_where_the_provider_asks_for_no_pause_at_all() -> None:
+def test_jitter_is_full_when_the_provider_requests_no_pause() -> None:
     policy, chance = RetryPolicy(3, 8.0, 8.0), random.Random(7)
     for asked in (None, 0.0):
         pauses = [policy.pause(1, ModelUnavailable("x", retry_after=asked), chance) or 0.0 for _ in range(400)]

@@ -1,4 +1,4 @@
-"""The scripted provider: written answers or a plain function, the same answer to the same conversation."""
+"""The scripted provider: fixed answers or a function, with the same answer to the same conversation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_faults_and_stops_can_be_scripted() -> None:
     assert model.preview(after(0))["messages"] == [{"role": "user", "text": "q"}]
 
 
-async def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
+async def test_script_can_be_loaded_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('["one"]')
     (tmp_path / "m.py").write_text("def answer(request):\n    return 'from python'\nnumber = 5\n")
     for spec, text in (("a.json", "one"), ("m.py:answer", "from python")):
@@ -81,6 +81,6 @@ def test_invalid_script_is_reported_with_the_reason(content: str | None, spec: s
         load_script(spec, tmp_path)
 
 
-def test_without_a_script_the_settings_say_what_is_missing(tmp_path: Path) -> None:
+def test_missing_script_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"model.script must name"):
         make_model(load_agent_settings(None, {"model.provider": "scripted"}), tmp_path, {})

@@ -1,4 +1,4 @@
-"""read_only and demo_safe, enforced at the command: what only looks may run, and nothing passes by its spelling."""
+"""The profiles read_only and demo_safe: reading commands may run, and no spelling of a writing command passes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READING = [
 ]  # fmt: skip
 
 WRITING = [
-    # programs that write, or that nobody knows
+    # programs that write, and unknown programs
     "rm a", "touch a", "tee a", "python x.py", "sh x.sh", "./ls", "/tmp/ls a", "xargs rm", "awk 'BEGIN{}'",
     "sed -i s/a/b/ x",
     "curl x", "eval ls", "exec ls", "command rm a", "env rm a", "nohup rm a", "time rm a", "! rm a", "",  "   ",
@@ -113,7 +113,7 @@ WRAPPED = st.sampled_from(
 
 @settings(deadline=None)
 @given(WRAPPED, st.sampled_from(PROGRAMS), st.text(alphabet="ab-./ '\"*$\\", max_size=12))
-def test_no_command_with_a_writing_program_passes(wrapped: str, program: str, rest: str) -> None:
+def test_command_with_a_writing_program_is_refused_in_any_position(wrapped: str, program: str, rest: str) -> None:
     line = wrapped.format(f"{program} {rest}")
     assert refuse_command(line, "read_only", None, Path("/")) != ""
 
@@ -130,7 +130,7 @@ PIECES = st.sampled_from(
     program=st.sampled_from(["sort", "uniq", "cat", "echo", "printf", "test", "find"]),
     parts=st.lists(st.tuples(st.sampled_from(["", " "]), PIECES), max_size=6),
 )
-def test_whatever_passes_changes_nothing_when_bash_runs_it(
+def test_accepted_command_changes_no_files_in_bash(
     program: str, parts: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     line = f"{program} " + "".join(gap + part for gap, part in parts)
@@ -149,13 +149,13 @@ def test_whatever_passes_changes_nothing_when_bash_runs_it(
 
 @settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4))
-def test_quoted_arguments_of_a_reader_are_never_taken_for_commands(words: list[str]) -> None:
+def test_quoted_arguments_of_a_reader_are_not_treated_as_commands(words: list[str]) -> None:
     line = "cat " + " ".join(shlex.quote(word) for word in words)
     assume(not any(mark in line for mark in ("$(", "`", "\n", "\r")))
     assert refuse_command(line, "read_only", None, Path("/")) == ""
 
 
-def test_no_reader_is_a_program_that_writes_by_nature() -> None:
+def test_readers_contain_no_writing_programs() -> None:
     assert not READERS & {
         "tee",
         "cp",

@@ -1,4 +1,4 @@
-"""Whole runs with a scripted model: turns, handoffs, failures, questions, and how each kind of run ends."""
+"""Complete runs with a scripted model: turns, handoffs, failures, questions, and every kind of ending."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path).set(skills__prefilter_min_score=1)
 
 
-async def test_a_run_of_one_turn(bench: Bench) -> None:
+async def test_run_of_one_turn_returns_answer_and_result(bench: Bench) -> None:
     ran = await bench.run([GOOD])
     assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert (ran.conclusion.answer, ran.conclusion.result) == ("hello Ada", {"greeted": "Ada"})
@@ -46,7 +46,7 @@ async def test_step_results_are_in_the_next_message(bench: Bench) -> None:
     assert (told["stdout_summary"], told["stderr_summary"], told["exit_code"]) == ("one\n", "two\n", 0)
 
 
-async def test_the_first_prompt_holds_the_task_its_context_and_the_candidates(bench: Bench) -> None:
+async def test_first_prompt_contains_task_context_and_candidates_in_order(bench: Bench) -> None:
     script = Heard(GOOD)
     await bench.run(
         script,
@@ -86,19 +86,19 @@ async def test_repair_does_not_count_as_a_turn(bench: Bench) -> None:
     assert "planned_actions" in script.told
 
 
-async def test_there_is_exactly_one_repair_and_it_fails_the_same_way_every_time(bench: Bench) -> None:
+async def test_second_invalid_decision_ends_the_run_deterministically(bench: Bench) -> None:
     answers = [(await bench.run(Heard("nonsense", '{"thoughts": 1}', GOOD))).conclusion for _ in range(2)]
     assert [answer.reason for answer in answers] == ["decision_invalid"] * 2
     assert answers[0].answer == answers[1].answer
     assert "thoughts: Extra inputs are not permitted" in answers[0].answer
 
 
-async def test_each_turn_has_its_own_repair(bench: Bench) -> None:
+async def test_each_turn_may_have_one_repair(bench: Bench) -> None:
     ran = await bench.run(Heard("?", decided(command("echo 1")), "?", decided(command("echo 2")), GOOD))
     assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
-async def test_without_a_key_no_call_is_made_and_the_variable_is_named(bench: Bench) -> None:
+async def test_missing_key_ends_the_run_without_a_call_and_names_the_variable(bench: Bench) -> None:
     bench.environment = {}
     ran = await bench.run(None)
     assert ran.conclusion.reason == "missing_provider_api_key"
@@ -107,7 +107,7 @@ async def test_without_a_key_no_call_is_made_and_the_variable_is_named(bench: Be
     assert ran.of(EventType.RUN_FAILED)[0]["reason"] == "missing_provider_api_key"
 
 
-async def test_a_dry_run_plans_and_calls_nothing(bench: Bench) -> None:
+async def test_dry_run_composes_the_prompt_without_a_call(bench: Bench) -> None:
     model = ScriptedModel([GOOD])
     ran = await bench.run(model, dry_run=True)
     assert (ran.conclusion.status, model.calls) == (ConclusionStatus.DRY_RUN, 0)
@@ -118,7 +118,7 @@ async def test_a_dry_run_plans_and_calls_nothing(bench: Bench) -> None:
     assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "dry_run"
 
 
-async def test_no_candidate_fails_fast_or_shows_all_skills_as_configured(bench: Bench) -> None:
+async def test_missing_candidates_fail_the_run_or_show_all_skills_as_configured(bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=100, skills__prefilter_zero_candidate_strategy="fail_fast")
     ran = await bench.run([GOOD], task="xyzzy plugh")
     assert ran.conclusion.reason == "no_skill_candidates"
@@ -131,16 +131,16 @@ async def test_no_candidate_fails_fast_or_shows_all_skills_as_configured(bench: 
     assert {each["skill_name"] for each in found["candidates"]} == {"greeter", "farewell"}
 
 
-async def test_a_skill_that_the_task_names_must_exist(bench: Bench) -> None:
+async def test_skill_named_by_the_task_must_exist(bench: Bench) -> None:
     assert (await bench.run([GOOD], named="greeter")).conclusion.status is ConclusionStatus.FINISHED
     ran = await bench.run([GOOD], named="nobody")
     assert (ran.conclusion.reason, "nobody" in ran.conclusion.answer) == ("not_found", True)
 
 
-# ── handoff, repetition, idleness ───────────────────────────────────────────────────────────────────────
+# ── handoffs, repetition, lack of progress ──────────────────────────────────────────────────────────────
 
 
-async def test_a_handoff_discloses_the_next_skill_and_says_why(bench: Bench) -> None:
+async def test_handoff_discloses_the_next_skill_and_records_the_reason(bench: Bench) -> None:
     script = Heard(decided(call("farewell"), skill="greeter", why="greeted, now part"), GOOD)
     ran = await bench.run(script)
     started = ran.of(EventType.SKILL_INVOCATION_STARTED)
@@ -150,7 +150,7 @@ async def test_a_handoff_discloses_the_next_skill_and_says_why(bench: Bench) -> 
     assert "# Overview of farewell" in script.told
 
 
-async def test_a_handoff_after_steps_is_carried_out_as_well(bench: Bench) -> None:
+async def test_handoff_after_steps_is_executed_too(bench: Bench) -> None:
     script = Heard(decided(command("echo hi"), call("farewell"), skill="greeter", why="done here"), GOOD)
     ran = await bench.run(script)
     assert [e["skill"] for e in ran.of(EventType.SKILL_INVOCATION_STARTED) if e["from"] == "greeter"] == ["farewell"]
@@ -183,7 +183,7 @@ async def test_handoff_to_a_skill_not_shown_is_rejected(bench: Bench) -> None:
     assert "Skill 'farewell' is not among the skills you were shown" in script.told
 
 
-async def test_the_same_action_with_the_same_result_twice_ends_the_run_with_the_reason(bench: Bench) -> None:
+async def test_same_action_with_the_same_result_ends_the_run(bench: Bench) -> None:
     script = Heard(decided(command("echo same"), skill="greeter"))
     ran = await bench.run(script)
     assert ran.conclusion.reason == "no_progress"
@@ -214,7 +214,7 @@ async def test_repeated_request_for_shown_material_ends_the_run(bench: Bench) ->
     assert "You have already been shown what you requested" in script.told
 
 
-async def test_a_reference_is_disclosed_when_it_is_asked_for_and_one_outside_is_refused(bench: Bench) -> None:
+async def test_requested_reference_is_disclosed_unless_it_is_outside(bench: Bench) -> None:
     script = Heard(decided(skill="greeter", paths=["references/manners.md", "../farewell/SKILL.md"]), GOOD)
     ran = await bench.run(script)
     assert "Be kind." in script.told
@@ -245,7 +245,7 @@ async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
 # ── questions and results ───────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_question_waits_is_answered_at_once_or_was_answered_before(bench: Bench) -> None:
+async def test_question_waits_unless_it_is_answered_now_or_was_before(bench: Bench) -> None:
     plan = decided(ask("Who is it?", "the name!"), skill="greeter")
     ran = await bench.run([plan])
     assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.WAITING, "Who is it?")
@@ -291,7 +291,7 @@ async def test_repeatedly_invalid_result_ends_the_run(bench: Bench) -> None:
 # ── the machine ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_every_transition_of_the_table_is_taken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_runs_take_every_transition_of_the_table(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     moves: set[tuple[State, State]] = set()
     move = Machine.move
 
@@ -309,5 +309,5 @@ async def test_every_transition_of_the_table_is_taken(bench: Bench, monkeypatch:
     )
     await bench.run([decided(ask("Who?"))])
     await bench.run(Heard(decided(command("echo 3")), {"error": 401}))
-    # a repeated call stays in CALL_LLM: its retries are the model client's
+    # a repeated call stays in CALL_LLM: the model client does the retries
     assert moves - {pair for pair in moves if pair[1] is State.ERROR} == ALLOWED - {(State.CALL_LLM, State.CALL_LLM)}

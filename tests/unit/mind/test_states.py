@@ -1,4 +1,4 @@
-"""The state machine: the table is the seed's with ours beside it, and nothing moves outside of it."""
+"""The state machine: its table is the specified one plus two transitions, and no other transition is possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HANDOFF_OR_FINISH DONE
 """
 OURS = {
     (State.CALL_LLM, State.DONE),  # a dry run
-    (State.HANDOFF_OR_FINISH, State.CALL_LLM),  # a result that does not hold
+    (State.HANDOFF_OR_FINISH, State.CALL_LLM),  # an invalid result
 }
 
 
@@ -42,7 +42,7 @@ def at(state: State) -> Machine:
     return machine
 
 
-def test_the_table_is_the_seeds_and_two_moves_of_ours() -> None:
+def test_table_equals_the_specification_plus_two_transitions() -> None:
     assert seed() | OURS == ALLOWED
     assert len(TRANSITIONS) == len(ALLOWED)
     assert all(move.condition for move in TRANSITIONS)
@@ -50,7 +50,7 @@ def test_the_table_is_the_seeds_and_two_moves_of_ours() -> None:
 
 @pytest.mark.parametrize("source", list(State))
 @pytest.mark.parametrize("target", list(State))
-def test_a_move_is_made_when_the_table_has_it_and_refused_when_not(source: State, target: State) -> None:
+def test_move_succeeds_only_for_transitions_of_the_table(source: State, target: State) -> None:
     machine = at(source)
     allowed = source not in TERMINAL and (target is State.ERROR or (source, target) in ALLOWED)
     if allowed:
@@ -62,7 +62,7 @@ def test_a_move_is_made_when_the_table_has_it_and_refused_when_not(source: State
         assert machine.state is source
 
 
-def test_every_state_is_reached_and_leads_to_an_end() -> None:
+def test_every_state_is_reachable() -> None:
     reached = {State.INIT}
     for _ in State:
         reached |= {target for source, target in ALLOWED if source in reached}

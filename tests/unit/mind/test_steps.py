@@ -1,4 +1,4 @@
-"""Steps of a run: commands, skills with code and tools, and what follows when one of them fails or is refused."""
+"""Steps of a run: commands, skills with code and tools, and the handling of failed and refused steps."""
 
 from __future__ import annotations
 
@@ -78,21 +78,21 @@ async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
     ]
 
 
-async def test_the_fallback_is_the_best_candidate_that_has_not_led(bench: Bench) -> None:
+async def test_fallback_is_the_best_candidate_not_used_before(bench: Bench) -> None:
     script = Heard(decided(FAILING, skill="farewell"), GOOD)
     ran = await bench.run(script)
     assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == ["farewell", "greeter"]
     assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
-async def test_a_plan_ends_with_its_failed_step(bench: Bench) -> None:
+async def test_plan_stops_at_its_failed_step(bench: Bench) -> None:
     bench.set(runtime__on_step_failure="report")
     ran = await bench.run(Heard(decided(FAILING, command("touch second"), finish("all done")), GOOD))
     assert not (bench.cwd / "second").exists()
     assert ran.conclusion.answer == "hello Ada"  # not the finish of the plan that failed
 
 
-async def test_a_command_that_runs_too_long_is_a_timeout(bench: Bench) -> None:
+async def test_command_over_its_time_limit_is_a_timeout(bench: Bench) -> None:
     bench.set(runtime__on_step_failure="report", runtime__timeout_seconds=0.2)
     ran = await bench.run(Heard(decided(command("sleep 60")), GOOD))
     [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
@@ -110,7 +110,7 @@ async def test_finish_in_the_same_plan_as_a_refused_command_is_ignored(bench: Be
     assert ran.conclusion.answer == "hello Ada"
 
 
-async def test_a_skills_allowed_tools_hold_while_it_leads(bench: Bench) -> None:
+async def test_allowed_tools_of_the_active_skill_are_enforced(bench: Bench) -> None:
     text = (bench.skills / "greeter" / "SKILL.md").read_text().replace("---\n#", "allowed-tools: Bash(echo:*)\n---\n#")
     bench.skill("greeter", text)
     plan = decided(command("echo fine"), command("touch x"), skill="greeter")
@@ -121,7 +121,7 @@ async def test_a_skills_allowed_tools_hold_while_it_leads(bench: Bench) -> None:
 # ── skills with code, and tools ─────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_skill_with_code_is_run_and_its_result_shown(bench: Bench) -> None:
+async def test_code_skill_is_run_and_its_result_is_shown(bench: Bench) -> None:
     bench.skill("counter", CODED, {"scripts/count.py": ""})
     given_to: list[Mapping[str, Any]] = []
 
@@ -134,10 +134,10 @@ async def test_a_skill_with_code_is_run_and_its_result_shown(bench: Bench) -> No
     assert given_to == [{"name": "Ada"}]
     assert "3 letters" in script.told
     assert ran.conclusion.outputs[0].insights == ("short",)
-    assert "count.py" in script.told  # its scripts, disclosed once execution was asked for
+    assert "count.py" in script.told  # its scripts are disclosed when the skill is called
 
 
-async def test_a_skill_that_fails_raises_or_is_unknown_is_a_result(bench: Bench) -> None:
+async def test_failing_or_unknown_skill_becomes_a_step_result(bench: Bench) -> None:
     bench.set(runtime__on_step_failure="report")
     bench.skill("counter", CODED, {"scripts/count.py": ""})
 
@@ -164,7 +164,7 @@ async def test_a_skill_that_fails_raises_or_is_unknown_is_a_result(bench: Bench)
         assert told in script.told
 
 
-async def test_a_skill_may_ask_or_delegate_and_the_run_waits(bench: Bench) -> None:
+async def test_skill_that_asks_or_delegates_pauses_the_run(bench: Bench) -> None:
     bench.skill("counter", CODED, {"scripts/count.py": ""})
 
     async def asks(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
@@ -184,7 +184,7 @@ async def test_a_skill_may_ask_or_delegate_and_the_run_waits(bench: Bench) -> No
 
 
 class Odd(Exception):
-    """Nothing that anybody expects."""
+    """An exception type that no code handles specifically."""
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), Odd("odd"), RecursionError("deep"), AttributeError("none")])
@@ -206,7 +206,7 @@ async def test_lease_lost_in_a_tool_propagates(bench: Bench) -> None:
         await bench.run([decided({"type": "call_tool", "tool": "lost"})], tools={"lost": Tool("lost", "", {}, lost)})
 
 
-async def test_an_unknown_tool_and_a_broken_input_are_refused(bench: Bench) -> None:
+async def test_unknown_tool_and_malformed_input_are_refused(bench: Bench) -> None:
     async def fine(_given: Mapping[str, Any]) -> str:
         return "fine"
 

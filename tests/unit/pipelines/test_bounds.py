@@ -1,4 +1,4 @@
-"""The backbone's bounds: scope, patches, trace maps, gates. What is out of bounds is named, and nothing is changed."""
+"""The backbone's limits: scope, patches, trace maps and gates. Violations are named and change nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCOPE = Allowlist(("nodes/x/**", "tests/test_x*.py"))
 
 
 def request(tmp_path: Path, **fields: Any) -> SkillRequest:
-    """A step's request."""
+    """Make the request of a step."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     base = {"task_id": "t", "session_hash": "s", "objective": "o", "role": "executor"}
     return SkillRequest.model_validate({**base, "workdir": tmp_path, "now": now, **fields})
@@ -66,7 +66,7 @@ def file(name: str, content: str) -> Artifact:
         ("./", False),
     ],
 )
-def test_an_allowlist_allows_what_its_patterns_say(path: str, allowed: bool) -> None:
+def test_allowlist_matches_paths_by_its_patterns(path: str, allowed: bool) -> None:
     assert SCOPE.allows(path) is allowed
 
 
@@ -90,7 +90,9 @@ FILES = st.dictionaries(
 
 
 @given(before=FILES, after=FILES)
-def test_a_diff_of_two_projects_turns_the_one_into_the_other(before: dict[str, str], after: dict[str, str]) -> None:
+def test_applying_the_diff_of_two_projects_turns_one_into_the_other(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
     if changed_files(before, after):
         assert apply_patch(unified_diff(before, after), before, SCOPE, 20) == after
 
@@ -106,7 +108,7 @@ def test_a_diff_of_two_projects_turns_the_one_into_the_other(before: dict[str, s
         ("diff --git a/nodes/x/a.py b/nodes/x/c.py\nrename from nodes/x/a.py\n", "only change text"),
     ],
 )  # fmt: skip
-def test_a_patch_out_of_bounds_is_refused(patch: str, fault: str) -> None:
+def test_patch_outside_the_scope_or_malformed_is_refused(patch: str, fault: str) -> None:
     with pytest.raises(InvalidInput, match=fault):
         apply_patch(patch, {"nodes/x/a.py": "one\ntwo\n"}, SCOPE, 20)
 
@@ -143,7 +145,7 @@ GUESS = TraceEntry(kind="ASSUMPTION", rationale="usual")
         ),
     ],
 )
-def test_every_fault_of_a_trace_map_is_named(entries: dict[str, TraceEntry], fault: str) -> None:
+def test_faults_of_a_trace_map_are_named(entries: dict[str, TraceEntry], fault: str) -> None:
     faults = trace_faults(TraceMap(fields=entries), ["a", "b"], SOURCES)
     assert any(fault in found for found in faults), faults
 
@@ -162,7 +164,7 @@ ADVICE = Advice(kind=AdviceKind.CODE, content={})
 
 
 def gate(step: str, mode: ExecutionMode, asked: SkillRequest, **result: Any) -> str:
-    """What the gate says; empty when it lets the step through."""
+    """Return the message of the gate, or an empty string if the step passes."""
     try:
         check_step(step, mode, asked, SkillResult.model_validate({"summary": "done", **result}))
     except GateFailed as failed:
@@ -178,7 +180,7 @@ def test_deterministic_step_that_asks_for_advice_fails_its_gate(tmp_path: Path) 
     assert "must ask for it" in gate("some-step", ExecutionMode.HYBRID, asked, state=SkillState.ADVICE_REQUIRED)
 
 
-def test_an_advisor_only_step_cannot_end_without_advice(tmp_path: Path) -> None:
+def test_advisor_only_step_without_advice_fails_its_gate(tmp_path: Path) -> None:
     asked = request(tmp_path)
     assert "without advice" in gate("some-step", ExecutionMode.ADVISOR_ONLY, asked)
     assert gate("some-step", ExecutionMode.ADVISOR_ONLY, asked.model_copy(update={"advice": (ADVICE,)})) == ""
@@ -211,7 +213,7 @@ def test_step_with_forbidden_output_fails_its_gate(tmp_path: Path, step: str, ma
     assert fault in gate(step, ExecutionMode.DETERMINISTIC, asked, artifacts=tuple(left.values()))
 
 
-def test_a_project_changed_without_an_allowlist_fails_its_gate(tmp_path: Path) -> None:
+def test_project_change_without_an_allowlist_fails_its_gate(tmp_path: Path) -> None:
     made = (file("project/nodes/x/a.py", "x = 1\n"),)
     assert "without allowlist.json" in gate("other", ExecutionMode.DETERMINISTIC, request(tmp_path), artifacts=made)
 
@@ -249,7 +251,7 @@ def test_invalid_advice_is_rejected(kind: AdviceKind, content: Any, fault: str) 
     assert (fault in found) if fault else found == ""
 
 
-def test_a_question_is_bounded_and_code_needs_a_scope() -> None:
+def test_advice_request_needs_a_scope_and_has_a_size_limit() -> None:
     with pytest.raises(ValidationError, match="needs a scope"):
         AdviceRequest(kind=AdviceKind.PATCH, question="?")
     with pytest.raises(ValidationError, match="120,000 are allowed"):
@@ -268,13 +270,13 @@ def test_hard_limits_cannot_be_raised(name: str, value: int) -> None:
 
 
 @given(st.text(max_size=80))
-def test_any_name_becomes_a_name_that_a_schema_takes(text: str) -> None:
+def test_any_name_becomes_a_valid_schema_name(text: str) -> None:
     name = identifier(text)
     assert name.isidentifier()
     NodeSchema.model_validate({"name": name, "source_type": "TYPE1", "operations": [{"key": f"{name}.{name}"}]})
 
 
-def test_last_file_of_a_name_is_passed_on(tmp_path: Path) -> None:
+def test_last_written_file_of_a_name_is_passed_on(tmp_path: Path) -> None:
     asked = request(tmp_path, artifacts=[file("a.txt", "old"), file("b.txt", "kept"), Artifact(type="other", name="c")])
     carried = Carried.of(asked)
     carried.write("a.txt", "new")

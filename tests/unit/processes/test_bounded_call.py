@@ -1,4 +1,4 @@
-"""Work on what strangers wrote is ended when it passes its bounds, and the next piece of work is not hurt by it."""
+"""Calls on untrusted input are ended at their time and memory limits without affecting later calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One command: bounded in time and output, with nothing of it left behind."""
+"""Shell commands: limited in time and output, with no processes left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG_SECONDS = 60
 
 
 def gone(pid: int) -> bool:
-    """Ended, or about to be collected by whoever adopted it; a kill takes the kernel a moment."""
+    """Return True if the process has ended or is a zombie; wait for a pending kill."""
     try:
         process = psutil.Process(pid)
         psutil.wait_procs([process], timeout=5)
@@ -42,24 +42,24 @@ def read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-async def test_a_command_gives_its_output_and_its_exit_code(tmp_path: Path) -> None:
+async def test_command_returns_its_output_and_exit_code(tmp_path: Path) -> None:
     ran = await SHELL.run("echo out; echo err >&2; pwd; exit 3", tmp_path, 10)
     assert (ran.exit_code, ran.stdout, ran.stderr) == (3, f"out\n{tmp_path}\n", "err\n")
     assert not ran.timed_out
 
 
-async def test_a_command_reads_nothing_from_the_terminal(tmp_path: Path) -> None:
+async def test_command_reads_nothing_from_the_terminal(tmp_path: Path) -> None:
     assert (await SHELL.run("cat; read x || echo none", tmp_path, 10)).stdout == "none\n"
 
 
-async def test_a_timeout_ends_the_command_and_what_it_printed_is_kept(tmp_path: Path) -> None:
+async def test_timeout_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
     began = time.monotonic()
     ran = await SHELL.run(f"echo begun; sleep {LONG_SECONDS}", tmp_path, 0.6)
     assert (ran.exit_code, ran.timed_out, ran.stdout) == (TIMED_OUT, True, "begun\n")
     assert time.monotonic() - began < 10
 
 
-async def test_a_timeout_ends_also_what_ignores_the_polite_signal_and_what_began_its_own_session(
+async def test_timeout_ends_processes_that_ignore_sigterm_or_left_the_session(
     tmp_path: Path,
 ) -> None:
     line = (
@@ -89,7 +89,7 @@ async def test_background_processes_end_with_their_command(tmp_path: Path) -> No
         assert gone(int((tmp_path / name).read_text())), name
 
 
-async def test_another_command_at_the_same_time_is_left_alone(tmp_path: Path) -> None:
+async def test_concurrent_command_is_not_affected(tmp_path: Path) -> None:
     async with anyio.create_task_group() as tasks:
 
         async def longer() -> None:
@@ -112,14 +112,14 @@ async def test_cancelling_kills_the_whole_tree(tmp_path: Path) -> None:
     assert all(gone(pid) for pid in pids)
 
 
-async def test_a_command_may_clean_up_before_it_is_ended(tmp_path: Path) -> None:
+async def test_command_can_clean_up_on_sigterm_before_it_is_killed(tmp_path: Path) -> None:
     line = f"trap 'echo bye > told; exit 1' TERM; echo > ready; sleep {LONG_SECONDS} & wait"
     ran = await SHELL.run(line, tmp_path, 1.0)
     assert ran.timed_out
     assert (tmp_path / "told").read_text() == "bye\n"
 
 
-async def test_output_is_bounded_and_the_middle_left_out(tmp_path: Path) -> None:
+async def test_long_output_is_truncated_in_the_middle(tmp_path: Path) -> None:
     ran = await SHELL.run("echo first; seq 1 200000; echo last; seq 1 100000 >&2", tmp_path, 30)
     for text in (ran.stdout, ran.stderr):
         assert len(text) < 3_100

@@ -1,4 +1,4 @@
-"""Settings: read once, strict, and every fault named with file, line and key."""
+"""Settings: strict validation; every fault is reported with file, line and key."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def fault(tmp_path: Path, text: str) -> str:
     return str(raised.value).replace(str(tmp_path), "")
 
 
-def test_the_seeds_file_is_valid_and_its_values_are_the_defaults(tmp_path: Path) -> None:
+def test_specified_sample_file_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
     assert load(tmp_path, SEED.replace("  name: claude-sonnet-4-5\n", "")) == AgentSettings()
 
 
-def test_an_empty_file_and_no_file_are_the_defaults(tmp_path: Path) -> None:
+def test_empty_or_missing_file_gives_the_defaults(tmp_path: Path) -> None:
     for text in ("", "# nothing\n", "---\n"):
         assert load(tmp_path, text) == AgentSettings()
     assert load_agent_settings(None) == AgentSettings()
@@ -124,7 +124,7 @@ def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_key_that_was_pasted_into_the_file_is_not_shown(tmp_path: Path) -> None:
+def test_secret_pasted_into_the_file_is_not_shown_in_errors(tmp_path: Path) -> None:
     secret = "sk-" + "ant-" + "abc0" * 8
     for key in ("model:\n  api_key", "model:\n  provider", "runtime:\n  max_turns"):
         assert secret not in fault(tmp_path, f"{key}: {secret}\n")
@@ -148,7 +148,7 @@ def test_folder_or_huge_file_is_rejected_as_settings(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=60) | st.text(alphabet="model: {}[]&*!|>-#\n'\"%@`1", max_size=60))
-def test_no_file_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_loader_survives_any_file_content(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(text, encoding="utf-8", errors="replace", newline="")
     try:
@@ -191,7 +191,7 @@ def test_environment_overrides_swarm_yaml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [AgentSettings, Settings])
-def test_the_sample_is_valid_and_holds_every_default(kind: type[AgentSettings], tmp_path: Path) -> None:
+def test_generated_sample_is_valid_and_contains_every_default(kind: type[AgentSettings], tmp_path: Path) -> None:
     path = tmp_path / "sample.yaml"
     path.write_text(sample(kind), encoding="utf-8")
     read = kind.model_validate(yaml.safe_load(path.read_text()))
@@ -203,7 +203,7 @@ def test_the_sample_is_valid_and_holds_every_default(kind: type[AgentSettings], 
 
 
 @pytest.mark.parametrize(("provider", "variable"), [("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY")])
-def test_the_key_is_that_of_the_chosen_provider(provider: str, variable: str) -> None:
+def test_api_key_belongs_to_the_chosen_provider(provider: str, variable: str) -> None:
     settings = load_agent_settings(None, {"model.provider": provider})
     assert key_for(settings, {"ANTHROPIC_API_KEY": "a", "GEMINI_API_KEY": "g"}) == provider[0]
     for environment in ({}, {variable: ""}, {variable: "  "}):

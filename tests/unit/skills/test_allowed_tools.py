@@ -1,4 +1,4 @@
-"""allowed-tools: what a rule lets through, and that a shell line hides nothing from it."""
+"""allowed-tools: calls that a rule allows, and shell lines that try to hide other commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fireswarm.skills.allowed_tools import denial_reason
 GIT = ("Bash(git:*)", "Bash(ls -la)", "Bash(npm run *)", "Read")
 
 
-def test_an_empty_list_and_a_star_allow_everything() -> None:
+def test_empty_list_and_star_allow_everything() -> None:
     assert denial_reason((), "Bash", "rm -rf /") is None
     assert denial_reason(("*",), "mcp__x__y") is None
     assert denial_reason(("Bash",), "run_command", "a; b > c $(d)") is None
@@ -29,7 +29,7 @@ def test_an_empty_list_and_a_star_allow_everything() -> None:
         "git log --grep=a#b", "git show HEAD~1:x.py", "git log --format=%h",
     ],
 )  # fmt: skip
-def test_commands_that_the_rules_name_are_allowed(command: str) -> None:
+def test_commands_named_by_the_rules_are_allowed(command: str) -> None:
     assert denial_reason(GIT, "Bash", command) is None
 
 
@@ -62,8 +62,8 @@ def test_command_that_is_not_listed_is_refused_with_the_reason(command: str, bec
 @given(
     st.lists(st.sampled_from(["git", "log", "rm", ";", "&&", "|", "\n", "'", '"', "\\", "$(", ")", ">", "#", " ", "`"]))
 )
-def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]) -> None:
-    """What is allowed is, by another reading of the shell's rules, nothing but git commands."""
+def test_combined_shell_characters_never_allow_another_command(parts: list[str]) -> None:
+    """An allowed line contains only git commands according to shlex as well."""
     line = "".join(parts)
     if denial_reason(("Bash(git:*)",), "Bash", line) is None:
         lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -75,7 +75,7 @@ def test_no_mixture_of_shell_signs_lets_another_command_through(parts: list[str]
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
-def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> None:
+def test_any_rule_and_any_command_can_be_checked(command: str, rule: str) -> None:
     for tool in ("Bash", "Read", "WebFetch"):
         assert denial_reason((rule, f"{tool}({rule})"), tool, command) != ""
 
@@ -106,5 +106,5 @@ def test_any_rule_and_any_command_have_an_answer(command: str, rule: str) -> Non
         ("Bash(  )", "Bash", "git log", False),
     ],
 )
-def test_paths_hosts_and_servers(rule: str, tool: str, argument: str, allowed: bool) -> None:
+def test_rules_match_paths_hosts_and_servers(rule: str, tool: str, argument: str, allowed: bool) -> None:
     assert (denial_reason((rule,), tool, argument) is None) == allowed

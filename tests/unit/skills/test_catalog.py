@@ -1,4 +1,4 @@
-"""Discovery and the catalog: nearer wins, limits are said, and the cache is never believed about what changed."""
+"""Discovery and the catalog: nearer folders win, limits are reported, and changed skills are never read from cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_places_are_searched_from_near_to_far(tmp_path: Path) -> None:
     assert relative == ["here/mine", "/abs", "here/skills", "here/.agents/skills", "home/.agents/skills", "packaged"]
 
 
-def test_skills_lie_at_any_depth_but_not_inside_each_other(tmp_path: Path) -> None:
+def test_skills_are_found_at_any_depth_but_not_inside_other_skills(tmp_path: Path) -> None:
     make(tmp_path, "a")
     make(tmp_path, "a/inner")
     make(tmp_path, "group/deep/b")
@@ -37,7 +37,7 @@ def test_skills_lie_at_any_depth_but_not_inside_each_other(tmp_path: Path) -> No
     assert not load_catalog([tmp_path / "none"]).skills
 
 
-def test_a_link_is_followed_once(tmp_path: Path) -> None:
+def test_symbolic_link_is_followed_once(tmp_path: Path) -> None:
     make(tmp_path / "real", "a")
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "again").symlink_to(tmp_path / "real", target_is_directory=True)
@@ -59,7 +59,7 @@ def test_folders_beyond_the_limits_are_noted(tmp_path: Path) -> None:
     assert "max_folders is 3" in few.notes[0][1]
 
 
-def test_references_are_listed_and_real_links_of_the_body_found(tmp_path: Path) -> None:
+def test_references_and_existing_links_of_the_body_are_indexed(tmp_path: Path) -> None:
     body = (
         "# T\nSee [guide](docs/guide.md#x), `notes.txt`, [gone](none.md), [web](https://x.org/a.md), [up](../b.md).\n"
     )
@@ -82,7 +82,7 @@ def test_references_are_listed_and_real_links_of_the_body_found(tmp_path: Path) 
 
 @pytest.fixture
 def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A folder of skills, and the file in which they are remembered however few they are."""
+    """Return a folder of skills and a cache file that is used for any number of skills."""
     monkeypatch.setattr(caching, "LEAST_CACHED", 0)
     for name in ("a", "b"):
         make(tmp_path / "skills", name)
@@ -91,7 +91,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     return tmp_path / "skills", tmp_path / "cache" / "skills.json"
 
 
-def test_an_unchanged_start_gives_the_same_catalog_from_the_cache(cached: tuple[Path, Path]) -> None:
+def test_unchanged_skills_are_loaded_from_the_cache(cached: tuple[Path, Path]) -> None:
     folder, file = cached
     first = load_catalog([folder], cache=file)
     written = file.stat().st_mtime_ns
@@ -121,7 +121,7 @@ def test_changed_skill_is_read_again(cached: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b'{"format": "other/1", "skills": {}}', b"\xff\xfe", b'{"format": null, "skills": 3}']
 )
-def test_a_damaged_or_foreign_cache_is_ignored(cached: tuple[Path, Path], damage: bytes) -> None:
+def test_damaged_or_foreign_cache_is_ignored(cached: tuple[Path, Path], damage: bytes) -> None:
     folder, file = cached
     load_catalog([folder], cache=file)
     file.write_bytes(damage)
@@ -140,7 +140,7 @@ def test_skill_with_a_damaged_record_is_read_again(cached: tuple[Path, Path], en
     assert set(load_catalog([folder], cache=file).skills) == {"a", "b"}
 
 
-def test_a_cache_that_others_may_write_to_is_ignored(cached: tuple[Path, Path]) -> None:
+def test_cache_writable_by_others_is_ignored(cached: tuple[Path, Path]) -> None:
     folder, file = cached
     load_catalog([folder], cache=file)
     content = file.read_text().replace("what it does", "something else")

@@ -1,4 +1,4 @@
-"""The strict judge names file, line and rule; our own packs pass it."""
+"""The strict check names file, line and rule; the packs of this repository pass it."""
 
 from __future__ import annotations
 
@@ -58,11 +58,13 @@ def header(*lines: str) -> str:
         (header("metadata: {entry: ../x.py}"), [(1, "script-outside")]),
     ],
 )
-def test_each_rule_of_the_specification(tmp_path: Path, text: str | bytes, faults: list[tuple[int, str]]) -> None:
+def test_violations_of_the_specification_are_reported_by_line_and_rule(
+    tmp_path: Path, text: str | bytes, faults: list[tuple[int, str]]
+) -> None:
     assert judged(tmp_path, text) == faults
 
 
-def test_paths_may_be_files_skills_or_folders_of_skills(tmp_path: Path) -> None:
+def test_check_accepts_files_skills_and_folders_of_skills(tmp_path: Path) -> None:
     judged(tmp_path, GOOD)
     judged(tmp_path, "# T", "bad")
     assert check_paths([tmp_path / "good" / "SKILL.md", tmp_path / "good"]).faults == ()

@@ -1,4 +1,4 @@
-"""What a skill's code may not do is found without running it; what a skill says of its conversation is judged."""
+"""Static checks of a skill's code and of its conversation contract."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_violations_are_reported_by_line_and_rule(tmp_path: Path, code: str, lin
 
 
 @pytest.mark.parametrize("code", RIGHT)
-def test_code_that_ends_with_the_call_passes(tmp_path: Path, code: str) -> None:
+def test_code_without_violations_passes(tmp_path: Path, code: str) -> None:
     file = tmp_path / "skill.py"
     file.write_text(code)
     assert check_source(file) == []
@@ -83,7 +83,7 @@ FORMS = (
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_contract_is_read_in_each_of_its_forms(tmp_path: Path, form: str) -> None:
+def test_contract_can_be_read_in_each_of_its_forms(tmp_path: Path, form: str) -> None:
     terms = read_terms(card(tmp_path, form))
     assert terms is not None and terms.interaction_outcomes.max_turns == 4
     assert [state.value for state in terms.interaction_outcomes.allowed_intermediate_states] == ["paused"]
@@ -108,17 +108,17 @@ def test_invalid_contract_is_reported(tmp_path: Path, more: str, line: int, rule
             read_terms(path)
 
 
-def test_code_is_named_by_its_own_file(tmp_path: Path) -> None:
+def test_fault_in_code_names_the_code_file(tmp_path: Path) -> None:
     [fault] = [fault for fault in check_file(card(tmp_path, FORMS[2])) if fault.rule == "event-loop"]
     assert (fault.path.name, fault.line) == ("skill.py", 3)
 
 
-def test_the_shipped_skills_have_no_fault() -> None:
+def test_shipped_skills_have_no_faults() -> None:
     assert check_paths([Path(__file__).parents[3] / "skills"]).faults == ()
 
 
 @pytest.mark.parametrize("line", ["import anthropic", "from google import genai", "import openai.types as t"])
-def test_a_deterministic_skill_that_imports_a_model_is_found(tmp_path: Path, line: str) -> None:
+def test_deterministic_skill_that_imports_a_model_sdk_is_reported(tmp_path: Path, line: str) -> None:
     folder = tmp_path / "reader"
     (folder / "scripts").mkdir(parents=True)
     (folder / "scripts" / "skill.py").write_text(f"def run(request):\n    {line}\n")

@@ -1,4 +1,4 @@
-"""``swarm skills``: what a person and a program see."""
+"""``swarm skills``: its output for people and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fireswarm.errors import NotFound
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and a folder with a good skill, one that warns, and one that is left out."""
+    """Create an empty home and a folder with a valid skill, one with warnings and an invalid one."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
@@ -50,7 +50,7 @@ def test_list_shows_skills_warnings_and_skipped_packs(here: Path) -> None:
     assert found["warnings"]
 
 
-def test_a_given_folder_is_nearer_than_the_usual_ones(here: Path) -> None:
+def test_given_folder_takes_precedence_over_the_default_ones(here: Path) -> None:
     (here / "mine" / "good").mkdir(parents=True)
     (here / "mine" / "good" / "SKILL.md").write_text("---\nname: good\ndescription: mine\n---\n")
     found = printed("list", "--skills-dir", "mine", "--json")
@@ -81,12 +81,12 @@ def test_check_names_file_line_and_rule_and_fails(here: Path) -> None:
     assert {"path", "line", "rule", "message"} == set(json.loads(told.stdout)["faults"][0])
 
 
-def test_without_user_skills_check_covers_the_packaged_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_user_skills_covers_the_packaged_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("check").exit_code == 0
 
 
-def test_bench_measures_a_labelled_file_among_the_given_skills(here: Path) -> None:
+def test_bench_measures_a_labelled_file_with_the_given_skills(here: Path) -> None:
     prompts = [{"skill": "good", "query": "water my plants"}, {"skill": "Gone Away", "query": "feed the cats"}]
     (here / "p.json").write_text(json.dumps([*prompts, {"skill": "Warns", "query": "feed the cats", "note": 1}]))
     figures = printed("bench", "p.json", "--skills-dir", "skills")

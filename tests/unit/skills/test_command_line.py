@@ -1,4 +1,4 @@
-"""The shell line's reader against bash itself: what it reads, bash reads alike; what it cannot read it refuses."""
+"""The reader of shell lines compared with bash: it splits lines as bash does and refuses unsupported syntax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fireswarm.skills.command_line import Unreadable, Word, read_command_line
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
-def test_quoted_words_come_back_as_they_are(words: list[str]) -> None:
+def test_quoted_words_are_read_unchanged(words: list[str]) -> None:
     read = read_command_line("git " + " ".join(map(shlex.quote, words)))
     assert read.commands == [[Word("git"), *map(Word, words)]]
 
@@ -27,8 +27,8 @@ PIECES = (*"ab-$'\"\\ #=~{}*<2", ";say ", "\nsay ", "; ;", " 'a b' ", '"a\\"b"',
 
 @settings(max_examples=150, deadline=None)
 @given(line=st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
-def test_bash_reads_the_same_words(line: str, empty_folder: Path) -> None:
-    """Bash prints the words of each command, one command a line, wherever ours found only words and separators."""
+def test_reader_finds_the_same_words_as_bash(line: str, empty_folder: Path) -> None:
+    """Bash prints the words of each command, one command per line, for lines that contain only words and separators."""
     try:
         read = read_command_line(f"say {line}")
     except Unreadable:
@@ -87,7 +87,7 @@ def test_unsupported_shell_syntax_is_rejected(line: str, because: str) -> None:
         read_command_line(line)
 
 
-def test_commands_and_what_separates_them() -> None:
+def test_commands_and_separators_are_read() -> None:
     read = read_command_line("ls 2>&1 | wc -l && echo done > /dev/null; true")
     assert [[word.text for word in words] for words in read.commands] == [
         ["ls"],

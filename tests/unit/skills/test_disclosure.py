@@ -1,4 +1,4 @@
-"""Disclosure: each stage shows what it is for and nothing more, within both caps; nothing leads out of the folder."""
+"""Disclosure: each stage shows only its part of a skill, within both limits and only from the skill's folder."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make(folder: Path, body: str = BODY, header: str = "") -> Skill:
     return load_skill(folder / "s" / "SKILL.md")
 
 
-def test_stage_0_shows_name_and_description_alone(tmp_path: Path) -> None:
+def test_stage_0_shows_only_name_and_description(tmp_path: Path) -> None:
     shown = disclosure.metadata(make(tmp_path))
     assert (shown.stage, shown.text) == (0, "s: does s")
     assert (shown.files[0].path, shown.files[0].bytes, shown.files[0].tokens) == ("SKILL.md", 9, 3)
@@ -55,7 +55,7 @@ def test_stage_1_shows_title_and_summary_and_offers_the_rest(tmp_path: Path) -> 
     assert shown.offered == ("SKILL.md#Title", "SKILL.md#Steps", "SKILL.md#Detail", "references/more.md")
 
 
-def test_stage_1_takes_the_first_section_where_none_sums_up_and_cuts_what_is_long(tmp_path: Path) -> None:
+def test_stage_1_falls_back_to_the_first_section_and_truncates_long_text(tmp_path: Path) -> None:
     assert (
         disclosure.overview(make(tmp_path, "# T\n\n## A\n\nFirst.\n\n## B\n\nSecond.\n")).text
         == "# T\n\n## A\n\nFirst."
@@ -66,7 +66,7 @@ def test_stage_1_takes_the_first_section_where_none_sums_up_and_cuts_what_is_lon
     assert long.text.endswith("line of text")
 
 
-def test_stage_2_shows_only_what_is_requested(tmp_path: Path) -> None:
+def test_stage_2_shows_only_requested_references(tmp_path: Path) -> None:
     skill = make(tmp_path)
     (skill.folder / "references" / "a.md").write_text("# A\n\nText of A.\n")
     (skill.folder / "references" / "b.md").write_text("Text of B.")
@@ -178,7 +178,7 @@ def test_scripts_outside_block_a_skill_unless_only_warnings_are_requested(
     assert disclosure.metadata(skill).text
 
 
-def test_a_script_that_is_a_link_out_blocks_too(tmp_path: Path) -> None:
+def test_script_that_links_outside_blocks_the_skill(tmp_path: Path) -> None:
     skill = make(tmp_path, "Run `scripts/x.sh`.")
     (tmp_path / "x.sh").write_text("echo")
     (skill.folder / "scripts" / "x.sh").symlink_to(tmp_path / "x.sh")

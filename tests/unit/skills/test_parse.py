@@ -1,4 +1,4 @@
-"""The parser takes any bytes, forgives what can be forgiven, and says what it forgave."""
+"""The parser accepts any bytes, tolerates recoverable faults, and reports them as warnings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pieces = st.sampled_from(PIECES)
 
 @settings(max_examples=300)
 @given(st.lists(pieces, max_size=40).map("".join))
-def test_any_mixture_of_frontmatter_is_parsed_loaded_and_judged(
+def test_any_mixture_of_frontmatter_is_parsed_loaded_and_checked(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     path = tmp_path_factory.mktemp("x") / "SKILL.md"
@@ -61,12 +61,14 @@ def test_any_mixture_of_frontmatter_is_parsed_loaded_and_judged(
 
 
 plain = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=40).filter(
-    lambda text: not text.lstrip().startswith("!")  # a tag: YAML reads an empty text there, we what is written
+    lambda text: (
+        not text.lstrip().startswith("!")
+    )  # a tag: YAML reads an empty text there, this parser the written text
 )
 
 
 @given(st.dictionaries(st.sampled_from(["name", "description", "license"]), plain))
-def test_the_short_way_for_simple_headers_reads_what_yaml_reads(header: dict[str, str]) -> None:
+def test_fast_parser_for_simple_headers_agrees_with_yaml(header: dict[str, str]) -> None:
     text = "\n".join(f"{key}: {value}" for key, value in header.items())
     try:
         expected = yaml.load(text, Loader=yaml.BaseLoader)
@@ -77,7 +79,7 @@ def test_the_short_way_for_simple_headers_reads_what_yaml_reads(header: dict[str
         assert read_header(text, 2, notes.append) == expected
 
 
-def test_awkward_files_load_with_warnings_or_are_skipped_for_want_of_a_description() -> None:
+def test_malformed_files_are_loaded_with_warnings_or_skipped_without_a_description() -> None:
     catalog = load_catalog([AWKWARD])
     assert {path.parent.name for path, _ in catalog.left_out} == UNUSABLE
     assert all("no description" in reason for _, reason in catalog.left_out)
@@ -94,13 +96,13 @@ def test_awkward_files_load_with_warnings_or_are_skipped_for_want_of_a_descripti
     assert len(catalog.get("long-description").description) == field_values.KEPT_DESCRIPTION_CHARS
 
 
-def test_every_awkward_file_but_the_merely_unusual_is_judged_faulty() -> None:
+def test_every_malformed_file_fails_the_check_and_unusual_ones_pass() -> None:
     harmless = {"anchors", "comment-in-value", "crlf", "dashes-inside", "indented-dashes", "old-mac"}
     faulty = {path.parent.name for path in AWKWARD.glob("*/*.md") if check_file(path)}
     assert {path.name for path in AWKWARD.iterdir()} - faulty == harmless
 
 
-def test_ten_megabytes_of_frontmatter_cost_no_more_than_their_bounds(tmp_path: Path) -> None:
+def test_frontmatter_of_ten_megabytes_is_truncated_at_the_limit(tmp_path: Path) -> None:
     skill = load(tmp_path, b"---\nname: any\ndescription: first\n" + b"filler: x\n" * 1_000_000 + b"---\n")
     assert skill.description == "first"
     assert f"only the first {MAX_FILE_BYTES:,} of" in skill.warnings[0]
@@ -116,11 +118,11 @@ def test_ten_megabytes_of_frontmatter_cost_no_more_than_their_bounds(tmp_path: P
         ("", ()),
     ],
 )
-def test_tools_in_any_form(tmp_path: Path, written: str, read: tuple[str, ...]) -> None:
+def test_allowed_tools_are_parsed_in_every_form(tmp_path: Path, written: str, read: tuple[str, ...]) -> None:
     assert load(tmp_path, f"---\nname: any\ndescription: d\nallowed-tools: {written}\n---\n").allowed_tools == read
 
 
-def test_metadata_is_flattened_and_old_places_of_tags_and_version_are_read(tmp_path: Path) -> None:
+def test_metadata_is_flattened_and_legacy_tags_and_version_are_read(tmp_path: Path) -> None:
     skill = load(tmp_path, "---\nname: any\ndescription: d\ntags: [a, b]\nversion: 2\nmetadata: {x: {y: 1}}\n---\n")
     assert (skill.tags, skill.version, skill.metadata) == (("a", "b"), "2", {"x.y": "1"})
     assert load(tmp_path, "---\ndescription: d\nmetadata: words\n---\n").metadata == {"metadata": "words"}

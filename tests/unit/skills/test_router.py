@@ -1,4 +1,4 @@
-"""Routing: the right skill first, explained, the same every time; and the second opinion of a reranker."""
+"""Routing: the right skill first, with a reason, deterministically; and reordering by a reranker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def first(query: str, skills: Sequence[Skill] = CATALOG) -> str:
         ("what did we decide in the meeting", "notes-keeper"),
     ],
 )
-def test_the_right_skill_comes_first(query: str, name: str) -> None:
+def test_best_matching_skill_comes_first(query: str, name: str) -> None:
     assert first(query) == name
 
 
@@ -66,7 +66,7 @@ def test_empty_request_has_no_candidates(query: str) -> None:
     assert Router(CATALOG).route(query) == []
 
 
-def test_no_skills_no_candidates() -> None:
+def test_catalog_without_skills_has_no_candidates() -> None:
     assert Router([]).route("merge two pdf files") == []
     assert Router(Catalog()).route("x", min_score=0) == []
 
@@ -77,7 +77,7 @@ def test_excluded_words_lower_the_score() -> None:
     assert "its description excludes spreadsheets" in scores["pdf-tools"].reason
 
 
-def test_a_reason_names_words_fields_and_how_they_were_found() -> None:
+def test_reason_names_words_fields_and_spelling_corrections() -> None:
     [best] = Router(CATALOG).route("please mend the spredsheet formulas", top_k=1)
     assert best.reason.startswith("formulas in description ")
     assert "spredsheet (spredsheet read as spreadsheet) in tags" in best.reason
@@ -86,7 +86,7 @@ def test_a_reason_names_words_fields_and_how_they_were_found() -> None:
     assert '"web app" in name, description' in named.reason
 
 
-def test_scores_are_from_0_to_100_best_first_ties_by_name() -> None:
+def test_scores_are_within_0_to_100_and_ties_are_sorted_by_name() -> None:
     twins = [skill(name, "Waters the plants") for name in ("b", "c", "a")]
     found = Router(twins).route("water the plants", min_score=0)
     assert [candidate.skill_name for candidate in found] == ["a", "b", "c"]
@@ -96,14 +96,14 @@ def test_scores_are_from_0_to_100_best_first_ties_by_name() -> None:
     assert Router(twins).route("water plants", min_score=100.0) == []
 
 
-def test_among_restricts_the_choice() -> None:
+def test_among_restricts_the_candidates() -> None:
     found = Router(CATALOG).route("merge pdf files", among=["scraper", "sheet-maker", "none"], min_score=0)
     assert "pdf-tools" not in {candidate.skill_name for candidate in found}
     assert Router(CATALOG).route("merge pdf files", among=[]) == []
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_routed_the_same_way_twice(query: str) -> None:
+def test_routing_is_deterministic_for_any_text(query: str) -> None:
     router = Router(CATALOG)
     found = router.route(query, min_score=0)
     assert found == router.route(query, min_score=0)
@@ -121,7 +121,7 @@ def test_the_body_is_indexed_but_not_shown(tmp_path: Path) -> None:
     assert Router(load_catalog([tmp_path]), bodies=False).route("lighthouses", min_score=1) == []
 
 
-def test_common_words_only_judge_between_the_best_when_there_is_too_much_to_add(
+def test_best_match_is_unchanged_when_common_words_are_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = [c.skill_name for c in Router(CATALOG).route("merge pdf files of the web", min_score=0)]
@@ -141,18 +141,18 @@ def test_common_words_only_judge_between_the_best_when_there_is_too_much_to_add(
         "plan planning planned", "create creates creation creating",
     ],
 )  # fmt: skip
-def test_forms_of_a_word_meet(family: str) -> None:
+def test_forms_of_a_word_have_the_same_stem(family: str) -> None:
     assert len({stem(word) for word in family.split()}) == 1
 
 
-def test_words_of_other_scripts_become_pairs_and_signs_stay_with_their_languages() -> None:
+def test_cjk_text_becomes_pairs_and_language_names_keep_their_signs() -> None:
     assert words("C++ and C# for 文書作成") == ["c++", "and", "c#", "for", "文書", "書作", "作成"]
     assert extensions("see a.pdf, .XLSX and b.tar.gz. Or https://x.org/a.html") == ["pdf", "xlsx", "gz"]
     assert is_soft("projects")
     assert not is_soft("kubernetes")
 
 
-def test_related_words_go_both_ways_or_one_way() -> None:
+def test_related_words_are_symmetric_or_directed() -> None:
     groups = read_groups("# comment\n\ncar, motor vehicle\nwheel > car\n")
     assert groups == {"car": ("motor vehicl",), "motor vehicl": ("car",), "wheel": ("car",)}
     assert "xlsx" in related_stems()["spreadsheet"]
@@ -161,7 +161,7 @@ def test_related_words_go_both_ways_or_one_way() -> None:
 # ── the benchmark ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_router_is_well_ahead_of_plain_bm25_on_prompts_it_was_not_tuned_on() -> None:
+def test_router_beats_plain_bm25_on_held_out_prompts() -> None:
     prompts = [prompt for prompt in read_labelled(HERE / "prompts.json") if is_test(prompt)]
     skills = list(load_catalog([HERE / "skills"]).skills.values())
     router = Router(skills)
@@ -171,8 +171,8 @@ def test_the_router_is_well_ahead_of_plain_bm25_on_prompts_it_was_not_tuned_on()
     assert ours["recall_at_8"] >= plain["recall_at_8"] + 0.07
 
 
-def test_the_router_meets_its_bar_on_a_collection_it_has_never_seen() -> None:
-    """52 skills and 208 prompts by somebody who had not seen the router; nothing was ever chosen on them."""
+def test_router_meets_its_target_on_an_unseen_collection() -> None:
+    """52 skills and 208 prompts by an author who had not seen the router; no parameter was tuned on them."""
     prompts = read_labelled(UNSEEN / "prompts.json")
     router = Router(list(load_catalog([UNSEEN / "skills"]).skills.values()))
     found = measure(lambda query: [c.skill_name for c in router.route(query, min_score=0)], prompts)
@@ -190,7 +190,7 @@ def test_invalid_labelled_file_is_rejected(tmp_path: Path, content: str) -> None
 
 
 class Reversing:
-    """Turns the order round, and invents a skill."""
+    """Reverses the order and adds a skill that does not exist."""
 
     async def rerank(
         self, query: str, candidates: Sequence[SkillCandidate], skills: Mapping[str, Skill]
@@ -221,7 +221,7 @@ async def test_reranker_gets_a_wider_pool_and_its_failure_is_noted() -> None:
     assert all(c.score >= MIN_SCORE for c in kept)
 
 
-def test_without_matching_words_the_nearest_spelling_is_returned() -> None:
+def test_query_without_matching_words_returns_the_nearest_spelling() -> None:
     skills = [skill(name, f"Does {name} work.") for name in ("gardening", "plumbing", "painting")]
     found = Router(skills).route("something about gardens", min_score=0)
     assert found[0].skill_name == "gardening"

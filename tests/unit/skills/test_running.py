@@ -1,4 +1,4 @@
-"""The catalog reads every pack it can, the router chooses, and a skill runs in a process of its own."""
+"""The catalog loads every valid pack, the router chooses, and a skill runs in a separate process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def request(workdir: Path, **context: object) -> SkillRequest:
     )
 
 
-def test_one_bad_file_never_stops_the_catalog(tmp_path: Path) -> None:
+def test_invalid_skill_does_not_stop_the_catalog(tmp_path: Path) -> None:
     make(tmp_path, "good")
     make(tmp_path, "no-description", header="name: no-description")
     make(tmp_path, "bad-yaml", header="name: [")
@@ -66,7 +66,7 @@ def test_one_bad_file_never_stops_the_catalog(tmp_path: Path) -> None:
     assert catalog.get("missing").entry is None
 
 
-def test_the_nearer_folder_wins(tmp_path: Path) -> None:
+def test_skill_of_the_nearer_folder_wins(tmp_path: Path) -> None:
     near, far = tmp_path / "near", tmp_path / "far"
     make(near, "same")
     make(far, "same")
@@ -77,7 +77,7 @@ def test_the_nearer_folder_wins(tmp_path: Path) -> None:
         catalog.get("other")
 
 
-def test_the_router_takes_the_named_skill_then_the_best_match_then_the_default(tmp_path: Path) -> None:
+def test_router_chooses_the_named_skill_then_the_best_match_then_the_default(tmp_path: Path) -> None:
     make(tmp_path, "count-files", header="name: count-files\ndescription: Count the files of a folder by type")
     make(tmp_path, "fetch-page", header="name: fetch-page\ndescription: Fetch a web page and extract its links")
     catalog = load_catalog([tmp_path])
@@ -88,7 +88,7 @@ def test_the_router_takes_the_named_skill_then_the_best_match_then_the_default(t
 
 
 @pytest.mark.anyio
-async def test_a_skill_runs_in_another_process_and_its_modules_import_each_other(tmp_path: Path) -> None:
+async def test_skill_runs_in_another_process_and_can_import_its_modules(tmp_path: Path) -> None:
     body = "import os; return SkillResult(summary=f'{WORD} {os.getpid()}')"
     result = await run_skill(make(tmp_path, "one", body), request(tmp_path))
     assert result.summary.startswith("from one ")
@@ -131,14 +131,14 @@ async def test_cancelling_kills_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_skill_without_code_says_what_it_needs(tmp_path: Path) -> None:
+async def test_skill_without_code_fails_and_names_the_need_for_a_model(tmp_path: Path) -> None:
     skill = make(tmp_path, "words-only", header="name: words-only\ndescription: x")
     with pytest.raises(SkillFailed, match="run it with a model"):
         await run_skill(skill, request(tmp_path))
 
 
 @pytest.mark.anyio
-async def test_a_skills_process_does_not_know_the_models_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_skill_process_does_not_see_the_model_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted")
     monkeypatch.setenv("MY_SETTING", "kept")
     body = (
@@ -163,8 +163,8 @@ TALLY = "(request.workdir / 'tally').open('a').write('x'); return SkillResult(su
 
 
 @pytest.mark.anyio
-async def test_skill_does_not_start_after_its_time(tmp_path: Path) -> None:
-    """Its process was asked in time and is ready too late: the lease is over, or is good for another while."""
+async def test_skill_does_not_start_after_its_lease_ended(tmp_path: Path) -> None:
+    """The process becomes ready too late: the skill runs only if the lease can be extended."""
     skill = make(tmp_path, "late", TALLY)
 
     def lasting(*terms: float) -> Callable[[], Awaitable[float]]:

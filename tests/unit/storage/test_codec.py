@@ -1,4 +1,4 @@
-"""The codec says what the official client's own helpers say, value for value."""
+"""The codec encodes values as the official client's helpers do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_stored_values_are_read_back_unchanged(value: Any) -> None:
     assert codec.take(encoded(value)) == value
 
 
-def test_words_of_an_enum_are_stored_as_words() -> None:
+def test_enum_members_are_stored_as_their_strings() -> None:
     assert encoded(TaskStatus.DONE).string_value == "done"
 
 
@@ -83,7 +83,7 @@ def test_writes_name_exactly_the_fields_they_change() -> None:
         message_of(Update("a/b", {"x.y": 1}))
 
 
-def test_cursors_follow_the_order() -> None:
+def test_cursor_values_follow_the_query_order() -> None:
     query = Query("c", order_by=(("b", "desc"), ("a", "asc")), start_after={"a": 1, "b": 2})
     message = codec.structured_query(query)
     assert [value.integer_value for value in message.start_at.values] == [2, 1]

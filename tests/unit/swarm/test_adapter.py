@@ -1,4 +1,4 @@
-"""Skills called by themselves, turn by turn: what the adapter holds them and their callers to."""
+"""Skills called turn by turn through the adapter, and the rules that it enforces on skills and callers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def always(**fields: Any) -> Answer:
     return run
 
 
-async def test_a_skill_asks_and_is_resumed_by_its_token(tmp_path: Path) -> None:
+async def test_asking_skill_is_resumed_with_its_token(tmp_path: Path) -> None:
     agent = adapter(tmp_path)
     first = await agent.invoke("asking", {}, "c1")
     assert (first.state, first.metadata.turn, first.metadata.resumable) == (TaskState.INPUT_REQUIRED, 1, True)
@@ -100,7 +100,7 @@ async def test_a_skill_asks_and_is_resumed_by_its_token(tmp_path: Path) -> None:
         await agent.invoke("asking", {}, "c1")
 
 
-async def test_tokens_that_were_not_issued_or_are_stale_are_refused(tmp_path: Path) -> None:
+async def test_forged_and_stale_tokens_are_refused(tmp_path: Path) -> None:
     agent = adapter(tmp_path)
     first = await agent.invoke("asking", {}, "c1")
     other = await agent.invoke("asking", {}, "c2")
@@ -117,7 +117,7 @@ async def test_tokens_that_were_not_issued_or_are_stale_are_refused(tmp_path: Pa
         await agent.invoke("asking", {}, "c1")
 
 
-async def test_what_the_contract_does_not_allow_is_blocked(tmp_path: Path) -> None:
+async def test_results_that_violate_the_contract_are_blocked(tmp_path: Path) -> None:
     task = PlannedTask(key="a", assigned_to="scout", objective="look")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"state": SkillState.PAUSED, "summary": "later"}, "does not allow"),
@@ -131,7 +131,7 @@ async def test_what_the_contract_does_not_allow_is_blocked(tmp_path: Path) -> No
     assert (await routed.invoke("asking", {}, "routed")).state is TaskState.DELEGATING
 
 
-async def test_turns_beyond_the_last_are_escalated(tmp_path: Path) -> None:
+async def test_turn_beyond_max_turns_is_escalated(tmp_path: Path) -> None:
     agent = adapter(tmp_path)
     for turn in (1, 2, 3):
         assert (await agent.invoke("asking", {}, "c1", resume=turn > 1)).state is TaskState.INPUT_REQUIRED
@@ -140,7 +140,7 @@ async def test_turns_beyond_the_last_are_escalated(tmp_path: Path) -> None:
     assert "max_turns" in last.errors[0]
 
 
-async def test_inputs_are_judged_before_the_skill_runs(tmp_path: Path) -> None:
+async def test_inputs_are_validated_before_the_skill_runs(tmp_path: Path) -> None:
     async def never(request: SkillRequest) -> SkillResult:
         raise AssertionError("it ran")
 
@@ -148,7 +148,7 @@ async def test_inputs_are_judged_before_the_skill_runs(tmp_path: Path) -> None:
         await adapter(tmp_path, never).invoke("asking", {"depth": "deep"}, "c1")
 
 
-async def test_a_repeated_message_runs_nothing_and_is_answered_as_before(tmp_path: Path) -> None:
+async def test_repeated_message_returns_the_first_response_without_a_run(tmp_path: Path) -> None:
     agent, ran = adapter(tmp_path), 0
 
     async def counted(request: SkillRequest) -> SkillResult:
@@ -165,7 +165,7 @@ async def test_a_repeated_message_runs_nothing_and_is_answered_as_before(tmp_pat
     assert (late.state, late.resume_token, ran) == (TaskState.INPUT_REQUIRED, None, 2), "an old answer opens nothing"
 
 
-async def test_a_turn_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
+async def test_turn_over_its_time_limit_ends_in_timeout(tmp_path: Path) -> None:
     async def stuck(request: SkillRequest) -> SkillResult:
         await anyio.Event().wait()
         raise AssertionError
@@ -174,7 +174,7 @@ async def test_a_turn_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
     assert (response.state, response.metadata.terminal) == (TaskState.TIMEOUT, True)
 
 
-async def test_the_persistence_decides_what_is_kept(tmp_path: Path) -> None:
+async def test_persistence_level_controls_stored_facts_and_events(tmp_path: Path) -> None:
     for level, facts, events in (("facts_only", 2, 0), ("full_events", 2, 3)):
         agent = adapter(tmp_path / level, persistence=level)
         await agent.invoke("asking", {}, "c1")
@@ -183,13 +183,13 @@ async def test_the_persistence_decides_what_is_kept(tmp_path: Path) -> None:
         assert "letmein" not in (tmp_path / level / "artifacts" / "c1" / ".state.db").read_bytes().decode("latin-1")
 
 
-async def test_another_session_cannot_go_on(tmp_path: Path) -> None:
+async def test_another_session_cannot_resume_a_conversation(tmp_path: Path) -> None:
     await adapter(tmp_path, session="one").invoke("asking", {}, "c1")
     with pytest.raises(ResumeRefused, match="another session"):
         await adapter(tmp_path, session="two").invoke("asking", {}, "c1", resume=True)
 
 
-def test_a_skill_is_called_without_an_event_loop_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_invoke_sync_runs_a_skill_without_an_event_loop(tmp_path: Path) -> None:
     adapter(tmp_path)  # lays the skill out
     imports = "from fireswarm.contracts.skills.skill import SkillResult\n"
     code = f"{imports}def run(request):\n    return SkillResult(summary='ran')\n"
@@ -201,7 +201,7 @@ def test_a_skill_is_called_without_an_event_loop_in_a_process_of_its_own(tmp_pat
 
 
 @pytest.mark.parametrize("state", list(TaskState))
-def test_states_lead_to_the_board_and_back(state: TaskState) -> None:
+def test_states_can_be_mapped_to_the_board_and_back(state: TaskState) -> None:
     assert state_of(*status_of(state)) is state
     assert set(STATES) == set(TaskState)
     if state not in (TaskState.DELEGATING, TaskState.IN_PROGRESS):
@@ -209,14 +209,14 @@ def test_states_lead_to_the_board_and_back(state: TaskState) -> None:
     assert not (state.terminal and state.resumable)
 
 
-def test_every_status_of_the_board_is_a_state() -> None:
+def test_every_board_status_maps_to_a_state() -> None:
     for status in TaskStatus:
         assert state_of(status, None) in TaskState
     for reason in StatusReason:
         assert state_of(TaskStatus.BLOCKED, reason) in TaskState
 
 
-def test_a_contract_that_contradicts_itself_is_refused() -> None:
+def test_contradictory_contract_is_refused() -> None:
     with pytest.raises(ValueError, match="not an intermediate state"):
         InteractionOutcomes(allowed_intermediate_states=(TaskState.COMPLETED,))
     with pytest.raises(ValueError, match="less than or equal to 20"):
@@ -233,7 +233,7 @@ def test_a_contract_that_contradicts_itself_is_refused() -> None:
     assert as_result(AgentResponse(state=TaskState.INPUT_REQUIRED, input_request=asked)).summary == "needs a"
 
 
-def test_the_documented_states_are_those_of_the_contract() -> None:
+def test_documented_states_match_the_contract() -> None:
     text = (Path(__file__).parents[3] / "docs" / "conversations.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     for state, row in STATES.items():

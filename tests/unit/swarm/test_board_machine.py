@@ -1,7 +1,7 @@
 """The board under random histories: submits, claims, renewals, expiries, stale settles, cancels, crashes.
 
-After every step the stored documents have to satisfy the invariants of ``docs/architecture.md``, whatever
-the order. Time is virtual, so a history covers hours of leases in milliseconds.
+After every step the stored documents have to satisfy the invariants of ``docs/architecture.md``, regardless of
+the order of steps. Time is virtual, so a history covers hours of leases in milliseconds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def outcomes() -> st.SearchStrategy[Outcome]:
 
 
 class BoardMachine(RuleBasedStateMachine):
-    """Drives a board and holds its documents against what must be true of them."""
+    """Drives a board with random steps and checks the invariants of its documents after each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class BoardMachine(RuleBasedStateMachine):
         if was.status_reason is StatusReason.INPUT_REQUIRED:
             self.run(self.swarm.board.answer(task_id, {"x": "1"}))
 
-    # ── what must be true after every step ────────────────────────────────────────────────────────────
+    # ── invariants after every step ───────────────────────────────────────────────────────────────────
 
     @invariant()
     def documents_hold_together(self) -> None:
@@ -199,7 +199,7 @@ class BoardMachine(RuleBasedStateMachine):
         self.runner.close()
 
     async def everything_can_be_finished(self) -> None:
-        """Whatever happened: with time and workers, nothing stays queued, leased or pausing."""
+        """Given time and workers, no task stays queued, leased or paused after any history."""
         for _ in range(40):
             await self.swarm.clock.advance(700)
             await self.swarm.board.sweep("scout")

@@ -1,4 +1,4 @@
-"""A plan is accepted whole or refused whole."""
+"""Validation of plans: acyclic plans are accepted in dependency order, cyclic ones are refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reaches_itself(edges: list[set[int]]) -> bool:
 
 
 @given(graphs())
-def test_exactly_the_acyclic_plans_are_accepted_dependencies_first(edges: list[set[int]]) -> None:
+def test_only_acyclic_plans_are_accepted_with_dependencies_first(edges: list[set[int]]) -> None:
     tasks = [task(number, needs) for number, needs in enumerate(edges)]
     if reaches_itself(edges):
         with pytest.raises(GraphInvalid, match="cycle"):

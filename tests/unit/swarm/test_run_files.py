@@ -1,4 +1,4 @@
-"""The run log: schema-valid lines, without secrets, readable again also after a crash."""
+"""The run log: schema-valid lines without secrets, readable even after a crash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def log_in(folder: Path, **options: Any) -> RunLog:
     return RunLog(folder / NAME, NAME, VirtualClock(), Redactor(["my-secret-value"]), **options)
 
 
-def test_each_event_is_a_valid_line_at_once(tmp_path: Path) -> None:
+def test_event_is_written_at_once_as_a_valid_line(tmp_path: Path) -> None:
     seen: list[EventRecord] = []
     log = log_in(tmp_path, on_event=seen.append)
     for turn, kind in enumerate(EventType):
@@ -40,7 +40,7 @@ def test_each_event_is_a_valid_line_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [1, 30, 200])
-def test_a_log_that_was_cut_in_its_last_line_is_read_up_to_there(left: int, tmp_path: Path) -> None:
+def test_log_cut_in_its_last_line_is_read_up_to_the_cut(left: int, tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.event(EventType.RUN_STARTED, {"task": "eins"})
     log.event(EventType.RUN_FINISHED, {"answer": "\N{GRINNING FACE}" * 100})
@@ -51,7 +51,7 @@ def test_a_log_that_was_cut_in_its_last_line_is_read_up_to_there(left: int, tmp_
     assert [event.event_type.value for event in read_events(tmp_path / NAME)] == ["run_started"]
 
 
-def test_a_log_that_was_cut_within_a_character_is_read_up_to_there(tmp_path: Path) -> None:
+def test_log_cut_within_a_character_is_read_up_to_the_cut(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.event(EventType.RUN_STARTED, {"task": "a"})
     log.close()
@@ -60,7 +60,7 @@ def test_a_log_that_was_cut_within_a_character_is_read_up_to_there(tmp_path: Pat
     assert len(list(read_events(tmp_path / NAME))) == 1
 
 
-def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> None:
+def test_broken_line_in_the_middle_is_reported_with_its_number(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.event(EventType.RUN_STARTED, {})
     log.close()
@@ -70,7 +70,7 @@ def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> 
         list(read_events(tmp_path / NAME))
 
 
-def test_bodies_are_kept_beside_the_log_without_secrets(tmp_path: Path) -> None:
+def test_bodies_are_stored_next_to_the_log_without_secrets(tmp_path: Path) -> None:
     log = log_in(tmp_path, debug=True)
     log.body("llm:1.0/../x.json", "my-secret-value \x1b[0m and \ud800 text")
     log.event(EventType.RUN_STARTED, {})
@@ -81,7 +81,7 @@ def test_bodies_are_kept_beside_the_log_without_secrets(tmp_path: Path) -> None:
     assert next(read_events(tmp_path / NAME)).redaction_mode == "debug"
 
 
-def test_words_are_shown_without_secrets_and_before_the_next_event(tmp_path: Path) -> None:
+def test_streamed_words_are_redacted_and_shown_before_the_next_event(tmp_path: Path) -> None:
     shown: list[str] = []
 
     def told(event: EventRecord) -> None:
@@ -102,7 +102,7 @@ def test_run_ids_sort_by_time_and_differ_within_a_second() -> None:
     assert all(RUN_ID.match(name) and name.startswith("20261122-081500-") for name in ids)
 
 
-def test_a_run_is_found_by_its_id_and_the_latest_without(tmp_path: Path) -> None:
+def test_run_folder_finds_a_run_by_id_or_the_latest(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there are no runs"):
         run_folder(tmp_path, "latest")
     for number, name in enumerate(("20260101-000000-ffffffff", "20260102-000000-ffffffff", "20260102-000000-00000000")):
