@@ -251,7 +251,7 @@ def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> Swarm:
 async def test_policy_controls_which_roles_may_answer(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     with pytest.raises(
-        PolicyRefused, match=r"memory may not answer tasks of scout: .* Add scout under answers\.memory"
+        PolicyRefused, match=r"memory may not answer tasks of scout: .* add scout under answers\.memory"
     ):
         await swarm.core.mailbox.answer(task, {"where": "north"}, "memory")
     assert await new(swarm) == []

@@ -14,7 +14,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import Fact, Question
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.outcome import Failed, Waiting
-from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
 from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import Api, open_api
 from tests.support.swarm import done, open_test_swarm
@@ -265,7 +265,7 @@ async def test_heartbeats_and_status_report_the_state_of_the_fleet(api: Api) -> 
         role="scout",
         session_hash="other",
         status=AgentState.WORKING,
-        queue_hints={"running": 1, "capacity": 4, "holding": ["a-task-of-another-session"]},
+        queue_hints=QueueHints(running=1, capacity=4, holding=("a-task-of-another-session",)),
         created_at=api.swarm.clock.now(),
     )
     await api.swarm.core.heartbeats.beat(beat)

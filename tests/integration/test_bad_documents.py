@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from pydantic import ValidationError
 
 from fireswarm import wiring
-from fireswarm.contracts.ports import Create, Merge
-from fireswarm.contracts.skills.skill import Fact
+from fireswarm.contracts.ports import Create, Delete, Merge
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from tests.integration.test_cli import swarm as command
 from tests.support.swarm import SwarmRig
+from tests.support.working import Gate, eventually, with_skills, working
 
 
 async def spoil(store: Any, now: Any) -> None:
@@ -97,4 +101,99 @@ async def test_malformed_dependent_task_does_not_block_the_settling_of_its_depen
     assert (await swarm.task(whole.task_id)).status is TaskStatus.QUEUED
     told = await swarm.raw(broken.task_id)
     assert (told["status"], told["status_reason"]) == ("blocked", "dead_letter")
-    assert "malformed task" in told["summary"] and "priority" in told["summary"]
+    assert "set aside" in told["summary"] and "priority" in told["summary"]
+
+
+@pytest.mark.anyio
+async def test_heartbeat_names_the_document_that_was_set_aside(swarm: SwarmRig) -> None:
+    task = await swarm.submit("good", skill="noop")
+    bad = {"assigned_to": "scout", "status": "queued", "objective": "x", "priority": 99}
+    await swarm.store.commit([Create("agent_tasks/bad", bad)])
+    async with working(with_skills(swarm)):
+        await swarm.clock.advance(60)
+        [beat] = await swarm.core.heartbeats.latest(5)
+    assert (beat.queue_hints.set_aside, beat.queue_hints.faults) == (1, 0)
+    assert "agent_tasks/bad" in beat.message and "priority" in beat.message
+    assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+@pytest.mark.anyio
+async def test_task_that_was_set_aside_is_written_once(swarm: SwarmRig) -> None:
+    bad = {"assigned_to": "scout", "status": "in_progress", "objective": "", "sweep_at": swarm.clock.now(), "lease": 5}
+    await swarm.store.commit([Create("agent_tasks/bad", bad)])
+    await swarm.clock.advance(1)
+    await swarm.board.sweep("scout")
+    first = await swarm.store.get("agent_tasks/bad")
+    assert (first.data["status"], first.data["lease"], "sweep_at" in first.data) == ("blocked", None, False)
+    for _ in range(3):
+        await swarm.clock.advance(60)
+        await swarm.board.sweep("scout")
+    assert (await swarm.store.get("agent_tasks/bad")).update_time == first.update_time
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("change", [{"priority": 99}, {"objective": 7}, {"lease": "mine"}, None])
+async def test_worker_drops_only_the_running_task_whose_document_was_spoiled(swarm: SwarmRig, change: Any) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        spoiled = await swarm.submit("spoiled", skill="gate")
+        other = await swarm.submit("other", skill="gate")
+        await eventually(swarm, lambda: gate.began == 2, "starting both")
+        path = f"agent_tasks/{spoiled.task_id}"
+        await swarm.store.commit([Delete(path) if change is None else Merge(path, change)])
+        await swarm.clock.advance(60)
+        await eventually(swarm, lambda: len(worker.held) == 1, "dropping the spoiled one")
+        gate.opened.set()
+        await eventually(swarm, lambda: worker.settled == 1, "ending the other")
+        assert worker.faults == 0
+    assert (await swarm.task(other.task_id)).status is TaskStatus.DONE
+
+
+@pytest.mark.anyio
+async def test_result_that_firestore_cannot_store_fails_its_task_only(swarm: SwarmRig) -> None:
+    async def huge(request: SkillRequest) -> SkillResult:
+        return SkillResult(summary="made").model_copy(
+            update={"artifacts": (Artifact.model_construct(type="x", value=10**30),)}
+        )
+
+    async with working(with_skills(swarm, huge=huge)) as worker:
+        task = await swarm.submit("huge", skill="huge")
+        await eventually(swarm, lambda: worker.settled == 1, "failing")
+        assert worker.faults == 0
+    ended = await swarm.task(task.task_id)
+    assert (ended.status_reason, "cannot be stored" in (ended.error or "")) == (StatusReason.DEAD_LETTER, True)
+
+
+def test_artifact_with_a_number_beyond_64_bits_is_rejected_with_its_place() -> None:
+    with pytest.raises(ValidationError, match=r"total\[1\] does not fit into 64 bits: store it as text"):
+        Artifact(type="x", value={"total": [1, 10**30]})
+
+
+@pytest.mark.anyio
+async def test_document_with_no_room_left_is_set_aside_without_its_reason(swarm: SwarmRig) -> None:
+    bad = {"assigned_to": "scout", "status": "queued", "objective": "x", "priority": 5, "sweep_at": swarm.clock.now()}
+    full = bad | {"deadline": NO_DEADLINE, "created_at": swarm.clock.now(), "extra": "x" * 1_048_340}
+    await swarm.store.commit([Create("agent_tasks/bad", full)])
+    assert await swarm.claim() == []
+    raw = await swarm.raw("bad")
+    assert (raw["status"], raw["status_reason"]) == ("blocked", "dead_letter")
+
+
+def test_doctor_lists_tasks_that_no_agent_will_touch(tmp_path: Path) -> None:
+    tasks: dict[str, dict[str, Any]] = {
+        "pending": {"assigned_to": "scout", "status": "pending", "objective": "x"},
+        "no-role": {"status": "queued", "objective": "x"},
+        "no-status": {"assigned_to": "scout", "objective": "x"},
+        "stranger": {"assigned_to": "pilot", "status": "queued", "objective": "x"},
+        "broken": {"assigned_to": "scout", "status": "queued", "objective": "x", "priority": 99},
+    }
+
+    async def prepare() -> None:
+        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
+            await core.store.commit([Create(f"agent_tasks/{name}", data) for name, data in tasks.items()])
+
+    anyio.run(prepare)
+    shown = command(tmp_path, "doctor", "--json").stdout
+    details = [item["detail"] for item in json.loads(shown) if item["what"] == "tasks"]
+    assert {detail.partition(":")[0] for detail in details} == {f"agent_tasks/{name}" for name in tasks}
+    assert "agent_tasks/pending: its status is 'pending', which no agent looks for: set it to queued" in details

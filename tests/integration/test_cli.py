@@ -182,7 +182,7 @@ def test_store_server_prints_its_address_and_locks_the_data_file(root: Path) -> 
         assert refused.returncode == 1
         assert str(server.pid) in refused.stderr
         assert address in refused.stderr
-    assert ok(root, "store", "stats")["documents"] == 1
+    assert ok(root, "store", "stats")["documents"] == 2  # the task and its key
 
 
 def test_store_can_be_exported_reset_and_imported(root: Path) -> None:

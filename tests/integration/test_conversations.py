@@ -90,7 +90,7 @@ async def test_task_is_escalated_after_its_last_allowed_turn(talking: tuple[Swar
         assert task.status_reason is StatusReason.INPUT_REQUIRED
         await swarm.board.answer(task.task_id, {f"q{turn}": "more"})
     task = await one_turn(swarm, core)
-    assert task.status_reason is StatusReason.ESCALATED and "3 turns" in task.summary
+    assert task.status_reason is StatusReason.ESCALATED and "max_turns (3)" in task.summary
 
 
 async def test_paused_task_resumes_after_its_pause(talking: tuple[SwarmRig, Swarm]) -> None:

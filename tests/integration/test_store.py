@@ -31,6 +31,8 @@ EVERY_QUERY: dict[str, Query] = {
     "queued_tasks": queries.queued_tasks("scout", 1),
     "due": queries.due("scout", NOW, 5),
     "next_due": queries.next_due("scout"),
+    "ended_by_hand": queries.ended_by_hand("scout"),
+    "expired_leases": queries.expired_leases("scout", NOW, 5),
     "deliverable": queries.deliverable("scout", NOW, 5),
     "inbox": queries.inbox("scout-1"),
     "answers": queries.answers("scout"),
@@ -44,7 +46,9 @@ EVERY_QUERY: dict[str, Query] = {
     "session_files": queries.session_files("s1", "/a/", "/a0", 5),
     "pocket": queries.pocket("agent_contexts/c1"),
     "ended_contexts": queries.ended_contexts(NOW, 5),
-    "strays": queries.strays(["scout"], 5),
+    "dead_letters": queries.dead_letters(5),
+    "unknown_statuses": queries.unknown_statuses(5),
+    "some_tasks": queries.some_tasks(5),
     "newest tasks": queries.newest(
         "agent_tasks", "updated_at", 5, status="done", assigned_to="scout", session_hash="s1"
     ),

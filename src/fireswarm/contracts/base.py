@@ -1,7 +1,8 @@
-"""Base classes of the contracts: frozen models, role and id formats, UTC timestamps."""
+"""Base classes of the contracts: frozen models, role and id formats, JSON values, UTC timestamps."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,8 +14,62 @@ RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 DocumentId = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^/]+$")]
 """A Firestore document id: no slash, at most 512 characters (Firestore allows 1,500 bytes)."""
 
-JsonObject = dict[str, Any]
-"""A JSON-like map as Firestore stores it."""
+MAX_JSON_DEPTH = 20
+"""Levels of nesting that Firestore stores."""
+
+
+def check_json[T](value: T) -> T:
+    """Return *value* if it can be stored and sent: text, 64-bit integers, floats, lists, maps, times.
+
+    NaN and infinities are sent as null by the API. Raises ValueError with the place of the first other value.
+    """
+    if fault := _json_fault(value, "", MAX_JSON_DEPTH):
+        raise ValueError(fault)
+    return value
+
+
+def _json_fault(value: Any, place: str, depth: int) -> str:
+    """Return what cannot be stored and where, or an empty string."""
+    if isinstance(value, Mapping):
+        pairs: Mapping[Any, Any] = value
+        inner = [(f"{place}.{key}" if place else str(key), item) for key, item in pairs.items()]
+        if strange := next((key for key in pairs if not isinstance(key, str)), None):
+            return f"{place or 'it'} has the key {strange!r}: keys are text"
+    elif isinstance(value, (list, tuple)):
+        items: Sequence[Any] = value
+        inner = [(f"{place}[{number}]", item) for number, item in enumerate(items)]
+    else:
+        return f"{place or 'it'} {fault}" if (fault := _scalar_fault(value)) else ""
+    if not depth:
+        return f"{place} is nested more than {MAX_JSON_DEPTH} levels deep"
+    return next(filter(None, (_json_fault(item, where, depth - 1) for where, item in inner)), "")
+
+
+def _scalar_fault(value: Any) -> str:
+    match value:
+        case None | bool() | float() | datetime():
+            return ""
+        case str():
+            return "" if value.isascii() or _is_unicode(value) else "is not valid Unicode text"
+        case int():
+            return "" if -(2**63) <= value < 2**63 else "does not fit into 64 bits: store it as text"
+        case _:
+            return f"is of type {type(value).__name__}, which JSON does not have"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+Json = Annotated[Any, AfterValidator(check_json)]
+"""A JSON value as Firestore stores it; timestamps are allowed."""
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(check_json)]
+"""A JSON map as Firestore stores it; timestamps are allowed."""
 
 
 def as_utc(value: datetime) -> datetime:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.swarm import Swarm
 
 
 async def find_task(swarm: Swarm, prefix: str) -> Task:
     """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
-    if not prefix:
+    if not prefix or "/" in prefix:
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
-    snapshots = await swarm.store.query(queries.id_prefix(prefix))
+    exact = await swarm.store.get(task_path(prefix))
+    snapshots = [exact] if exact.data is not None else await swarm.store.query(queries.id_prefix(prefix))
     if not snapshots:
         raise NotFound(f"there is no task {prefix}: `swarm tasks` lists the tasks")
     if len(snapshots) > 1 and snapshots[0].id != prefix:

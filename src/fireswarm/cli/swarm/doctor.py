@@ -19,7 +19,6 @@ from fireswarm.cli.shared.options import (
     Root,
     StoreUri,
     console,
-    count_noun,
     print_json,
     run_async,
     settings_for,
@@ -32,10 +31,11 @@ from fireswarm.llm.budget import Meter
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
+from fireswarm.swarm.board.operator.stalls import find_stalls
 from fireswarm.swarm.swarm import Swarm
 
-MAX_STRAYS = 20
-"""Number of tasks without a role that are counted exactly."""
+MAX_STALLS = 20
+"""Number of stalled tasks that are listed."""
 
 EXTRAS = {
     "sklearn": "predict",
@@ -162,7 +162,7 @@ async def _store(settings: Settings) -> list[Finding]:
             await swarm.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
-            findings += await _strays(swarm)
+            findings += await _stalls(swarm)
     except (FireswarmError, FireliteError) as error:
         findings.append(Finding("store", False, str(error)))
     return findings
@@ -196,13 +196,15 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
     return missing or [Finding("indexes", True, f"{len(probes)} query shapes have their indexes")]
 
 
-async def _strays(swarm: Swarm) -> list[Finding]:
-    strays = await swarm.store.query(queries.strays(sorted(swarm.roles), MAX_STRAYS + 1))
-    if not strays:
-        return [Finding("tasks", True, "all tasks are assigned to roles of this swarm")]
-    roles = sorted({str((item.data or {}).get("assigned_to")) for item in strays})
-    number = f"more than {MAX_STRAYS} tasks" if len(strays) > MAX_STRAYS else count_noun(len(strays), "task")
-    return [Finding("tasks", None, f"wait for roles that do not exist ({', '.join(roles)}): {number}")]
+async def _stalls(swarm: Swarm) -> list[Finding]:
+    """List tasks that no agent will touch, with what to do."""
+    stalls = await find_stalls(swarm.board)
+    if not stalls:
+        return [Finding("tasks", True, "every task can be read and has a role that works on it")]
+    findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:MAX_STALLS]]
+    if len(stalls) > MAX_STALLS:
+        findings.append(Finding("tasks", None, f"{len(stalls) - MAX_STALLS} more tasks do not move"))
+    return findings
 
 
 def _extras() -> list[Finding]:

@@ -43,7 +43,7 @@ SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.r
 
 def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
     """Return the supervisor of one machine's role processes, which passes them the settings of this process."""
-    return Supervisor.plan(
+    fleet = Supervisor.plan(
         replicas,
         arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
         environment={
@@ -55,6 +55,8 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
         logs=settings.path(".fireswarm/logs"),
         drain_seconds=settings.worker.drain_seconds,
     )
+    fleet.report = lambda text: errors.print(text, style="red", markup=False, soft_wrap=True)
+    return fleet
 
 
 def demo(

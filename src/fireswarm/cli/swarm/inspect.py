@@ -105,13 +105,16 @@ def agents(
                 ago(status.created_at),
                 f"{status.cpu:.0f} %",
                 f"{status.mem / 1e6:.0f} MB",
-                f"{status.queue_hints.get('running', 0)}/{status.queue_hints.get('capacity', 0)}",
+                f"{status.queue_hints.running}/{status.queue_hints.capacity}",
                 "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
             )
             for status in heartbeats
         ]
         columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
         table("agents", columns, rows, none="no agents yet: `swarm up` starts them")
+        for status in heartbeats:
+            if status.queue_hints.set_aside or status.queue_hints.faults:
+                console.print(f"{status.agent_id}: {status.message}", style="yellow", markup=False, soft_wrap=True)
 
     run_async(main)
 

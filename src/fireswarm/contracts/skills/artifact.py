@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from fireswarm.contracts.base import Contract
+from fireswarm.contracts.base import Contract, Json
 
 WORKDIR_URI = "workdir:"
 """Scheme of an artifact that is a file in the skill's workdir, until it is published."""
@@ -22,7 +22,7 @@ class Artifact(Contract):
     type: str = Field(min_length=1, max_length=64)
     name: str = ""
     summary: str = ""
-    value: Any = None
+    value: Json = None
     uri: str | None = None
     mime: str | None = None
     size_bytes: int | None = Field(default=None, ge=0)

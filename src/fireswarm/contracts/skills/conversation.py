@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
 
-from fireswarm.contracts.base import Contract, JsonObject, Stored, Timestamp
+from fireswarm.contracts.base import Contract, Json, JsonObject, Stored, Timestamp
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS
 
 DEFAULT_MAX_TURNS = 8
@@ -182,7 +182,7 @@ class PocketFact(Contract):
 
     bucket: str = Field(default="state", pattern=r"^[^/\x00-\x1f]{1,100}$")
     key: str = Field(min_length=1, max_length=255)
-    value: Any
+    value: Json
     ttl_seconds: int | None = Field(default=None, ge=1, le=315_360_000)
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field
 
-from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
@@ -34,7 +34,7 @@ class Fact(Contract):
 
     bucket: str = Field(min_length=1, max_length=100)
     key: str = Field(min_length=1, max_length=255)
-    value: Any
+    value: Json
     keywords: tuple[str, ...] = Field(default=(), max_length=40)
     source: str = ""
     confidence: Confidence = 1.0

@@ -14,7 +14,7 @@ class Trace(Contract):
     """The chain of handoffs: one ``chain_id`` per objective; ``step`` counts the hops."""
 
     chain_id: str = Field(min_length=1)
-    step: int = Field(default=0, ge=0)
+    step: int = Field(default=0, ge=0, le=2**53)
 
 
 class SecurityContext(Contract):

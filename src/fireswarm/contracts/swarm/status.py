@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from fireswarm.contracts.base import JsonObject, Stored, Timestamp
+from fireswarm.contracts.base import Stored, Timestamp
 
 MISSED_BEATS_SECONDS = 75.0
 """Two and a half idle heartbeats: an agent without a heartbeat for longer is shown as gone."""
@@ -25,12 +25,21 @@ class AgentState(StrEnum):
     STOPPED = "stopped"
 
 
+class QueueHints(Stored):
+    """Load of a process: tasks it holds and can hold, ids of held tasks, documents set aside, unexpected errors."""
+
+    running: int = 0
+    capacity: int = 0
+    holding: tuple[str, ...] = ()
+    set_aside: int = 0
+    faults: int = 0
+
+
 class AgentStatus(Stored):
     """One agent's latest heartbeat.
 
     ``cpu`` is the process's share of one core in percent since the last beat, ``mem`` its resident
-    bytes. ``queue_hints`` holds ``running`` and ``capacity`` (tasks) and ``holding`` (the ids it works
-    on). ``usage`` counts the operations that Firestore billed this agent for since it started.
+    bytes. ``usage`` counts the operations that Firestore billed this agent for since it started.
     """
 
     type: str = "agent_status"
@@ -41,7 +50,7 @@ class AgentStatus(Stored):
     message: str = ""
     cpu: float = Field(default=0.0, ge=0.0)
     mem: int = Field(default=0, ge=0)
-    queue_hints: JsonObject = Field(default_factory=dict)
+    queue_hints: QueueHints = QueueHints()
     usage: dict[str, int] = Field(default_factory=dict)
     host: str = ""
     pid: int = 0

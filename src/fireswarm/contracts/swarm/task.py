@@ -7,11 +7,11 @@ import json
 import uuid
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
+from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp, check_json
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
@@ -69,21 +69,38 @@ WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
 """Blocked until ``not_before``; the sweep of any worker of the role queues the task."""
 
 
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A counter: no JSON reader rounds it, and adding to it stays within 64 bits."""
+
+
 class Lease(Stored):
-    """Holder of a task, start and expiry, and the fencing epoch that every later commit must match."""
+    """Holder of a task, start and expiry, and the fencing epoch that every later commit must match.
+
+    A lease without an epoch was written by hand or by another program; the next claim starts at epoch 1.
+    """
 
     owner_agent_id: str
     expires_at: Timestamp
-    epoch: int = Field(ge=1)
+    epoch: Count = 0
     claimed_at: Timestamp | None = None
 
 
 class Constraints(Contract):
-    """Limits that travel with a task; they are enforced where actions are executed, not in a prompt."""
+    """Limits that travel with a task; they are enforced where actions are executed, not in a prompt.
+
+    Unknown keys are kept: they are another program's.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     demo_safe: bool = False
     read_only: bool = False
     timeout_seconds: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _check_unknown_keys(self) -> Self:
+        check_json(self.model_extra)
+        return self
 
 
 class TaskSpec(Contract):
@@ -124,6 +141,16 @@ class TaskResult(Stored):
     next_recommended_actions: tuple[str, ...] = ()
 
 
+def _check_context_size(context: dict[str, Any]) -> dict[str, Any]:
+    size = len(canonical_json(context).encode())
+    if size > MAX_CONTEXT_BYTES:
+        raise ValueError(
+            f"has {size:,} bytes; {MAX_CONTEXT_BYTES:,} are allowed: "
+            "put large content into a file or bucket and pass its path or URI"
+        )
+    return context
+
+
 class Task(Stored):
     """A document of ``agent_tasks``.
 
@@ -132,13 +159,15 @@ class Task(Stored):
     the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
     attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run,
     or of a step of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count
-    are the same turn, repeated after a crash. ``answer_schema`` is the JSON Schema of its answers.
+    are the same turn, repeated after a crash. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the
+    document of ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task
+    was settled, so a status that a person set to canceled or done can be found.
     """
 
     task_id: DocumentId
-    session_hash: str
-    objective: str
-    assigned_to: str
+    session_hash: str = Field(min_length=1, max_length=128)
+    objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
+    assigned_to: RoleName
     status: TaskStatus
     status_reason: StatusReason | None = None
     summary: str = ""
@@ -146,40 +175,42 @@ class Task(Stored):
     parent_task_id: str | None = None
     plan_key: str = ""
     skill: str | None = None
-    context: JsonObject = Field(default_factory=dict)
+    context: Annotated[JsonObject, AfterValidator(_check_context_size)] = Field(default_factory=dict)
     constraints: Constraints = Constraints()
-    capabilities: tuple[CapabilityUse, ...] = ()
+    capabilities: tuple[CapabilityUse, ...] = Field(default=(), max_length=20)
     attachments: tuple[Attachment, ...] = ()
-    priority: int = DEFAULT_PRIORITY
+    priority: int = Field(default=DEFAULT_PRIORITY, ge=1, le=10)
     deadline: Timestamp = NO_DEADLINE
     handoff_reason: str = ""
     expected_outcome: str = ""
     idempotency_key: str
-    fresh_key: str = ""
-    instructions: str = ""
-    for_agent: str | None = None
-    duplicate_of: str | None = None
+    fresh_key: str = Field(default="", max_length=512)
+    instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
+    for_agent: DocumentId | None = None
+    duplicate_of: DocumentId | None = None
+    key_id: str = ""
     trace: Trace
     lease: Lease | None = None
-    epoch: int = 0
-    attempt: int = 0
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    epoch: Count = 0
+    attempt: Count = 0
+    max_attempts: int = Field(default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100)
     not_before: Timestamp | None = None
     sweep_at: Timestamp | None = None
-    depends_on: tuple[str, ...] = ()
-    waiting_on: int = 0
-    dependents: tuple[str, ...] = ()
-    children: tuple[str, ...] = ()
+    depends_on: tuple[DocumentId, ...] = Field(default=(), max_length=500)
+    waiting_on: Count = 0
+    dependents: tuple[DocumentId, ...] = ()
+    children: tuple[DocumentId, ...] = ()
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
     answer_schema: JsonObject = Field(default_factory=dict)
-    turn: int = 0
+    turn: Count = 0
     checkpoint_uri: str | None = None
     error: str | None = None
     result: TaskResult | None = None
     created_at: Timestamp
     updated_at: Timestamp
     ended_at: Timestamp | None = None
+    open: bool = False
 
     @property
     def has_deadline(self) -> bool:

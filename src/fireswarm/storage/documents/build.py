@@ -107,6 +107,8 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
         fields
         | {
             "task_id": task_id,
+            "key_id": task_id,
+            "open": True,
             "status": status,
             "status_reason": StatusReason.DEPENDENCIES if waits else None,
             "summary": f"waits for {waiting_on} task(s)" if waits else "waits for an agent",

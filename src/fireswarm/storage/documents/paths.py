@@ -4,6 +4,9 @@ from __future__ import annotations
 
 TASKS = "agent_tasks"
 
+KEYS = "agent_task_keys"
+"""One document for each piece of work of a session; it names the task that does it."""
+
 
 RUNS = "agent_runs"
 
@@ -43,6 +46,11 @@ FREE_FIELDS = frozenset({
 def task_path(task_id: str) -> str:
     """Path of a task's document."""
     return f"{TASKS}/{task_id}"
+
+
+def key_path(key_id: str) -> str:
+    """Path of the document that names the task doing a piece of work."""
+    return f"{KEYS}/{key_id}"
 
 
 def run_path(run_id: str) -> str:

@@ -59,9 +59,28 @@ def due(role: str, before: datetime, limit: int) -> Query:
     )
 
 
-def next_due(role: str) -> Query:
-    """The task of a role that a sweep must check next."""
-    return Query(TASKS, where=(("assigned_to", "==", role),), order_by=(("sweep_at", "asc"),), limit=1)
+def next_due(role: str, limit: int = 1) -> Query:
+    """The tasks of a role that a sweep must check next. One whose ``sweep_at`` is null or a number comes first."""
+    return Query(TASKS, where=(("assigned_to", "==", role),), order_by=(("sweep_at", "asc"),), limit=limit)
+
+
+def ended_by_hand(role: str) -> Query:
+    """Tasks of a role that a person set to canceled or done (listened to): their end is not settled yet."""
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("open", "==", True), ("status", "in", ["canceled", "done"])),
+        limit=50,
+    )
+
+
+def expired_leases(role: str, now: datetime, limit: int) -> Query:
+    """Running tasks of a role with an expired lease, also those without ``sweep_at``."""
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("status", "==", "in_progress"), ("lease.expires_at", "<=", now)),
+        order_by=(("lease.expires_at", "asc"),),
+        limit=limit,
+    )
 
 
 def deliverable(to: str, now: datetime, limit: int) -> Query:
@@ -134,9 +153,20 @@ def id_prefix(prefix: str) -> Query:
     return Query(TASKS, where=(("task_id", ">=", prefix), ("task_id", "<", prefix + "\uf8ff")), limit=2)
 
 
-def strays(roles: Sequence[str], limit: int) -> Query:
-    """Tasks of roles that this swarm does not have (Firestore allows ten values in not-in)."""
-    return Query(TASKS, where=(("assigned_to", "not-in", sorted(roles)[:10]),), limit=limit)
+def dead_letters(limit: int) -> Query:
+    """Tasks that were given up or set aside."""
+    return Query(TASKS, where=(("status_reason", "==", "dead_letter"),), limit=limit)
+
+
+def unknown_statuses(limit: int) -> Query:
+    """Tasks with a status that no agent looks for. Those without a status are not found by any filter."""
+    known = ["queued", "in_progress", "blocked", "done", "canceled"]
+    return Query(TASKS, where=(("status", "not-in", known),), limit=limit)
+
+
+def some_tasks(limit: int) -> Query:
+    """Tasks in the order of their ids, whatever they hold."""
+    return Query(TASKS, limit=limit)
 
 
 def spend(**filters: str) -> Query:

@@ -3,23 +3,66 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.run import Run
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, NO_DEADLINE, Task, idempotency_key
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.build import parse_task
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
 
+HAND_WRITTEN_SESSION = "console"
+"""Session of a hand-written task without one."""
+
+
 def parse_task_snapshot(snapshot: Snapshot) -> Task:
-    """Parse a task. Raises InvalidInput that names every invalid field."""
-    return parse_task(snapshot.data, snapshot.path)
+    """Parse a task. Raises InvalidInput that names every invalid field.
+
+    The document's id is the task's, whatever the document says. Fields that a hand-written task lacks are derived.
+    """
+    if snapshot.data is None:
+        raise InvalidInput(f"{snapshot.path} does not exist")
+    data = snapshot.data if snapshot.data.get("task_id") == snapshot.id else {**snapshot.data, "task_id": snapshot.id}
+    if any(data.get(name) is None for name in REQUIRED):
+        data = {**data, **_derived_fields(data, snapshot)}
+    return parse_task(data, snapshot.path)
+
+
+REQUIRED = ("session_hash", "priority", "deadline", "trace", "idempotency_key", "created_at", "updated_at")
+"""Fields of every submitted task that a hand-written one may lack."""
+
+
+def _derived_fields(data: Mapping[str, Any], snapshot: Snapshot) -> dict[str, Any]:
+    """Return values for the missing fields. The key of invalid content is empty; parsing names the invalid field."""
+    created = snapshot.create_time or EPOCH
+    derived: dict[str, Any] = {
+        "session_hash": HAND_WRITTEN_SESSION,
+        "priority": DEFAULT_PRIORITY,
+        "deadline": NO_DEADLINE,
+        "trace": {"chain_id": snapshot.id, "step": 0},
+        "created_at": created,
+        "updated_at": created,
+    }
+    if data.get("idempotency_key") is None:
+        derived["idempotency_key"] = _key_or_empty(data)
+    return {name: value for name, value in derived.items() if data.get(name) is None}
+
+
+def _key_or_empty(data: Mapping[str, Any]) -> str:
+    try:
+        return idempotency_key(data.get("objective") or "", data.get("context") or {}, data.get("fresh_key") or "")
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return ""
 
 
 def parse_run_snapshot(snapshot: Snapshot) -> Run:

@@ -199,6 +199,13 @@ def write_message(write: Write, root: str, message: Any) -> None:
     _put_fields(message, write.data, masked=not isinstance(write, Create))
 
 
+def _put_field(target: Any, name: str, value: Any) -> None:
+    try:
+        put(target, value)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # protobuf's: a type or a range
+        raise InvalidInput(f"the field {name} cannot be stored: {error}") from error
+
+
 def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
     """Fill in the fields, the server-time transforms and, if *masked*, the update mask."""
     fields = message.update.fields
@@ -210,10 +217,10 @@ def _put_fields(message: Any, data: Mapping[str, Any], *, masked: bool) -> None:
             message.update_transforms.add(field_path=name, set_to_server_value=_SERVER_TIME)
             continue
         mask.append(name)
-        if type(value) is str:  # most values are strings; this saves a call
+        if type(value) is str and value.isascii():  # most values are ASCII strings; this saves two calls
             fields[name].string_value = value
         elif value is not DELETE_FIELD:
-            put(fields[name], value)
+            _put_field(fields[name], name, value)
     if masked:
         message.update_mask.field_paths.extend(mask)
         message.update_mask.SetInParent()

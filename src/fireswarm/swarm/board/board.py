@@ -15,7 +15,7 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention
 from fireswarm.swarm.board.lease import HeldLease
-from fireswarm.swarm.board.operator import actions, explain
+from fireswarm.swarm.board.operator import actions, edits, explain
 from fireswarm.swarm.board.rules import BoardContext
 
 
@@ -28,7 +28,9 @@ class Board(BoardContext):
     renew = claim.renew
     settle = settle.settle
     admit_hand_written = sweep.admit_hand_written
+    reclaim_expired = sweep.reclaim_expired
     sweep = sweep.sweep
+    settle_edited = edits.settle_edited
     cancel = actions.cancel
     retry = actions.retry
     answer = actions.answer
@@ -37,7 +39,7 @@ class Board(BoardContext):
     def claimer(self, role: str, agent_id: str) -> Claimer:
         """Return the claimer of one agent."""
         contention = Contention(rng=random.Random(self.rng.random()))
-        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention)
+        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention, self.aside)
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""

@@ -11,15 +11,16 @@ import anyio
 
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Snapshot, Store, Update
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
-from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board import hand_written
+from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, expire
+from fireswarm.swarm.board.by_hand.set_aside import handle_error, set_aside
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
-from fireswarm.swarm.board.rules import BoardContext, BoardRules
+from fireswarm.swarm.board.rules import BoardContext, BoardRules, SetAside
 
 MAX_FACTOR = 256.0
 """Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
@@ -67,13 +68,18 @@ class Claimer:
     role: str
     agent_id: str
     contention: Contention
+    aside: SetAside = field(default_factory=SetAside)
     last_seen: str | None = None
 
     async def claim(self, wanted: int) -> list[HeldLease]:
         """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now."""
         ready: list[tuple[Task, Snapshot]] = []
         for snapshot in await self._candidates(min(wanted, self.rules.claim_window)):
-            task = await self._admit(snapshot)
+            try:
+                task = await self._admit(snapshot)
+            except Exception as error:  # whatever the document holds, the others are claimed
+                await handle_error(self.store, self.aside, snapshot, error)
+                continue
             if task is not None:
                 ready.append((task, snapshot))
         if not ready:
@@ -84,6 +90,8 @@ class Claimer:
             except Conflict as conflict:
                 if conflict.ambiguous:
                     return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
+            except StoreRejected:
+                pass  # one of the documents cannot be changed; alone, it is set aside
             else:
                 self.contention.learn(len(leases), 0)
                 return leases
@@ -106,17 +114,13 @@ class Claimer:
         return snapshots
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
-        """Return the task if it can be claimed now; otherwise repair, expire, adopt or block it and return None."""
-        try:
-            task = parse_task_snapshot(snapshot)
-        except InvalidInput:
-            await hand_written.repair(self.store, self.clock, snapshot)
-            return None
+        """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
+        task = parse_task_snapshot(snapshot)
         if task.deadline <= self.clock.now():
-            await hand_written.expire(self.store, task, snapshot)
+            await expire(self.store, task, snapshot)
             return None
-        if not task.has_derived_id:
-            await hand_written.adopt(self.store, self.clock, task, snapshot)
+        if not _is_adopted(task, snapshot):
+            await adopt(self.store, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
 
@@ -128,7 +132,7 @@ class Claimer:
         try:
             answers.merge_answers(task, {})
         except (InvalidInput, ConfigError) as error:
-            await hand_written.ask_again(self.store, task, snapshot, error)
+            await ask_again(self.store, task, snapshot, error)
             return None
         return task
 
@@ -142,6 +146,8 @@ class Claimer:
             except Conflict as conflict:
                 if conflict.ambiguous:
                     leases.extend(await self._mine_after_all(task))
+            except StoreRejected as error:
+                await set_aside(self.store, self.aside, snapshot, error)
 
         async with anyio.create_task_group() as group:
             for task, snapshot in ready:
@@ -170,6 +176,7 @@ class Claimer:
             "summary": f"{self.agent_id} is working on it",
             "lease": lease,
             "epoch": task.epoch + 1,
+            "open": True,
             "not_before": None,
             "sweep_at": expires_at,
             "updated_at": SERVER_TIME,
@@ -178,12 +185,24 @@ class Claimer:
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
         """After an ambiguous commit: return the lease if the claim was applied, else an empty list."""
         snapshot = await self.store.get(task_path(task.task_id))
-        now = parse_task_snapshot(snapshot)
+        try:
+            now = parse_task_snapshot(snapshot)
+        except InvalidInput:
+            return []  # deleted or overwritten meanwhile: the sweep sets it aside
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
             return []
         lease = now.lease
         began = lease.claimed_at or self.clock.now()
         return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
+
+
+def _is_adopted(task: Task, snapshot: Snapshot) -> bool:
+    """Return True if the document can be claimed as it is: submitted, planned, or adopted before.
+
+    A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task.
+    """
+    data = snapshot.data or {}
+    return data.get("task_id") == snapshot.id and "trace" in data and (bool(task.key_id) or task.has_derived_id)
 
 
 async def renew(board: BoardContext, held: HeldLease) -> None:
@@ -203,7 +222,7 @@ async def renew(board: BoardContext, held: HeldLease) -> None:
                 [Update(task_path(held.task.task_id), fields, if_update_time=held.version)]
             )
         except Conflict:
-            await refresh(board.store, held)
+            await refresh(board, held)
             continue
         held.version = committed.update_times[0]
         held.expires_at = expires_at
@@ -211,10 +230,16 @@ async def renew(board: BoardContext, held: HeldLease) -> None:
     raise Conflict(f"task {held.task.task_id} keeps changing: its lease could not be renewed")
 
 
-async def refresh(store: Store, held: HeldLease) -> Task:
+async def refresh(board: BoardContext, held: HeldLease) -> Task:
     """Read the task again and update the lease's version. Raises LeaseLost unless this epoch still holds the task."""
-    snapshot = await store.get(task_path(held.task.task_id))
-    task = parse_task_snapshot(snapshot)
+    snapshot = await board.store.get(task_path(held.task.task_id))
+    if snapshot.data is None:
+        raise LeaseLost(f"task {held.task.task_id} was deleted; nothing was written")
+    try:
+        task = parse_task_snapshot(snapshot)
+    except InvalidInput as error:
+        await set_aside(board.store, board.aside, snapshot, error)
+        raise LeaseLost(f"epoch {held.epoch} of task {held.task.task_id} is over: {error}") from error
     lease = task.lease
     if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
         holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"

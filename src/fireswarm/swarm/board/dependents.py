@@ -9,7 +9,7 @@ from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task,
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board import hand_written
+from fireswarm.swarm.board.by_hand.set_aside import set_aside_write
 from fireswarm.swarm.board.state import queued_fields, unleased_fields
 
 
@@ -26,7 +26,7 @@ async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list
             dependent = parse_task_snapshot(snapshot)
         except InvalidInput as error:  # an unreadable dependent must not stop the ended task from being committed
             if snapshot.data.get("status") == TaskStatus.BLOCKED:
-                writes.append(hand_written.block_write(snapshot, error))
+                writes.append(set_aside_write(snapshot, error))
             continue
         if dependent.status is TaskStatus.BLOCKED and dependent.status_reason in WAITS_FOR_OTHERS:
             writes.append(Update(snapshot.path, _after(dependent, ended, status), snapshot.update_time))

@@ -48,6 +48,19 @@ class BoardRules:
         return ceiling * rng.uniform(0.5, 1.0)
 
 
+@dataclass(slots=True)
+class SetAside:
+    """Task documents that this process set aside: how many, and the last one with its reason."""
+
+    count: int = 0
+    last: str = ""
+
+    def add(self, path: str, error: Exception) -> None:
+        """Count one document."""
+        self.count += 1
+        self.last = f"{path}: {error}"
+
+
 @dataclass(frozen=True, slots=True)
 class BoardContext:
     """Context of every state change. *roles* are the roles of this swarm; a plan may not name others."""
@@ -57,6 +70,7 @@ class BoardContext:
     roles: Collection[str]
     rules: BoardRules = BoardRules()
     rng: random.Random = field(default_factory=random.Random)
+    aside: SetAside = field(default_factory=SetAside)
 
     def check_role(self, role: str) -> None:
         """Raise NotFound for a role that this swarm does not have."""

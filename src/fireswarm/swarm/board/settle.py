@@ -47,6 +47,7 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
 
     Raises LeaseLost for a stale epoch, and StoreUnavailable after repeated conflicts. In both cases nothing is written.
     """
+    existed = False
     for _ in range(board.rules.settle_attempts):
         if held.over:
             raise held.lost()
@@ -57,8 +58,11 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             writes += await tell_dependents(board.store, held.task, transition.status)
         try:
             await board.store.commit([*writes, *also])
-        except Conflict:
-            await claim.refresh(board.store, held)
+        except Conflict as conflict:
+            await claim.refresh(board, held)
+            if conflict.exists and existed:
+                raise
+            existed = conflict.exists
             continue
         held.over = True
         return transition

@@ -31,6 +31,7 @@ def unleased_fields(
         "not_before": not_before,
         "sweep_at": next_sweep(status, reason, None, not_before, deadline or task.deadline) or DELETE_FIELD,
         "updated_at": SERVER_TIME,
+        "open": DELETE_FIELD if status.terminal else True,
     }
     if status.terminal:
         fields["ended_at"] = SERVER_TIME

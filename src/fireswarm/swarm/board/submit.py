@@ -14,6 +14,7 @@ from fireswarm.storage.documents.build import new_task, plain, planned_task
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board import graph
+from fireswarm.swarm.board.by_hand.keys import Owner, create_key, read_owner
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 
@@ -38,6 +39,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """
     board.check_role(spec.assigned_to)
     store, clock, rules = board.store, board.clock, board.rules
+    owner: Owner | None = None
     for _ in range(rules.settle_attempts):
         parents = await _parents(store, spec.depends_on)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
@@ -46,15 +48,18 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
         if task.deadline <= now:
             return await _sent_before(store, task)
         writes: list[Write] = [Create(task_path(task.task_id), document(task))]
+        writes.append(create_key(task.task_id, task) if owner is None else owner.take_over(task.task_id, task))
         for path, (snapshot, parent) in unmet.items():
             dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
             writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
         try:
             await store.commit(writes)
         except Conflict as conflict:
-            existing = await store.get(task_path(task.task_id))
-            if existing.data is not None:
-                return Submitted(parse_task_snapshot(existing), created=conflict.ambiguous)
+            owner = await read_owner(store, task.task_id)
+            if owner.task is not None:
+                return Submitted(owner.task, created=conflict.ambiguous and owner.task.task_id == task.task_id)
+            if owner.fault is not None and owner.snapshot.id == task.task_id:
+                raise InvalidInput(f"{owner.fault}. Correct or delete this document, then submit again") from conflict
             continue
         return Submitted(task, created=True)
     raise StoreUnavailable(
@@ -64,12 +69,12 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
 
 async def _sent_before(store: Store, task: Task) -> Submitted:
     """Return the task if it was submitted before its deadline. Raises InvalidInput if it was not."""
-    existing = await store.get(task_path(task.task_id))
-    if existing.data is None:
+    owner = await read_owner(store, task.task_id)
+    if owner.task is None:
         raise InvalidInput(
             f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"
         )
-    return Submitted(parse_task_snapshot(existing), created=False)
+    return Submitted(owner.task, created=False)
 
 
 async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:

@@ -6,18 +6,20 @@ a sweep reads one document when nothing is due.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from fireswarm.contracts.ports import DELETE_FIELD, Clock, Snapshot, Store, Update, Write
+from fireswarm.contracts.ports import DELETE_FIELD, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board import hand_written
+from fireswarm.swarm.board.by_hand.adopt import adopt
+from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
@@ -33,38 +35,50 @@ class Swept:
 
 async def sweep(board: BoardContext, role: str) -> Swept:
     """Reclaim expired leases, end pauses and enforce deadlines of *role*. Safe to run on all workers at once."""
-    store, clock, rules = board.store, board.clock, board.rules
+    store, now = board.store, board.clock.now()
     head = await store.query(queries.next_due(role))
     if not head:
         return Swept()
-    due_at: datetime = (head[0].data or {})["sweep_at"]
-    now = clock.now()
-    if due_at > now:
+    due_at = (head[0].data or {}).get("sweep_at")
+    if isinstance(due_at, datetime) and due_at > now:
         return Swept(next_due=due_at)
-    requeued: list[str] = []
+    batch = board.rules.sweep_batch
+    due = queries.due(role, now, batch) if isinstance(due_at, datetime) else queries.next_due(role, batch)
+    return await _check_all(board, [item for item in await store.query(due) if _is_due(item, now)], now)
+
+
+def _is_due(snapshot: Snapshot, now: datetime) -> bool:
+    """Return True if ``sweep_at`` has passed, or is not a time: only a person or another program writes that."""
+    sweep_at = (snapshot.data or {}).get("sweep_at")
+    return not isinstance(sweep_at, datetime) or sweep_at <= now
+
+
+async def reclaim_expired(board: BoardContext, role: str) -> Swept:
+    """Reclaim tasks with an expired lease that have no ``sweep_at``: another program claimed them."""
+    now = board.clock.now()
+    return await _check_all(
+        board, await board.store.query(queries.expired_leases(role, now, board.rules.sweep_batch)), now
+    )
+
+
+async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: datetime) -> Swept:
+    queued: list[str] = []
     blocked: list[str] = []
-    for snapshot in await store.query(queries.due(role, now, rules.sweep_batch)):
-        status = await _take_up(store, now, snapshot, clock)
+    for snapshot in snapshots:
+        status = await work_on_document(
+            board.store, board.aside, snapshot, partial(_check_due, board.store, snapshot, now)
+        )
         if status is TaskStatus.QUEUED:
-            requeued.append(snapshot.id)
+            queued.append(snapshot.id)
         elif status is TaskStatus.BLOCKED:
             blocked.append(snapshot.id)
-    return Swept(tuple(requeued), tuple(blocked), next_due=now)
+    return Swept(tuple(queued), tuple(blocked), next_due=now)
 
 
-async def _take_up(store: Store, now: datetime, snapshot: Snapshot, clock: Clock) -> TaskStatus | None:
-    """Apply one due task and return its new status; None after a conflict or if only its ``sweep_at`` changed."""
-    try:
-        task = parse_task_snapshot(snapshot)
-    except InvalidInput:
-        await hand_written.repair(store, clock, snapshot)
-        return TaskStatus.BLOCKED
-    writes = _due_writes(task, snapshot, now)
-    try:
-        await store.commit(writes)
-    except Conflict:
-        return None  # another worker was faster, or the holder renewed the lease
-    first = writes[0]
+async def _check_due(store: Store, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
+    """Apply one due task and return its new status; None if only its ``sweep_at`` changed."""
+    first, *others = _due_writes(parse_task_snapshot(snapshot), snapshot, now)
+    await store.commit([first, *others])
     fields: Any = first.data if isinstance(first, Update) else {}
     return TaskStatus(fields["status"]) if "status" in fields else None
 
@@ -112,14 +126,18 @@ def _deadline_missed(task: Task) -> dict[str, Any]:
 
 
 async def admit_hand_written(board: BoardContext, role: str) -> int:
-    """Complete queued documents that the claim query cannot return because they lack a field it sorts by.
+    """Adopt queued documents that the claim query cannot return because they lack a field it sorts by.
 
-    Returns the number of completed documents.
+    Returns the number of documents.
     """
-    repaired = 0
+    admitted = 0
     for snapshot in await board.store.query(queries.queued_tasks(role, board.rules.sweep_batch)):
         data = snapshot.data or {}
         if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
-            await hand_written.repair(board.store, board.clock, snapshot)
-            repaired += 1
-    return repaired
+            await work_on_document(board.store, board.aside, snapshot, partial(_adopt, board.store, snapshot))
+            admitted += 1
+    return admitted
+
+
+async def _adopt(store: Store, snapshot: Snapshot) -> None:
+    await adopt(store, parse_task_snapshot(snapshot), snapshot)

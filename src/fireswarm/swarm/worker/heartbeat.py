@@ -11,7 +11,8 @@ from datetime import datetime
 import psutil
 
 from fireswarm import __version__
-from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
 from fireswarm.swarm.swarm import Swarm
 
 HELD_IDS_SHOWN = 20
@@ -29,7 +30,7 @@ class Heartbeat:
         self._process.cpu_percent()  # the first call only starts the measurement
         self._started_at: datetime | None = None
 
-    async def write(self, state: AgentState, holding: Sequence[str]) -> None:
+    async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
         """Write one heartbeat: state, CPU percent of one core since the last beat, resident bytes, tasks held."""
         now = self._swarm.clock.now()
         self._started_at = self._started_at or now
@@ -41,10 +42,16 @@ class Heartbeat:
             role=self._role,
             session_hash=self._swarm.settings.session,
             status=state,
-            message=self._message or f"{len(holding)} of {capacity} places taken",
+            message=self._message or self._troubles(faults) or f"{len(holding)} of {capacity} places taken",
             cpu=cpu,
             mem=mem,
-            queue_hints={"running": len(holding), "capacity": capacity, "holding": list(holding)[:HELD_IDS_SHOWN]},
+            queue_hints=QueueHints(
+                running=len(holding),
+                capacity=capacity,
+                holding=tuple(holding[:HELD_IDS_SHOWN]),
+                set_aside=self._swarm.board.aside.count,
+                faults=faults,
+            ),
             usage=asdict(self._swarm.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -53,3 +60,11 @@ class Heartbeat:
             started_at=self._started_at,
         )
         await self._swarm.heartbeats.beat(status)
+
+    def _troubles(self, faults: int) -> str:
+        """Name the last document that was set aside, and unexpected errors; empty if there are none."""
+        aside = self._swarm.board.aside
+        troubles = [f"{aside.count} documents set aside, last {aside.last}"] if aside.count else []
+        if faults:
+            troubles.append(f"{faults} unexpected errors, see the log")
+        return truncate("; ".join(troubles), MAX_DETAIL_CHARS)

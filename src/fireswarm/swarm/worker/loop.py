@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason
-from fireswarm.errors import InvalidInput, LeaseLost, StoreError, StoreRejected
+from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
@@ -81,6 +81,11 @@ class Worker:
         self.stopping = True
         self.held.freed.ring()
         self._upkeep.queued.ring()
+
+    @property
+    def faults(self) -> int:
+        """Unexpected errors so far that ended one turn or one round of a duty."""
+        return self._upkeep.faults
 
     @property
     def contention(self) -> tuple[int, int]:
@@ -158,6 +163,11 @@ class Worker:
                 _log.warning("task %s: %s", lease.task.task_id, work.ended_because)
         except LeaseLost as lost:
             _log.warning("%s", lost)
+        except StoreError as error:
+            _log.warning("task %s is redone when its lease has expired: %s", lease.task.task_id, error)
+        except Exception:  # a turn must not end the process, which holds other tasks; the lease of this one expires
+            self._upkeep.faults += 1
+            _log.exception("task %s: unexpected error, it is redone when its lease has expired", lease.task.task_id)
         finally:
             self.held.forget(work)
 
@@ -190,11 +200,20 @@ class Worker:
     async def _settle(self, lease: HeldLease, end: TurnEnd) -> None:
         """Settle the outcome; retry while the store is unavailable and the lease lasts. Raises LeaseLost after that."""
         outcome, writes = end
+        failure: Exception | None = None
         while True:
             try:
                 transition = await self.swarm.board.settle(lease, outcome, writes)
             except (InvalidInput, StoreRejected) as refused:
+                if failure is not None:
+                    raise LeaseLost(f"task {lease.task.task_id} cannot be settled: {refused}") from refused
+                failure = refused
                 outcome, writes = await self._cut_short(lease, Failed(str(refused)), RunStatus.ERROR)
+            except LeaseLost:
+                raise
+            except Conflict as conflict:
+                reset = f"the task's document was reset: {conflict}"
+                outcome, writes = await self._cut_short(lease, Retry(reset), RunStatus.ERROR)
             except StoreError as error:
                 if not error.retryable or lease.expires_at <= self.swarm.clock.now():
                     raise LeaseLost(

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL
@@ -19,6 +19,11 @@ RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 STEADY_SECONDS = 10.0
 """A process that lived this long was healthy: the pauses start again with the shortest."""
+
+REPORTED = (0, 1, 2, 3, 10)
+"""Failures in a row that are reported, then every tenth; 0 is a process that had run steadily before."""
+
+LOG_TAIL_BYTES = 4_096
 
 GRACE_SECONDS = 2.0
 """Time in addition to a role's drain time before its process is killed."""
@@ -55,6 +60,7 @@ class Supervisor:
     environment: Mapping[str, str]
     logs: Path
     drain_seconds: float
+    report: Callable[[str], None] = lambda _: None
     stopping: bool = False
     _group: TaskGroup | None = field(default=None, repr=False)
 
@@ -117,8 +123,24 @@ class Supervisor:
             if self.stopping:
                 return
             place.restarts += 1
-            failures = 0 if anyio.current_time() - started > STEADY_SECONDS else failures + 1
-            await anyio.sleep(RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)])
+            lived = anyio.current_time() - started
+            failures = 0 if lived > STEADY_SECONDS else failures + 1
+            pause = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
+            if failures in REPORTED or failures % REPORTED[-1] == 0:
+                self.report(self._describe_end(place, lived, pause))
+            await anyio.sleep(pause)
+
+    def _describe_end(self, place: RoleProcess, lived: float, pause: float) -> str:
+        """Say how a process ended, and quote the last line of its log."""
+        log = self.logs / f"{place.role}-{place.number}.log"
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
+        return (
+            f"{place.role}-{place.number} ended with exit code {place.exit_code} after {lived:.1f} s "
+            f"(restart {place.restarts}, in {pause:g} s): {last}"
+        )
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

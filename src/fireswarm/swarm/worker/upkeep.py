@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,6 +17,7 @@ from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_all
+from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.swarm import Swarm
@@ -26,12 +28,18 @@ from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """Pauses while the store is unavailable. Held tasks are still renewed or given up meanwhile."""
 
+SWEEPS_PER_RECLAIM = 5
+"""Sweeps between two searches for expired leases that no sweep is due for: only another program leaves these."""
+
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Upkeep:
-    """Runs a worker's background duties. ``queued`` rings when the worker should query its queue again."""
+    """Runs a worker's background duties. ``queued`` rings when the worker should query its queue again.
+
+    ``faults`` counts unexpected errors, which end no duty: a document of any content must not stop the others.
+    """
 
     swarm: Swarm
     role: str
@@ -41,15 +49,19 @@ class Upkeep:
     heartbeat: Heartbeat
     queued: Bell = field(default_factory=Bell)
     sweep_soon: Bell = field(default_factory=Bell)
+    faults: int = 0
+    sweeps: int = 0
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
-        for duty in (self._beat, self._renew, self._sweep, self._follow_inbox, self._follow_answers):
+        for duty in (self._beat, self._renew, self._sweep):
             group.start_soon(duty)
+        for follow in (self._read_inbox, self._take_answers, self._settle_edits):
+            group.start_soon(self._repeat, follow)
 
     async def beat(self, state: AgentState, task_ids: list[str]) -> None:
         """Write one heartbeat. A failure is logged."""
-        await self.log_failure(lambda: self.heartbeat.write(state, task_ids))
+        await self.log_failure(lambda: self.heartbeat.write(state, task_ids, self.faults))
 
     async def log_failure(self, call: Callable[[], Awaitable[object]]) -> None:
         """Run a duty once. A failure is logged and left to the next round."""
@@ -57,9 +69,18 @@ class Upkeep:
             await call()
         except FireswarmError as error:
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
+        except Exception:  # an error that no test foresaw must not end the process, which holds other tasks
+            self._count_fault()
+
+    def _count_fault(self) -> None:
+        self.faults += 1
+        _log.exception("%s %s: unexpected error, the duty goes on", self.role, self.agent_id)
 
     async def available[T](self, call: Callable[[], Awaitable[T]]) -> T | None:
-        """Call the store. If it is unavailable, log, pause and return None."""
+        """Call the store; after a failure, log it, pause and return None.
+
+        Raises a StoreError that no retry can help, such as a missing index or permission.
+        """
         try:
             return await call()
         except StoreError as error:
@@ -67,7 +88,13 @@ class Upkeep:
                 raise
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
             await self.swarm.clock.sleep(self.rng.choice(STORE_PAUSE_SECONDS[1:4]))
-            return None
+        except FireswarmError as error:
+            _log.warning("%s %s: %s", self.role, self.agent_id, error)
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+        except Exception:  # as in log_failure
+            self._count_fault()
+            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+        return None
 
     async def _beat(self) -> None:
         worker = self.swarm.settings.worker
@@ -86,7 +113,7 @@ class Upkeep:
             async with anyio.create_task_group() as group:
                 for work in self.held.all():
                     if work.lease.expires_at <= soon:
-                        group.start_soon(self._renew_one, work)
+                        group.start_soon(self.log_failure, partial(self._renew_one, work))
 
     async def _renew_one(self, work: HeldWork) -> None:
         try:
@@ -102,6 +129,9 @@ class Upkeep:
         lease_seconds = self.swarm.board.rules.lease_seconds
         while True:
             swept = await self.available(lambda: self.swarm.board.sweep(self.role))
+            if self.sweeps % SWEEPS_PER_RECLAIM == 0:
+                await self.log_failure(lambda: self.swarm.board.reclaim_expired(self.role))
+            self.sweeps += 1
             pause = lease_seconds
             if swept is not None and swept.next_due is not None:
                 pause = min(lease_seconds, max(0.0, (swept.next_due - self.swarm.clock.now()).total_seconds()))
@@ -109,19 +139,26 @@ class Upkeep:
             jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
             await self.sweep_soon.heard(self.swarm.clock, pause + jitter)
 
-    async def _follow_inbox(self) -> None:
-        """Follow the messages to this agent. A canceled task's turn is cancelled at once."""
+    async def _repeat(self, follow: Callable[[], Awaitable[None]]) -> None:
+        """Listen again whenever a listener ends or fails."""
         while True:
-            await self.log_failure(self._read_inbox)
+            await self.log_failure(follow)
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
-    async def _follow_answers(self) -> None:
+    async def _take_answers(self) -> None:
         """Follow the messages that answer tasks of this role."""
-        while True:
-            await self.log_failure(lambda: answers_by_mail.follow(self.swarm, self.role))
-            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+        await answers_by_mail.follow(self.swarm, self.role)
+
+    async def _settle_edits(self) -> None:
+        """Follow tasks of this role that a person set to canceled or done."""
+        board = self.swarm.board
+        async with board.store.listen(queries.ended_by_hand(self.role)) as batches:
+            async for snapshots in batches:
+                for snapshot in snapshots:
+                    await work_on_document(board.store, board.aside, snapshot, partial(board.settle_edited, snapshot))
 
     async def _read_inbox(self) -> None:
+        """Follow the messages to this agent: a canceled task stops at once."""
         """Listen to the inbox: end the tasks that messages cancel, and acknowledge every message."""
         async with self.swarm.store.listen(queries.inbox(self.agent_id)) as batches:
             async for snapshots in batches:

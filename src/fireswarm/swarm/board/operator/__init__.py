@@ -1,1 +1,1 @@
-"""Operator actions on a task: cancel, retry, answer, explain."""
+"""Operator actions on a task, by command or in the Firebase console; explanations of tasks that do not move."""

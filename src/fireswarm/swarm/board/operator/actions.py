@@ -73,7 +73,6 @@ async def cancel(
     The holder of a running task gets a message in its inbox. Without *tree*, a terminal task raises TerminalTask; with
     *tree*, terminal tasks are skipped.
     """
-    store, clock, rules = board.store, board.clock, board.rules
     canceled: list[str] = []
     pending = [task_id]
     seen: set[str] = set()
@@ -82,37 +81,39 @@ async def cancel(
         if current in seen:
             continue
         seen.add(current)
-        task = await _cancel_one(store, clock, rules, current, reason, named=current == task_id and not tree)
+        task = await _cancel_one(board, current, reason, named=current == task_id and not tree)
         if task is not None:
             canceled.append(current)
         if tree:
-            pending.extend((await load(store, current))[0].children)
+            pending.extend((await load(board.store, current))[0].children)
     return canceled
 
 
-async def _cancel_one(
-    store: Store, clock: Clock, rules: BoardRules, task_id: str, reason: str, *, named: bool
-) -> Task | None:
+async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: bool) -> Task | None:
     """Cancel one task, its run and its holder. Returns None for a terminal task, or raises TerminalTask if *named*."""
-    for _ in range(rules.settle_attempts):
-        task, version = await load(store, task_id)
+    for _ in range(board.rules.settle_attempts):
+        task, version = await load(board.store, task_id)
         if task.status.terminal:
             if named:
                 raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
             return None
-        writes: list[Write] = [
-            Update(task_path(task_id), unleased_fields(task, TaskStatus.CANCELED, None, f"canceled: {reason}"), version)
-        ]
-        writes += await tell_dependents(store, task, TaskStatus.CANCELED)
-        if task.lease is not None:
-            writes.append(end_run_write(task, task.lease, RunStatus.ERROR, f"canceled: {reason}"))
-            writes.append(_stop_message(task, task.lease.owner_agent_id, reason, clock, rules))
+        writes = await ending_writes(board, task, version, TaskStatus.CANCELED, f"canceled: {reason}")
         try:
-            await store.commit(writes)
+            await board.store.commit(writes)
         except Conflict:
             continue
         return task
     raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
+
+
+async def ending_writes(board: BoardContext, task: Task, version: Any, status: TaskStatus, summary: str) -> list[Write]:
+    """Return the writes that end *task* from outside: its dependents, its run and the holder of its lease are told."""
+    writes: list[Write] = [Update(task_path(task.task_id), unleased_fields(task, status, None, summary), version)]
+    writes += await tell_dependents(board.store, task, status)
+    if task.lease is not None:
+        writes.append(end_run_write(task, task.lease, RunStatus.ERROR, summary))
+        writes.append(_stop_message(task, task.lease.owner_agent_id, summary, board.clock, board.rules))
+    return writes
 
 
 def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:

@@ -1,0 +1,142 @@
+"""Adopt a hand-written task: complete it in place, and tie it to its dependencies or to the task that it repeats.
+
+The document that a person wrote is the task: its id stays, and every later change is written to it. A small document
+in ``agent_task_keys`` holds the id of the task that does the work of one session, role, objective and context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
+from fireswarm.contracts.swarm.task import (
+    NO_DEADLINE,
+    StatusReason,
+    Task,
+    TaskStatus,
+    idempotency_key,
+    task_id_for,
+)
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput
+from fireswarm.storage.documents.build import next_sweep
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.board.by_hand.keys import Owner, does_work, read_owner
+from fireswarm.swarm.board.state import unleased_fields
+
+MAX_CYCLE_READS = 200
+"""Tasks that are read to find a cycle through a hand-written dependency."""
+
+TYPED = ("priority", "deadline", "max_attempts", "created_at", "not_before")
+"""Fields whose stored type matters to a query; a number or time that was written as text is converted."""
+
+
+async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
+    """Complete the document and register it with its dependencies, in one commit; a conflict leaves it for later.
+
+    Raises InvalidInput for a dependency that does not exist or leads back to the task.
+    """
+    key = idempotency_key(task.objective, task.context, task.fresh_key)
+    key_id = task_id_for(task.session_hash, key, task.assigned_to)
+    owner = await read_owner(store, key_id)
+    fields = _missing_fields(task, snapshot) | {"idempotency_key": key, "key_id": key_id, "open": True}
+    if does_work(owner, task.task_id):
+        state, writes = _repeats(owner, task)
+    else:
+        state, writes = await _dependencies(store, task)
+        if owner.key.data is None or owner.key.data.get("task_id") != task.task_id:
+            writes.append(owner.take_over(key_id, task))
+    await try_commit(store, [*writes, Update(snapshot.path, fields | state, snapshot.update_time)])
+
+
+def _missing_fields(task: Task, snapshot: Snapshot) -> dict[str, Any]:
+    """Return the fields that the document lacks or has in another type."""
+    data: Mapping[str, Any] = snapshot.data or {}
+    fields: dict[str, Any] = {"task_id": task.task_id, "session_hash": task.session_hash, "updated_at": SERVER_TIME}
+    if data.get("task_id") != snapshot.id or data.get("trace") is None:
+        fields["trace"] = {"chain_id": task.task_id, "step": 0}
+    for name in TYPED:
+        value = getattr(task, name)
+        if value is not None and type(data.get(name)) is not type(value):
+            fields[name] = value
+    return fields
+
+
+async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[Write]]:
+    """Return the task's state and the writes that register it with its unfinished dependencies."""
+    unmet: list[tuple[Snapshot, Task]] = []
+    for parent_snapshot in await store.get_many([task_path(parent_id) for parent_id in dict.fromkeys(task.depends_on)]):
+        if parent_snapshot.data is None:
+            raise InvalidInput(f"depends_on names {parent_snapshot.id}, which does not exist")
+        parent = parse_task_snapshot(parent_snapshot)
+        if parent.status is TaskStatus.CANCELED:
+            raise InvalidInput(f"depends_on names {parent_snapshot.id}, which is canceled")
+        if not parent.status.terminal:
+            unmet.append((parent_snapshot, parent))
+    await _check_cycle(store, task, [parent for _, parent in unmet])
+    sweep = {"sweep_at": sweep_at} if (sweep_at := _next_sweep(task)) is not None else {}
+    if not unmet:
+        return sweep, []
+    state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)")
+    writes: list[Write] = [
+        Update(
+            parent_snapshot.path,
+            {"dependents": [*dict.fromkeys((*parent.dependents, task.task_id))], "updated_at": SERVER_TIME},
+            parent_snapshot.update_time,
+        )
+        for parent_snapshot, parent in unmet
+    ]
+    return state | {"waiting_on": len(unmet)}, writes
+
+
+def _next_sweep(task: Task) -> Any:
+    return next_sweep(task.status, task.status_reason, None, None, task.deadline or NO_DEADLINE)
+
+
+async def _check_cycle(store: Store, task: Task, parents: list[Task]) -> None:
+    """Raise InvalidInput if an unfinished dependency waits, directly or not, for *task*."""
+    pending, seen = list(parents), {parent.task_id for parent in parents}
+    while pending and len(seen) <= MAX_CYCLE_READS:
+        parent = pending.pop()
+        if task.task_id in parent.depends_on:
+            raise InvalidInput(f"depends_on makes a cycle: {parent.task_id} waits for this task")
+        next_ids = [task_id for task_id in parent.depends_on if task_id not in seen]
+        seen.update(next_ids)
+        for snapshot in await store.get_many([task_path(task_id) for task_id in next_ids]):
+            if snapshot.data is not None:
+                pending.append(parse_task_snapshot(snapshot))
+
+
+def _repeats(owner: Owner, task: Task) -> tuple[dict[str, Any], list[Write]]:
+    """Return the state of a task that repeats another's work, and the write that registers it with that task."""
+    original = owner.task
+    if original is None or original.status.terminal:
+        return {"duplicate_of": original.task_id if original else None}, []
+    summary = f"same objective and context as task {original.task_id}, which does the work"
+    state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, summary)
+    dependents = {"dependents": [*original.dependents, task.task_id], "updated_at": SERVER_TIME}
+    tied = {"duplicate_of": original.task_id, "waiting_on": 1}
+    return state | tied, [Update(owner.snapshot.path, dependents, owner.snapshot.update_time)]
+
+
+async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
+    """Block a task whose deadline passed before an agent claimed it."""
+    summary = f"not finished by its deadline, {task.deadline.isoformat()}"
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
+    await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time)])
+
+
+async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: FireswarmError) -> None:
+    """Block a task that was queued by hand with invalid answers; the answers stay on the document."""
+    summary = f"{error}. Correct answers, then set status to queued."
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
+    await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time)])
+
+
+async def try_commit(store: Store, writes: list[Write]) -> None:
+    """Commit; a conflict is ignored, because the next claim or sweep reads the document again."""
+    try:
+        await store.commit(writes)
+    except Conflict:
+        return

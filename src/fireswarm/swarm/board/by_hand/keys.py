@@ -1,0 +1,64 @@
+"""The key index: which task does the work of one session, role, objective and context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update, Write
+from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.storage.documents.paths import key_path, task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The document of a key, and the task that does its work; ``task`` is None if there is none."""
+
+    key: Snapshot
+    snapshot: Snapshot
+    task: Task | None
+    fault: InvalidInput | None = None
+
+    def take_over(self, key_id: str, task: Task) -> Write:
+        """Return the write that names *task* in the key's document, if that is unchanged."""
+        if self.key.data is None:
+            return create_key(key_id, task)
+        return Update(key_path(key_id), _fields(task), self.key.update_time)
+
+
+def create_key(key_id: str, task: Task) -> Create:
+    """Return the write that creates the key's document for *task*."""
+    return Create(key_path(key_id), _fields(task))
+
+
+async def read_owner(store: Store, key_id: str) -> Owner:
+    """Read which task does the work of a key.
+
+    A submitted task has the key's id; a hand-written one is named by the key's document. A task that was deleted, or
+    cannot be read, does no work.
+    """
+    key, submitted = await store.get_many([key_path(key_id), task_path(key_id)])
+    named = (key.data or {}).get("task_id")
+    snapshot = submitted
+    if isinstance(named, str) and named not in (key_id, "") and "/" not in named:
+        snapshot = await store.get(task_path(named))
+    try:
+        return Owner(key, snapshot, parse_task_snapshot(snapshot))
+    except InvalidInput as fault:
+        return Owner(key, snapshot, None, None if snapshot.data is None else fault)
+
+
+def _fields(task: Task) -> dict[str, Any]:
+    return {
+        "task_id": task.task_id,
+        "session_hash": task.session_hash,
+        "assigned_to": task.assigned_to,
+        "created_at": SERVER_TIME,
+    }
+
+
+def does_work(owner: Owner, task_id: str) -> bool:
+    """Return True if a task other than *task_id* does the work; a canceled one does not."""
+    return owner.task is not None and owner.task.task_id != task_id and owner.task.status is not TaskStatus.CANCELED
