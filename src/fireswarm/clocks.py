@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -16,28 +17,43 @@ RESYNC_SECONDS = 60.0
 """Maximum age of a better (smaller) offset estimate, so that a drifting clock is followed."""
 
 
-class ServerClock:
-    """The local clock plus its offset to the server's clock, learned from commit times.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-    A commit time is at most the server's current time, so each observation gives a lower bound of the
-    offset; the highest recent bound is the tightest.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def steady_seconds() -> float:
+    """Seconds of a clock that cannot be set; on Linux it also counts the time that the machine was suspended."""
+    return time.clock_gettime(_STEADY)
+
+
+class ServerClock:
+    """The server's time, estimated from a steady clock and the read and commit times that the server returns.
+
+    Such a time is at most the server's current time, so each observation gives a lower bound of the offset; the
+    highest recent bound is the tightest. Before the first observation, the local wall clock is used. After it, setting
+    the wall clock changes nothing.
     """
 
-    def __init__(self) -> None:
-        self._offset = timedelta(0)
+    def __init__(self, steady: Callable[[], float] = steady_seconds) -> None:
+        self._steady = steady
+        self._server_at_zero: datetime | None = None
         self._learnt_at = float("-inf")
 
     def now(self) -> datetime:
         """Return the best estimate of the server's time, in UTC."""
-        return datetime.now(UTC) + self._offset
+        if self._server_at_zero is None:
+            return datetime.now(UTC)
+        return self._server_at_zero + timedelta(seconds=self._steady())
 
     def observe(self, server_time: datetime) -> None:
-        """Update the offset from a timestamp that the server has just set."""
-        bound = server_time - datetime.now(UTC)
-        stale = time.monotonic() - self._learnt_at > RESYNC_SECONDS
-        if stale or bound > self._offset:
-            self._offset = bound
-            self._learnt_at = time.monotonic()
+        """Update the estimate from a timestamp that the server has just set."""
+        seconds = self._steady()
+        bound = server_time - timedelta(seconds=seconds)
+        stale = seconds - self._learnt_at > RESYNC_SECONDS
+        if self._server_at_zero is None or stale or bound > self._server_at_zero:
+            self._server_at_zero = bound
+            self._learnt_at = seconds
 
     async def sleep(self, seconds: float) -> None:
         """Wait *seconds* of real time."""

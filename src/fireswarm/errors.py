@@ -43,10 +43,14 @@ from typing import Any, ClassVar
 
 
 class FireswarmError(Exception):
-    """Base of all errors here: ``code`` is stable, ``str(error)`` says what failed and how to fix it."""
+    """Base of all errors here: ``code`` is stable, ``str(error)`` says what failed and how to fix it.
+
+    ``redo_steps`` names journaled steps whose results caused the error: a retry by the operator runs them again.
+    """
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
+    redo_steps: tuple[str, ...] = ()
 
 
 class ConfigError(FireswarmError):
@@ -154,9 +158,16 @@ class TerminalTask(FireswarmError):
 
 
 class StepUncertain(FireswarmError):
-    """A step started before a crash, was never journaled as finished, and is not declared idempotent."""
+    """A step started before a crash, was never journaled as finished, and is not declared idempotent.
+
+    ``step`` is its name, by which the operator decides about it.
+    """
 
     code = "step_uncertain"
+
+    def __init__(self, message: str, step: str = "") -> None:
+        super().__init__(message)
+        self.step = step
 
 
 class SkillFailed(FireswarmError):

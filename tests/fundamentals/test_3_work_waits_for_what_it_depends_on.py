@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -17,8 +19,8 @@ def plan(key: str, *needs: str, role: str = "scout") -> PlannedTask:
     return PlannedTask(key=key, assigned_to=role, objective=f"do {key}", depends_on=needs)
 
 
-async def diamond(swarm: SwarmRig) -> Task:
-    root = await swarm.submit("the whole", role="architect")
+async def diamond(swarm: SwarmRig, **fields: Any) -> Task:
+    root = await swarm.submit("the whole", role="architect", **fields)
     held = await swarm.claim_one(role="architect")
     tasks = (plan("a"), plan("b", "a"), plan("c", "a"), plan("d", "b", "c"))
     await swarm.settle(held, Handoff(tasks, result=TaskResult(summary="planned")))
@@ -84,7 +86,7 @@ async def test_canceled_dependency_blocks_the_dependent_task_with_a_reason(swarm
 
 
 async def test_retried_child_lets_the_parent_continue(swarm: SwarmRig) -> None:
-    root = await diamond(swarm)
+    root = await diamond(swarm, on_child_failure="wait")
     held = await swarm.claim_one()
     await swarm.settle(held, Failed("no such folder"))
     assert await swarm.claim(wanted=5) == []

@@ -22,7 +22,8 @@ INSTEAD = {
     "agent chat --session garden": "agent chat --session garden --script answers.json < /dev/null",
     "swarm show c2c402f3": "swarm show $(swarm tasks --json | python -c "
     "'import json, sys; print(json.load(sys.stdin)[0][\"task_id\"])')",
-    "swarm up": "swarm up > up.log 2>&1 & until swarm agents --json 2>/dev/null | grep -q idle; do :; done",
+    "swarm up": "swarm up > up.log 2>&1 & until swarm agents --json 2>/dev/null | grep -q idle; do "
+    "kill -0 $! || { cat up.log >&2; exit 1; }; done",
     "swarm watch": "timeout 3 swarm watch || test $? -eq 124",
 }
 """Replacements for commands that cannot run as printed: downloads, chats, a task id, commands until Ctrl-C."""

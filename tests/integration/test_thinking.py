@@ -368,3 +368,32 @@ async def test_run_document_records_the_total_usage(swarm: SwarmRig, tmp_path: P
     assert run["usage"]["calls"] == TURNS + 1
     assert run["usage"]["provider"] == "scripted"
     assert run["usage"]["tokens"] == run["usage"]["input_tokens"] + run["usage"]["output_tokens"]
+
+
+async def test_retry_asks_the_model_again_after_an_unusable_answer(swarm: SwarmRig, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def script(request: ChatRequest) -> dict[str, Any] | str:
+        asked.append(answers_so_far(request))
+        if len(asked) in (2, 3):
+            return "I would rather not."
+        return decide(act("run_command", command="echo one")) if len(asked) == 1 else decide(act("finish", answer="ok"))
+
+    core = thinking(swarm, script, tmp_path)
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, core)
+    assert task.status_reason is StatusReason.ESCALATED and task.redo_steps == ("0/llm:2.0", "0/llm:2.1")
+    await swarm.board.retry(task.task_id)
+    task = await one_turn(swarm, core)
+    assert (task.status, task.summary, len(asked)) == (TaskStatus.DONE, "ok", 4)
+
+
+async def test_retry_with_turns_continues_where_the_turns_ended(swarm: SwarmRig, tmp_path: Path) -> None:
+    model = Model()
+    core = thinking(swarm, model, tmp_path, runtime={"max_turns": 3})
+    await submit(swarm, tmp_path)
+    task = await one_turn(swarm, core)
+    assert task.status_reason is StatusReason.ESCALATED and model.asked == [0, 1, 2]
+    await swarm.board.retry(task.task_id, turns=4)
+    task = await one_turn(swarm, core)
+    assert task.status is TaskStatus.DONE and model.asked == [0, 1, 2, 3, 4, 5]

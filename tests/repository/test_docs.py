@@ -25,7 +25,14 @@ from fireswarm.llm.providers.scripted import load_script
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
 from fireswarm.settings.sample import keys
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.records.journal import STEP_FAILED, STEP_FINISHED, STEP_REPLAYED, STEP_STARTED
+from fireswarm.swarm.records.journal import (
+    STEP_FAILED,
+    STEP_FINISHED,
+    STEP_REDONE,
+    STEP_REPLAYED,
+    STEP_SKIPPED,
+    STEP_STARTED,
+)
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
 
@@ -266,7 +273,7 @@ def test_every_event_type_and_journal_event_is_documented() -> None:
     assert set(EVENTS) == set(EventType)
     assert all(about.when and about.payload for about in EVENTS.values())
     assert [bare(row[0]) for row in rows(DOCS / "observability.md", "## Events")] == list(EventType)
-    for kind in {STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, *noted_events()}:
+    for kind in {STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED, *noted_events()}:
         assert f"| `{kind}` |" in text, kind
 
 

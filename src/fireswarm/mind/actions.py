@@ -103,7 +103,7 @@ class Actor:
             stderr = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
             return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status)
 
-        return await self._step(f"act:{step}", run, idempotent=self.profile == "read_only")
+        return await self._step(step, run, retry, idempotent=self.profile == "read_only")
 
     async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Call a tool, if it is known and allowed."""
@@ -130,7 +130,7 @@ class Actor:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             return self._result(step, 0, text, "", retry, StepStatus.OK)
 
-        return await self._step(f"act:{step}", run, idempotent=tool.idempotent)
+        return await self._step(step, run, retry, idempotent=tool.idempotent)
 
     async def _skill(self, step: str, action: ActionStep, retry: int) -> StepExecutionResult:
         """Run a skill's code as one recorded step and keep its result in ``outputs``."""
@@ -161,7 +161,8 @@ class Actor:
             shown = self._result(step, int(failed), shown_to_model(result), "", retry, status)
             return shown | {"skill_result": result.model_dump(mode="json", exclude_defaults=True)}
 
-        stored = await self.recorder.step(f"act:{step}", run, idempotent=skill.idempotent)
+        skipped = self._result_of_skipped(step, retry)
+        stored = await self.recorder.step(f"act:{step}", run, idempotent=skill.idempotent, skipped=skipped)
         output = stored.pop("skill_result", None)
         if output is not None:
             self.outputs.append(SkillResult.model_validate(output))
@@ -178,8 +179,15 @@ class Actor:
             raise NeedsAnswer(question.description, (question,))
         return StepExecutionResult(step_id=step, stdout_summary=self.redact.clean(str(answer)))
 
-    async def _step(self, name: str, run: Any, *, idempotent: bool) -> StepExecutionResult:
-        return StepExecutionResult.model_validate(await self.recorder.step(name, run, idempotent=idempotent))
+    async def _step(self, step: str, run: Any, retry: int, *, idempotent: bool) -> StepExecutionResult:
+        skipped = self._result_of_skipped(step, retry)
+        stored = await self.recorder.step(f"act:{step}", run, idempotent=idempotent, skipped=skipped)
+        return StepExecutionResult.model_validate(stored)
+
+    def _result_of_skipped(self, step: str, retry: int) -> dict[str, Any]:
+        """Return the result of a step that the operator takes as done."""
+        text = "The operator takes this step as done: an earlier run had started it. Its output is not known."
+        return self._result(step, 0, text, "", retry, StepStatus.OK)
 
     def _result(self, step: str, code: int, out: str, err: str, retry: int, status: StepStatus) -> dict[str, Any]:
         result = StepExecutionResult(

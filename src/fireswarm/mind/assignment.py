@@ -48,6 +48,7 @@ class Assignment:
     run_skill: RunSkill = _no_skill_code
     tools: Mapping[str, Tool] = field(default_factory=dict)
     dry_run: bool = False
+    extra_turns: int = 0
 
 
 class ConclusionStatus(StrEnum):

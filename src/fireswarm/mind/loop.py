@@ -144,7 +144,7 @@ class MindRun:
             announce(self.transcript, mind.settings.model, self.recorder, 1)
             return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
         if not self.attempt:
-            if self.turn >= mind.settings.runtime.max_turns:
+            if self.turn >= mind.settings.runtime.max_turns + self.assignment.extra_turns:
                 raise RunFailed(
                     "max_turns_exceeded",
                     f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",

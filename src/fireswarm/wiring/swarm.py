@@ -50,6 +50,11 @@ LOCAL_PROJECT = "fireswarm-local"
 
 INDEXES_FILE = "firestore.indexes.json"
 
+FILE_WAIT_SECONDS = 5.0
+"""Longest wait for a command that has the data file open; most commands hold it for less than a second."""
+
+FILE_POLL_SECONDS = 0.05
+
 CONNECT_SECONDS = 3.0
 CONNECT_PAUSE_SECONDS = 0.1
 """Pause between attempts to connect. CONNECT_SECONDS is the time a served store may take to start listening."""
@@ -146,7 +151,7 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
     from fireswarm.firelite.wire.server import Server
 
     try:
-        database = open_database(settings, memory=settings.store.uri == "memory")
+        database = await _open_when_free(settings)
     except DataFileInUse as held:
         yield _elsewhere(held)
         return
@@ -156,6 +161,21 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
                 yield f"firelite://127.0.0.1:{server.port}"
         except FireliteError as error:
             raise StoreError(str(error)) from error
+
+
+async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | None = None) -> Database:
+    """Open the embedded store; wait for a command that has it open without serving it, since most end at once.
+
+    Raises DataFileInUse if another process serves the file, or holds it longer than FILE_WAIT_SECONDS.
+    """
+    deadline = anyio.current_time() + FILE_WAIT_SECONDS
+    while True:
+        try:
+            return open_database(settings, memory=settings.store.uri == "memory", nanoseconds=nanoseconds)
+        except DataFileInUse as held:
+            if held.endpoint or anyio.current_time() >= deadline:
+                raise
+        await anyio.sleep(FILE_POLL_SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -190,7 +210,7 @@ async def open_client(
     uri = settings.store.uri
     if uri in ("embedded", "memory"):
         try:
-            database = open_database(settings, memory=uri == "memory", nanoseconds=nanoseconds)
+            database = await _open_when_free(settings, nanoseconds)
         except DataFileInUse as held:
             uri = _elsewhere(held)
         else:
@@ -211,7 +231,8 @@ def _elsewhere(held: DataFileInUse) -> str:
     if held.endpoint:
         return f"firelite://{held.endpoint}"
     raise StoreUnavailable(
-        f"{held.path} is open in process {held.pid}, which does not serve it to others. "
+        f"{held.path} is open in {f'process {held.pid}' if held.pid else 'another process'}, which does not serve it "
+        f"to others, and did not end within {FILE_WAIT_SECONDS:g} s. "
         "Wait for it to end, or serve the file with `swarm store serve` and use that."
     ) from held
 

@@ -103,6 +103,14 @@ class CancelRequest(RequestModel):
     tree: bool = documented("cancel all tasks below it as well", True, default=False)
 
 
+class RetryRequest(RequestModel):
+    """Decisions for the retry of a task."""
+
+    redo: tuple[str, ...] = documented("uncertain steps to run again", ["skill:send-mail"], default=())
+    skip: tuple[str, ...] = documented("uncertain steps to take as done", [], default=())
+    turns: int = documented("additional turns for the task's model", 4, default=0, ge=0, le=100)
+
+
 class AnswersRequest(RequestModel):
     """Answers to the questions of a blocked task."""
 

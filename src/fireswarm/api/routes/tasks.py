@@ -12,6 +12,7 @@ from fireswarm.api.models.work import (
     AnswersRequest,
     CancelOut,
     CancelRequest,
+    RetryRequest,
     TaskCreate,
     TaskDetail,
     TaskOut,
@@ -78,10 +79,12 @@ async def cancel_task(given: CurrentSession, task_id: InPath, sent: CancelReques
 
 
 @router.post("/{task_id}/retry", response_model=TaskOut)
-async def retry_task(given: CurrentSession, task_id: InPath) -> Any:
-    """Requeue a failed or paused task."""
+async def retry_task(given: CurrentSession, task_id: InPath, sent: RetryRequest | None = None) -> Any:
+    """Requeue a failed or paused task. An unusable answer of a model is requested again."""
     await given.task(task_id)
-    return TaskOut.model_validate(await given.swarm.board.retry(task_id))
+    retry = sent or RetryRequest()
+    task = await given.swarm.board.retry(task_id, redo=retry.redo, skip=retry.skip, turns=retry.turns)
+    return TaskOut.model_validate(task)
 
 
 @router.post("/{task_id}/answer", response_model=TaskOut)

@@ -325,12 +325,19 @@ def cancel(
 
 
 def retry(
-    task_id: TaskId, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+    task_id: TaskId,
+    redo: Annotated[list[str] | None, typer.Option("--redo", help="Run this uncertain step again; repeatable.")] = None,
+    skip: Annotated[list[str] | None, typer.Option("--skip", help="Take this uncertain step as done.")] = None,
+    turns: Annotated[int, typer.Option("--turns", min=0, max=100, help="Additional turns for its model.")] = 0,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Requeue a failed or paused task."""
+    """Requeue a failed or paused task. An unusable answer of a model is requested again."""
 
     async def act(swarm: Swarm, full_id: str) -> Any:
-        return await swarm.board.retry(full_id)
+        return await swarm.board.retry(full_id, redo=redo or (), skip=skip or (), turns=turns)
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
 

@@ -27,10 +27,15 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A permanent failure: dead letter, or ``escalated`` for review."""
+    """A permanent failure: dead letter, or ``escalated`` for review.
+
+    ``uncertain_step`` needs a decision before a retry; ``redo_steps`` are the steps that a retry runs again.
+    """
 
     error: str
     reason: StatusReason = StatusReason.DEAD_LETTER
+    uncertain_step: str = ""
+    redo_steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,29 @@ class StatusReason(StrEnum):
     DEAD_LETTER = "dead_letter"
 
 
+class StepDecision(StrEnum):
+    """Decision of an operator about a journaled step: run it again, or take it as done."""
+
+    REDO = "redo"
+    SKIP = "skip"
+
+
 WAITS_FOR_OTHERS = frozenset({StatusReason.DEPENDENCIES, StatusReason.DELEGATING})
 """Blocked until other tasks end; the commit that ends the last of them queues the task."""
+
+GIVEN_UP = frozenset(
+    {StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED, StatusReason.ESCALATED, StatusReason.GATE_FAILED}
+)
+"""Blocked until an operator acts; the tasks that wait for it are told."""
+
+
+class ChildFailure(StrEnum):
+    """Policy of a task whose child was given up: wait for an operator, run again with what there is, or fail."""
+
+    WAIT = "wait"
+    REPLAN = "replan"
+    FAIL = "fail"
+
 
 WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
 """Blocked until ``not_before``; the sweep of any worker of the role queues the task."""
@@ -122,6 +143,7 @@ class TaskSpec(Contract):
     priority: int = Field(default=DEFAULT_PRIORITY, ge=1, le=10)
     deadline: Timestamp | None = None
     max_attempts: int = Field(default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100)
+    on_child_failure: ChildFailure = ChildFailure.REPLAN
     depends_on: tuple[DocumentId, ...] = Field(default=(), max_length=500)
     handoff_reason: str = ""
     expected_outcome: str = ""
@@ -161,7 +183,10 @@ class Task(Stored):
     or of a step of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count
     are the same turn, repeated after a crash. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the
     document of ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task
-    was settled, so a status that a person set to canceled or done can be found.
+    was settled, so a status that a person set to canceled or done can be found. ``uncertain_step`` waits for a
+    decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
+    ``extra_turns`` are added to the turns that a model has. ``gave_up`` are children that were given up and are no
+    longer waited for.
     """
 
     task_id: DocumentId
@@ -200,10 +225,17 @@ class Task(Stored):
     waiting_on: Count = 0
     dependents: tuple[DocumentId, ...] = ()
     children: tuple[DocumentId, ...] = ()
+    gave_up: tuple[DocumentId, ...] = ()
+    on_child_failure: ChildFailure = ChildFailure.REPLAN
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
     answer_schema: JsonObject = Field(default_factory=dict)
     turn: Count = 0
+    uncertain_step: str = ""
+    redo_steps: tuple[str, ...] = ()
+    step_decisions: dict[str, StepDecision] = Field(default_factory=dict)
+    decided_epoch: Count = 0
+    extra_turns: Count = 0
     checkpoint_uri: str | None = None
     error: str | None = None
     result: TaskResult | None = None

@@ -137,6 +137,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
         priority=planned.priority or parent.priority,
         deadline=planned.deadline or parent.deadline,
         max_attempts=planned.max_attempts or parent.max_attempts,
+        on_child_failure=parent.on_child_failure,
         handoff_reason=planned.handoff_reason,
         expected_outcome=planned.expected_outcome,
         fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",

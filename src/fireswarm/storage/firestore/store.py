@@ -61,9 +61,9 @@ _READ: dict[str, Any] = {
 class FirestoreStore:
     """Documents in Firestore. Counts billed operations and translates all errors.
 
-    One instance belongs to one event loop, like the client. *clock* learns the server's time from
-    every commit. With *redact*, all secrets that it recognizes are removed before sending: all writes pass here, so
-    this also covers callers that forgot to redact.
+    One instance belongs to one event loop, like the client. *clock* learns the server's time from every read and
+    commit. With *redact*, all secrets that it recognizes are removed before sending: all writes pass here, so this also
+    covers callers that forgot to redact.
     """
 
     def __init__(self, client: AsyncClient, clock: Clock, redact: Redactor | None = None) -> None:
@@ -91,6 +91,7 @@ class FirestoreStore:
             )
             async for response in stream:
                 message = type(response).pb(response)
+                self._observe(message)
                 if message.WhichOneof("result") == "found":
                     read = codec.snapshot(message.found)
                     snapshots[read.path] = read
@@ -105,6 +106,7 @@ class FirestoreStore:
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
             async for response in stream:
                 message = _query_pb(response)
+                self._observe(message)
                 if message.HasField("document"):
                     snapshots.append(codec.snapshot(message.document))
         self.usage.reads += max(1, len(snapshots))
@@ -155,6 +157,11 @@ class FirestoreStore:
                 continue
             return self._to_committed(type(response).pb(response), writes)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _observe(self, response: Any) -> None:
+        """Learn the server's time from the read time of a response."""
+        if response.HasField("read_time"):
+            self._clock.observe(codec.moment(response.read_time))
 
     def _request(self, writes: Sequence[Write]) -> Any:
         request = _CommitRequest(database=self._channel.database)

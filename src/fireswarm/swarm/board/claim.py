@@ -16,11 +16,12 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, expire
+from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again
 from fireswarm.swarm.board.by_hand.set_aside import handle_error, set_aside
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules, SetAside
+from fireswarm.swarm.board.sweep import expire
 
 MAX_FACTOR = 256.0
 """Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
@@ -170,6 +171,8 @@ class Claimer:
         """Return the fields that put the task in progress under this agent's lease."""
         lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
         answered: dict[str, Any] = {"questions": []} if task.questions else {}
+        if task.step_decisions and not task.decided_epoch:  # written by hand
+            answered |= {"decided_epoch": task.epoch, "uncertain_step": "", "redo_steps": []}
         return answered | {
             "status": TaskStatus.IN_PROGRESS.value,
             "status_reason": None,

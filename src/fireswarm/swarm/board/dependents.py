@@ -1,45 +1,179 @@
-"""Update the tasks that wait for a task: the commit that ends the last dependency queues them, without a scan."""
+"""Update the tasks that wait for another one: in the commit that ends it, gives it up, or queues it again."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.ports import SERVER_TIME, Store, Update, Write
-from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
+from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
+from fireswarm.contracts.swarm.task import (
+    GIVEN_UP,
+    WAITS_FOR_OTHERS,
+    ChildFailure,
+    StatusReason,
+    Task,
+    TaskStatus,
+)
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.set_aside import set_aside_write
-from fireswarm.swarm.board.state import queued_fields, unleased_fields
+from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
+
+SHORT_ID_CHARS = 8
 
 
-async def tell_dependents(store: Store, ended: Task, status: TaskStatus) -> list[Write]:
-    """Return the writes that update *ended*'s dependents; each write requires an unchanged dependent.
+@dataclass(slots=True)
+class WaitingTask:
+    """A task that waits for others, as it was read, and those of its children that were given up."""
 
-    Costs one read and one write per dependent; a task without dependents costs nothing.
+    snapshot: Snapshot
+    task: Task
+    children: set[str] = field(default_factory=set)
+
+
+async def tell_dependents(
+    store: Store, task: Task, status: TaskStatus, reason: StatusReason | None = None, summary: str = ""
+) -> list[Write]:
+    """Return the writes that update *task*'s dependents, now that it is in *status*; each requires an unchanged one.
+
+    Costs one read and one write per dependent; a task without dependents costs nothing. A task that was given up also
+    costs a read for each task behind it.
     """
+    if not task.dependents:
+        return []
+    if status is TaskStatus.DONE:
+        return await _tell_of_end(store, task)
+    if status is TaskStatus.CANCELED:
+        return await _tell_of_failure(store, task, f"task {_short(task)} was canceled", canceled=True)
+    if status is TaskStatus.BLOCKED and reason in GIVEN_UP:
+        text = f"task {_short(task)} was given up: {first_line(summary)}"
+        return await _tell_of_failure(store, task, text, canceled=False)
+    return []
+
+
+async def _tell_of_end(store: Store, ended: Task) -> list[Write]:
+    """Return the writes that count a task which is done; one that was given up before is counted already."""
     writes: list[Write] = []
-    for snapshot in await store.get_many([task_path(task_id) for task_id in ended.dependents]):
-        if snapshot.data is None:
-            continue
-        try:
-            dependent = parse_task_snapshot(snapshot)
-        except InvalidInput as error:  # an unreadable dependent must not stop the ended task from being committed
-            if snapshot.data.get("status") == TaskStatus.BLOCKED:
-                writes.append(set_aside_write(snapshot, error))
-            continue
-        if dependent.status is TaskStatus.BLOCKED and dependent.status_reason in WAITS_FOR_OTHERS:
-            writes.append(Update(snapshot.path, _after(dependent, ended, status), snapshot.update_time))
+    async for waiting in _read_waiting(store, ended.dependents, writes):
+        if ended.task_id not in waiting.task.gave_up:
+            writes.append(Update(waiting.snapshot.path, _fewer(waiting.task, 1), waiting.snapshot.update_time))
     return writes
 
 
-def _after(dependent: Task, ended: Task, status: TaskStatus) -> dict[str, Any]:
-    is_child = ended.task_id in dependent.children
-    if status is TaskStatus.CANCELED and not is_child:
-        summary = f"depends on task {ended.task_id}, which was canceled: retry runs this one anyway, cancel ends it"
-        return unleased_fields(dependent, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
-    left = max(0, dependent.waiting_on - 1)
+async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: bool) -> list[Write]:
+    """Return the writes that name the failure on every task behind *failed*, and resume or fail their parents.
+
+    A task that depends on a canceled one can never run as planned: it is escalated.
+    """
+    writes: list[Write] = []
+    stuck, parents = await _find_stuck(store, failed, writes)
+    for waiting in stuck:
+        if canceled and failed.task_id in waiting.task.depends_on:
+            summary = (
+                f"depends on task {failed.task_id}, which was canceled: retry runs this one anyway, cancel ends it"
+            )
+            fields = unleased_fields(waiting.task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
+        else:
+            fields = {"summary": _waiting_summary(waiting.task, text), "updated_at": SERVER_TIME}
+        writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
+    for waiting in parents:
+        ended = {failed.task_id} if canceled else set[str]()
+        writes.append(Update(waiting.snapshot.path, _after_failure(waiting, text, ended), waiting.snapshot.update_time))
+    return writes
+
+
+async def tell_of_retry(store: Store, task: Task) -> list[Write]:
+    """Return the writes by which the parents of a retried task, if they still wait, wait for it again."""
+    if task.status_reason not in GIVEN_UP or not task.dependents:
+        return []
+    writes: list[Write] = []
+    stuck, parents = await _find_stuck(store, task, writes)
+    for waiting in stuck:
+        fields = {"summary": f"waits for {waiting.task.waiting_on} task(s)", "updated_at": SERVER_TIME}
+        writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
+    for waiting in parents:
+        again = waiting.children & set(waiting.task.gave_up)
+        count = waiting.task.waiting_on + len(again)
+        fields: dict[str, Any] = {
+            "gave_up": [task_id for task_id in waiting.task.gave_up if task_id not in again],
+            "waiting_on": count,
+            "summary": f"waits for {count} task(s)",
+            "updated_at": SERVER_TIME,
+        }
+        writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
+    return writes
+
+
+async def _find_stuck(store: Store, failed: Task, writes: list[Write]) -> tuple[list[WaitingTask], list[WaitingTask]]:
+    """Return the tasks that depend on *failed*, directly or not, and the parents of all of these."""
+    stuck: dict[str, WaitingTask] = {}
+    parents: dict[str, WaitingTask] = {}
+    pending = [failed]
+    while pending:
+        current = pending.pop()
+        async for waiting in _read_waiting(store, current.dependents, writes):
+            dependent = waiting.task
+            if current.task_id in dependent.children:
+                parents.setdefault(dependent.task_id, waiting).children.add(current.task_id)
+            elif dependent.task_id not in stuck:
+                stuck[dependent.task_id] = waiting
+                pending.append(dependent)
+    return list(stuck.values()), list(parents.values())
+
+
+async def _read_waiting(store: Store, ids: Iterable[str], writes: list[Write]) -> AsyncIterator[WaitingTask]:
+    """Yield the tasks of *ids* that wait for others. An unreadable one is set aside by a write, and stops no other."""
+    for snapshot in await store.get_many([task_path(task_id) for task_id in dict.fromkeys(ids)]):
+        if snapshot.data is None:
+            continue
+        try:
+            task = parse_task_snapshot(snapshot)
+        except InvalidInput as error:
+            if snapshot.data.get("status") == TaskStatus.BLOCKED:
+                writes.append(set_aside_write(snapshot, error))
+            continue
+        if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_OTHERS:
+            yield WaitingTask(snapshot, task)
+
+
+def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str, Any]:
+    """Return the fields of a parent after children were given up, as its policy says; *ended* never run again."""
+    task = waiting.task
+    match task.on_child_failure:
+        case ChildFailure.WAIT:
+            counted = waiting.children & ended
+        case ChildFailure.REPLAN:
+            counted = waiting.children
+        case ChildFailure.FAIL:
+            summary = truncate(f"{text}. Retry runs this task with what there is", MAX_STORED_SUMMARY_CHARS)
+            return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
+    fresh = sorted(counted - set(task.gave_up))
+    left = max(0, task.waiting_on - len(fresh))
+    fields = _fewer(task, len(fresh)) | {"gave_up": [*task.gave_up, *fresh]}
+    return (
+        fields
+        if not left
+        else fields | {"summary": truncate(f"waits for {left} task(s); {text}", MAX_STORED_SUMMARY_CHARS)}
+    )
+
+
+def _fewer(task: Task, count: int) -> dict[str, Any]:
+    """Return the fields of a task that waits for *count* tasks fewer: queued if none is left."""
+    left = max(0, task.waiting_on - count)
     if left:
         return {"waiting_on": left, "updated_at": SERVER_TIME}
-    ready = "all its tasks ended, waits for an agent" if is_child else "dependencies met, waits for an agent"
-    return queued_fields(dependent, ready) | {"waiting_on": 0}
+    delegates = task.status_reason is StatusReason.DELEGATING
+    ready = "all its tasks ended, waits for an agent" if delegates else "dependencies met, waits for an agent"
+    return queued_fields(task, ready) | {"waiting_on": 0}
+
+
+def _waiting_summary(task: Task, text: str, left: int | None = None) -> str:
+    count = task.waiting_on if left is None else left
+    return truncate(f"waits for {count} task(s); {text}", MAX_STORED_SUMMARY_CHARS)
+
+
+def _short(task: Task) -> str:
+    return task.task_id[:SHORT_ID_CHARS]

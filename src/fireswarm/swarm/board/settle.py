@@ -24,11 +24,10 @@ from fireswarm.swarm.board.submit import children_of, document
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The task's new fields, the tasks created with them, and whether dependents must be updated."""
+    """The task's new fields, and the tasks created with them."""
 
     fields: dict[str, Any]
     births: tuple[Task, ...] = ()
-    ended: bool = False
 
     @property
     def status(self) -> TaskStatus:
@@ -54,8 +53,10 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
         transition = transition_of(board, held, outcome)
         writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
         writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-        if transition.ended and held.task.dependents:
-            writes += await tell_dependents(board.store, held.task, transition.status)
+        if held.task.dependents:
+            writes += await tell_dependents(
+                board.store, held.task, transition.status, transition.reason, transition.fields["summary"]
+            )
         try:
             await board.store.commit([*writes, *also])
         except Conflict as conflict:
@@ -80,13 +81,13 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
             return _end(task, result)
         case Retry(error=error, after_seconds=after):
             return _fail(board, task, error, after)
-        case Failed(error=error, reason=reason):
-            return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1)
+        case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):
+            more: dict[str, Any] = {"uncertain_step": uncertain, "redo_steps": [*redo]} if uncertain or redo else {}
+            return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1, **more)
         case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
             asked = [plain(question) for question in questions]
-            more: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
-            transition = _block(task, reason, summary, questions=asked, turn=task.turn + 1)
-            return Transition(transition.fields | more)
+            wanted: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
+            return _block(task, reason, summary, questions=asked, turn=task.turn + 1, **wanted)
         case Handoff():
             return _hand_off(board, held, outcome)
         case Snooze(after_seconds=after, summary=summary, turn_over=over):
@@ -101,7 +102,7 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
 
 def _end(task: Task, result: TaskResult) -> Transition:
     fields = unleased_fields(task, TaskStatus.DONE, None, result.summary or "done")
-    return Transition(fields | {"error": None, "result": plain(result)}, ended=True)
+    return Transition(fields | {"error": None, "result": plain(result)})
 
 
 def _fail(board: BoardContext, task: Task, error: str, after_seconds: float | None) -> Transition:
@@ -130,7 +131,7 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
     ids = [child.task_id for child in births]
     if not handoff.resume:
         ended = _end(task, handoff.result)
-        return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births), ended=True)
+        return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births))
     linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
     summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)

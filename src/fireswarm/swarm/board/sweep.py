@@ -6,7 +6,7 @@ a sweep reads one document when nothing is due.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,8 +18,9 @@ from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, T
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.adopt import adopt
+from fireswarm.swarm.board.by_hand.adopt import adopt, try_commit
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
+from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
@@ -33,10 +34,15 @@ class Swept:
     next_due: datetime | None = None
 
 
-async def sweep(board: BoardContext, role: str) -> Swept:
-    """Reclaim expired leases, end pauses and enforce deadlines of *role*. Safe to run on all workers at once."""
-    store, now = board.store, board.clock.now()
+async def sweep(board: BoardContext, role: str, *, held: Collection[str] = (), reclaim: bool = True) -> Swept:
+    """Reclaim expired leases, end pauses and enforce deadlines of *role*. Safe to run on all workers at once.
+
+    Tasks in *held* are the caller's own: it renews or settles them. Without *reclaim*, no lease is reclaimed: after the
+    store was unreachable, leases have expired that their holders could not renew.
+    """
+    store = board.store
     head = await store.query(queries.next_due(role))
+    now = board.clock.now()  # after the read, which tells the store's time
     if not head:
         return Swept()
     due_at = (head[0].data or {}).get("sweep_at")
@@ -44,7 +50,10 @@ async def sweep(board: BoardContext, role: str) -> Swept:
         return Swept(next_due=due_at)
     batch = board.rules.sweep_batch
     due = queries.due(role, now, batch) if isinstance(due_at, datetime) else queries.next_due(role, batch)
-    return await _check_all(board, [item for item in await store.query(due) if _is_due(item, now)], now)
+    snapshots = [item for item in await store.query(due) if _is_due(item, now) and item.id not in held]
+    if not reclaim:
+        snapshots = [item for item in snapshots if (item.data or {}).get("status") != TaskStatus.IN_PROGRESS.value]
+    return await _check_all(board, snapshots, now)
 
 
 def _is_due(snapshot: Snapshot, now: datetime) -> bool:
@@ -53,7 +62,7 @@ def _is_due(snapshot: Snapshot, now: datetime) -> bool:
     return not isinstance(sweep_at, datetime) or sweep_at <= now
 
 
-async def reclaim_expired(board: BoardContext, role: str) -> Swept:
+async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[str] = ()) -> Swept:
     """Reclaim tasks with an expired lease that have no ``sweep_at``: another program claimed them."""
     now = board.clock.now()
     return await _check_all(
@@ -77,10 +86,17 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
 
 async def _check_due(store: Store, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
     """Apply one due task and return its new status; None if only its ``sweep_at`` changed."""
-    first, *others = _due_writes(parse_task_snapshot(snapshot), snapshot, now)
-    await store.commit([first, *others])
+    task = parse_task_snapshot(snapshot)
+    first, *others = _due_writes(task, snapshot, now)
     fields: Any = first.data if isinstance(first, Update) else {}
-    return TaskStatus(fields["status"]) if "status" in fields else None
+    if "status" not in fields:
+        await store.commit([first])
+        return None
+    status = TaskStatus(fields["status"])
+    reason = StatusReason(fields["status_reason"]) if fields["status_reason"] else None
+    told = await tell_dependents(store, task, status, reason, fields["summary"])
+    await store.commit([first, *others, *told])
+    return status
 
 
 def _due_writes(task: Task, snapshot: Snapshot, now: datetime) -> list[Write]:
@@ -123,6 +139,15 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
 def _deadline_missed(task: Task) -> dict[str, Any]:
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
     return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
+
+
+async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
+    """Block a task whose deadline passed before an agent claimed it."""
+    summary = f"not finished by its deadline, {task.deadline.isoformat()}"
+    reason = StatusReason.DEADLINE_EXCEEDED
+    fields = unleased_fields(task, TaskStatus.BLOCKED, reason, summary)
+    told = await tell_dependents(store, task, TaskStatus.BLOCKED, reason, summary)
+    await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time), *told])
 
 
 async def admit_hand_written(board: BoardContext, role: str) -> int:

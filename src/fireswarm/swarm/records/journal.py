@@ -18,7 +18,7 @@ import anyio
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
-from fireswarm.contracts.swarm.task import TaskResult, canonical_json
+from fireswarm.contracts.swarm.task import StepDecision, TaskResult, canonical_json
 from fireswarm.errors import Conflict, LeaseLost, StepUncertain
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
@@ -31,11 +31,13 @@ ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 EPOCHS_REPLAYED = 50
 """Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
 
-STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED = (
+STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED = (
     "step_started",
     "step_finished",
     "step_failed",
     "step_replayed",
+    "step_redone",
+    "step_skipped",
 )
 
 
@@ -50,6 +52,8 @@ class KnownSteps:
 
     finished: dict[str, Any] = field(default_factory=dict)
     in_doubt: set[str] = field(default_factory=set)
+    redone: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
 
     def learn(self, events: list[Mapping[str, Any]]) -> None:
         """Add one run's events, in order."""
@@ -64,8 +68,23 @@ class KnownSteps:
                     self.finished[step] = payload
                 case "step_failed":
                     self.in_doubt.discard(step)
+                case "step_skipped":
+                    self.in_doubt.discard(step)
+                    self.skipped.add(step)
                 case _:
                     pass
+
+    def decide(self, decisions: Mapping[str, StepDecision]) -> None:
+        """Apply an operator's decisions, by step name, to the steps of the runs learned so far."""
+        for step in {*self.finished, *self.in_doubt}:
+            decision = decisions.get(step.rpartition(":")[0])
+            if decision is StepDecision.REDO:
+                self.finished.pop(step, None)
+                self.in_doubt.discard(step)
+                self.redone.add(step)
+            elif decision is StepDecision.SKIP and step in self.in_doubt:
+                self.in_doubt.discard(step)
+                self.skipped.add(step)
 
 
 @dataclass(slots=True)
@@ -104,11 +123,14 @@ class Journal:
         costs one write for its run instead of two.
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id)))
-        first = max(1, lease.epoch - EPOCHS_REPLAYED)
-        numbers = range(first, lease.epoch)
-        for run in await store.get_many([run_path(lease.task.run_id(number)) for number in numbers]):
+        task = lease.task
+        numbers = range(max(1, lease.epoch - EPOCHS_REPLAYED), lease.epoch)
+        runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])
+        for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:
                 journal.earlier.learn(await read_events(store, run))
+            if number == (task.decided_epoch or lease.epoch - 1):  # 0: written by hand before this claim
+                journal.earlier.decide(task.step_decisions)
         return journal
 
     @property
@@ -152,21 +174,28 @@ class Journal:
         *,
         idempotent: bool,
         last: bool = False,
+        skipped: Any = None,
     ) -> Any:
         """Execute a step once, even after a crash: a finished step returns its journaled result.
 
         *inputs* and the result are JSON. A step that is not idempotent is journaled as started before it
         runs; StepUncertain is raised if an earlier run started it without finishing. With *last*, an idempotent step's
-        result is stored by the settling commit itself.
+        result is stored by the settling commit itself. *skipped* is the result if an operator takes the step as done.
         """
         step = step_id(name, inputs)
+        if step in self.earlier.skipped:
+            self.note(STEP_SKIPPED, step=step, by="operator")
+            return skipped
+        if step in self.earlier.redone:
+            self.note(STEP_REDONE, step=step, by="operator")
         if step in self.earlier.finished:
             self.note(STEP_REPLAYED, step=step)
             return await self._result(self.earlier.finished[step])
         if step in self.earlier.in_doubt and not idempotent:
             raise StepUncertain(
-                f"step {name!r} of task {self.lease.task.task_id} was started by an earlier run and may have taken "
-                "effect. Look at what it did; then `swarm retry` the task, or cancel it."
+                f"step {name!r} was started by an earlier run and may have taken effect. Check that. If it did, "
+                f"run `swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
+                name,
             )
         if not idempotent:
             self.note(STEP_STARTED, step=step)

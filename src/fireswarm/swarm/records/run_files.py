@@ -92,7 +92,12 @@ class RunLog:
         """Do nothing: the events and the ledger record the spend."""
 
     async def step(
-        self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
+        self,
+        name: str,
+        run: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        idempotent: bool,
+        skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run the step. Nothing is replayed, since a run ends with its process."""
         return await run()

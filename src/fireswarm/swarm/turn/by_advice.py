@@ -146,7 +146,9 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
             return Advice(kind=asks.kind, content=content, by=client.model.name)
         if not attempt:
             talk.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
-    raise GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
+    failed = GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
+    failed.redo_steps = tuple(f"{recorder.phase}/llm:0.{attempt}" for attempt in (0, 1))
+    raise failed
 
 
 def _parse_model_advice(asks: AdviceRequest, text: str) -> tuple[dict[str, Any], str]:

@@ -18,6 +18,9 @@ Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
 """The work of a step: from the request to the result, without journaling or publishing."""
 
 
+SKIPPED_SUMMARY = "The operator takes this step as done: an earlier run had started it. Its result is not known."
+
+
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
     """Runs one of the engine's own skills on the event loop."""
@@ -82,5 +85,8 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
 
     # A conversation in another store changes before the task is settled, so the result must be journaled first.
     last = turn.conversation.settles_with_task
-    journaled = await turn.journal.step(f"skill:{name}", inputs, step, idempotent=idempotent, last=last)
+    skipped = {"summary": SKIPPED_SUMMARY}
+    journaled = await turn.journal.step(
+        f"skill:{name}", inputs, step, idempotent=idempotent, last=last, skipped=skipped
+    )
     return published[0] if published else SkillResult.model_validate(journaled)

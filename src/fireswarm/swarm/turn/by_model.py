@@ -20,7 +20,7 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput, SkillFailed, ThoughtFailed
+from fireswarm.errors import DecisionInvalid, InvalidInput, SkillFailed, ThoughtFailed
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
@@ -89,17 +89,26 @@ class ModelEngine:
                 skills=card.skills,
                 named=task.skill,
                 answers=task.answers,
+                extra_turns=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn.swarm, phase),
                 run_skill=_SkillRunner(turn).run,
                 tools=resolved.tools,
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.status is ConclusionStatus.FAILED:
-            raise conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
+            raise _with_redo_steps(conclusion, phase)
         result = _result(conclusion)
         if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
             await turn.journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
+
+
+def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
+    """Return the error of a failed run. After an invalid decision, a retry asks the model again in that turn."""
+    error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
+    if isinstance(error, DecisionInvalid):
+        error.redo_steps = tuple(f"{phase}/llm:{conclusion.turns}.{attempt}" for attempt in (0, 1))
+    return error
 
 
 def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:

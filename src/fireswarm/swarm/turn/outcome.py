@@ -83,14 +83,14 @@ def outcome_of_error(error: Exception) -> Outcome:
             if result.escalated:
                 return Failed(result.summary, StatusReason.ESCALATED)
             return Retry(result.summary) if result.retryable else Failed(result.summary)
-        case StepUncertain():
-            return Failed(str(error), StatusReason.ESCALATED)
+        case StepUncertain(step=step):
+            return Failed(str(error), StatusReason.ESCALATED, uncertain_step=step)
         case BudgetExceeded():
             return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
         case ModelUnavailable(retry_after=after):
             return Retry(str(error), after)
         case ModelError() | ThoughtFailed() | NoProgress() | GateFailed():
-            return Failed(str(error), StatusReason.ESCALATED)
+            return Failed(str(error), StatusReason.ESCALATED, redo_steps=error.redo_steps)
         case InvalidInput() | NotFound():
             return Failed(str(error))
         case StoreError():

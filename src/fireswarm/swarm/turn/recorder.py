@@ -67,7 +67,12 @@ class JournalRecorder:
             total[name] = total.get(name, 0) + value if counts else value
 
     async def step(
-        self, name: str, run: Callable[[], Awaitable[dict[str, Any]]], *, idempotent: bool
+        self,
+        name: str,
+        run: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        idempotent: bool,
+        skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run a step once, even after a crash. Its result is stored before the run continues."""
 
@@ -75,7 +80,10 @@ class JournalRecorder:
             shown = self.streams and name.startswith("llm:")
             return self.redact.value(await (self._run_showing_words(run) if shown else run()))
 
-        return dict(await self.journal.step(f"{self.phase}/{name}", None, clean_result, idempotent=idempotent))
+        full_name = f"{self.phase}/{name}"
+        return dict(
+            await self.journal.step(full_name, None, clean_result, idempotent=idempotent, skipped=skipped or {})
+        )
 
     def body(self, name: str, content: str) -> None:
         """Do nothing: only the stand-alone agent stores bodies, since they are too large for documents."""

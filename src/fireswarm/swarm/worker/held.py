@@ -21,6 +21,7 @@ class HeldWork:
     lease: HeldLease
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     started: bool = False
+    settling: bool = False
     ended_because: str = ""
 
 

@@ -157,7 +157,9 @@ class Worker:
         try:
             with work.scope:
                 began = anyio.current_time()
-                await self._settle(lease, await self._turn(lease))
+                end = await self._turn(lease)
+                work.settling = True
+                await self._settle(lease, end)
                 self._pace(anyio.current_time() - began)
             if work.scope.cancelled_caught:
                 _log.warning("task %s: %s", lease.task.task_id, work.ended_because)
@@ -198,7 +200,10 @@ class Worker:
         return TurnEnd(outcome, tuple(journal.closing(status, text, None, text)))
 
     async def _settle(self, lease: HeldLease, end: TurnEnd) -> None:
-        """Settle the outcome; retry while the store is unavailable and the lease lasts. Raises LeaseLost after that."""
+        """Settle the outcome; retry while the store is unavailable. Raises LeaseLost if the task is no longer held.
+
+        The commit is fenced by the epoch: after an outage it succeeds if no other agent claimed the task meanwhile.
+        """
         outcome, writes = end
         failure: Exception | None = None
         while True:
@@ -215,7 +220,7 @@ class Worker:
                 reset = f"the task's document was reset: {conflict}"
                 outcome, writes = await self._cut_short(lease, Retry(reset), RunStatus.ERROR)
             except StoreError as error:
-                if not error.retryable or lease.expires_at <= self.swarm.clock.now():
+                if not error.retryable:
                     raise LeaseLost(
                         f"task {lease.task.task_id} could not be settled and will be retried: {error}"
                     ) from error

@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import anyio
@@ -51,6 +51,8 @@ class Upkeep:
     sweep_soon: Bell = field(default_factory=Bell)
     faults: int = 0
     sweeps: int = 0
+    unreachable_since: datetime | None = None
+    reclaim_after: datetime | None = None
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
@@ -68,6 +70,8 @@ class Upkeep:
         try:
             await call()
         except FireswarmError as error:
+            if isinstance(error, StoreError) and error.retryable:
+                self._note_unreachable()
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
         except Exception:  # an error that no test foresaw must not end the process, which holds other tasks
             self._count_fault()
@@ -82,10 +86,11 @@ class Upkeep:
         Raises a StoreError that no retry can help, such as a missing index or permission.
         """
         try:
-            return await call()
+            result = await call()
         except StoreError as error:
             if not error.retryable:
                 raise
+            self._note_unreachable()
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
             await self.swarm.clock.sleep(self.rng.choice(STORE_PAUSE_SECONDS[1:4]))
         except FireswarmError as error:
@@ -94,7 +99,26 @@ class Upkeep:
         except Exception:  # as in log_failure
             self._count_fault()
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+        else:
+            self._note_reached()
+            return result
         return None
+
+    def _note_unreachable(self) -> None:
+        self.unreachable_since = self.unreachable_since or self.swarm.clock.now()
+
+    def _note_reached(self) -> None:
+        """After an outage, give the holders of leases the time of one renewal before any lease is reclaimed."""
+        if self.unreachable_since is None:
+            return
+        now, every = self.swarm.clock.now(), self.swarm.board.rules.renew_every_seconds
+        if (now - self.unreachable_since).total_seconds() >= every / 2:
+            self.reclaim_after = now + timedelta(seconds=every)
+        self.unreachable_since = None
+
+    def _may_reclaim(self) -> bool:
+        after = self.reclaim_after
+        return self.unreachable_since is None and (after is None or after <= self.swarm.clock.now())
 
     async def _beat(self) -> None:
         worker = self.swarm.settings.worker
@@ -121,20 +145,22 @@ class Upkeep:
         except LeaseLost as lost:
             self.held.end(work, str(lost))
         except (StoreError, Conflict) as error:
-            if work.lease.expires_at <= self.swarm.clock.now():
+            if work.lease.expires_at <= self.swarm.clock.now() and not work.settling:
                 self.held.end(work, f"its lease ran out while the store could not be reached: {error}")
 
     async def _sweep(self) -> None:
         """Sweep when the next task is due, and at least once per lease time: no newer lease expires earlier."""
         lease_seconds = self.swarm.board.rules.lease_seconds
         while True:
-            swept = await self.available(lambda: self.swarm.board.sweep(self.role))
-            if self.sweeps % SWEEPS_PER_RECLAIM == 0:
-                await self.log_failure(lambda: self.swarm.board.reclaim_expired(self.role))
+            held, reclaim = frozenset(self.held.task_ids()), self._may_reclaim()
+            swept = await self.available(partial(self.swarm.board.sweep, self.role, held=held, reclaim=reclaim))
+            if reclaim and self.sweeps % SWEEPS_PER_RECLAIM == 0:
+                await self.log_failure(partial(self.swarm.board.reclaim_expired, self.role, held=held))
             self.sweeps += 1
             pause = lease_seconds
             if swept is not None and swept.next_due is not None:
-                pause = min(lease_seconds, max(0.0, (swept.next_due - self.swarm.clock.now()).total_seconds()))
+                due = swept.next_due if reclaim else max(swept.next_due, self.reclaim_after or swept.next_due)
+                pause = min(lease_seconds, max(0.0, (due - self.swarm.clock.now()).total_seconds()))
             self.queued.ring()
             jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
             await self.sweep_soon.heard(self.swarm.clock, pause + jitter)

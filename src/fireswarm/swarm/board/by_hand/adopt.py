@@ -120,13 +120,6 @@ def _repeats(owner: Owner, task: Task) -> tuple[dict[str, Any], list[Write]]:
     return state | tied, [Update(owner.snapshot.path, dependents, owner.snapshot.update_time)]
 
 
-async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
-    """Block a task whose deadline passed before an agent claimed it."""
-    summary = f"not finished by its deadline, {task.deadline.isoformat()}"
-    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
-    await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time)])
-
-
 async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: FireswarmError) -> None:
     """Block a task that was queued by hand with invalid answers; the answers stay on the document."""
     summary = f"{error}. Correct answers, then set status to queued."

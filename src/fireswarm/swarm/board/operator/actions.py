@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
@@ -12,12 +13,12 @@ from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update,
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, StepDecision, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.dependents import tell_dependents
+from fireswarm.swarm.board.dependents import tell_dependents, tell_of_retry
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
@@ -51,14 +52,14 @@ async def _change(
     rules: BoardRules,
     task_id: str,
     fields: Callable[[Task], Mapping[str, Any]],
-    also: Sequence[Write] = (),
+    also: Callable[[Task], Awaitable[Sequence[Write]]],
 ) -> Task:
     """Compute *fields* and commit them with *also*, again after each conflict. Returns the changed task."""
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         change = {**fields(task), "updated_at": SERVER_TIME}
         try:
-            await store.commit([Update(task_path(task_id), change, version), *also])
+            await store.commit([Update(task_path(task_id), change, version), *await also(task)])
         except Conflict:
             continue
         return (await load(store, task_id))[0]
@@ -133,8 +134,14 @@ def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: Boar
     return Create(message_path(envelope.envelope_id), message_document(envelope, "operator", owner, now, keep))
 
 
-async def retry(board: BoardContext, task_id: str) -> Task:
-    """Queue a blocked task again with all its attempts. A deadline in the past is removed."""
+async def retry(
+    board: BoardContext, task_id: str, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0
+) -> Task:
+    """Queue a blocked task again with all its attempts. A deadline in the past is removed.
+
+    *redo* and *skip* name steps that the task gave up on: run again, or taken as done. *turns* are added to those of
+    its model. Raises InvalidInput for a step that is not one of these, and for an uncertain one without a decision.
+    """
     store, clock, rules = board.store, board.clock, board.rules
 
     def fields(task: Task) -> dict[str, Any]:
@@ -150,9 +157,27 @@ async def retry(board: BoardContext, task_id: str) -> Task:
         state = unleased_fields(
             task, TaskStatus.QUEUED, None, "retried by the operator, waits for an agent", deadline=deadline
         )
-        return state | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
+        decided = _decision_fields(task, redo, skip) | {"extra_turns": task.extra_turns + turns}
+        return state | decided | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
 
-    return await _change(store, rules, task_id, fields)
+    return await _change(store, rules, task_id, fields, also=partial(tell_of_retry, store))
+
+
+def _decision_fields(task: Task, redo: Sequence[str], skip: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that hold the operator's decisions; steps with an unusable result are run again by default."""
+    known = {task.uncertain_step, *task.redo_steps} - {""}
+    for name in (*redo, *skip):
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise InvalidInput(f"task {task.task_id} did not give up on a step {name!r}; it gave up on: {listed}")
+    if task.uncertain_step and task.uncertain_step not in (*redo, *skip):
+        raise InvalidInput(
+            f"step {task.uncertain_step!r} may have taken effect: give --redo '{task.uncertain_step}' to run it again, "
+            f"or --skip '{task.uncertain_step}' to take it as done"
+        )
+    decisions = {name: StepDecision.REDO.value for name in (*task.redo_steps, *redo)}
+    decisions |= {name: StepDecision.SKIP.value for name in skip}
+    return {"step_decisions": decisions, "decided_epoch": task.epoch, "uncertain_step": "", "redo_steps": []}
 
 
 async def answer(
@@ -177,4 +202,7 @@ async def answer(
         merged = answers.merge_answers(task, given)
         return queued_fields(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
 
-    return await _change(board.store, board.rules, task_id, fields, also)
+    async def with_answer(_: Task) -> Sequence[Write]:
+        return also
+
+    return await _change(board.store, board.rules, task_id, fields, with_answer)

@@ -59,7 +59,8 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
             | StatusReason.GATE_FAILED
             | StatusReason.DEADLINE_EXCEEDED
         ):
-            return f"It gave up: {task.error or task.summary} Fix the cause, then run `swarm retry {name}`."
+            fix = "" if task.uncertain_step else f" Fix the cause, then run `swarm retry {name}`."
+            return f"It gave up: {task.error or task.summary}{fix}"
         case _:
             return task.summary
 

@@ -1,0 +1,92 @@
+"""A task that is given up, or canceled, is named by every task that waits for it, and its parent does what it may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.outcome import Failed, Handoff
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from tests.support.swarm import SwarmRig, done
+
+pytestmark = pytest.mark.anyio
+
+CHAIN = (
+    PlannedTask(key="a", assigned_to="executor", objective="first"),
+    PlannedTask(key="b", assigned_to="executor", objective="second", depends_on=("a",)),
+    PlannedTask(key="c", assigned_to="predictor", objective="beside"),
+)
+
+
+async def plan(swarm: SwarmRig, **fields: Any) -> tuple[Task, dict[str, Task]]:
+    """A parent that waits for a, for b behind it, and for c."""
+    await swarm.submit("parent", **fields)
+    held = await swarm.claim_one()
+    await swarm.board.settle(held, Handoff(CHAIN))
+    parent = await swarm.task(held.task.task_id)
+    children = [await swarm.task(task_id) for task_id in parent.children]
+    return parent, {child.plan_key: child for child in children}
+
+
+async def give_up(swarm: SwarmRig) -> None:
+    await swarm.board.settle(await swarm.claim_one(role="executor"), Failed("the disk is full"))
+
+
+async def test_parent_runs_again_when_all_children_have_ended_or_were_given_up(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await give_up(swarm)
+    waiting = await swarm.task(parent.task_id)
+    assert (waiting.waiting_on, waiting.status_reason) == (1, StatusReason.DELEGATING)
+    assert "the disk is full" in waiting.summary
+    behind = await swarm.task(children["b"].task_id)
+    assert behind.status_reason is StatusReason.DEPENDENCIES and "the disk is full" in behind.summary
+    await swarm.settle(await swarm.claim_one(role="predictor"), done())
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_retried_child_is_waited_for_again(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await give_up(swarm)
+    await swarm.board.retry(children["a"].task_id)
+    waiting = await swarm.task(parent.task_id)
+    assert (waiting.waiting_on, waiting.gave_up, waiting.summary) == (3, (), "waits for 3 task(s)")
+    for role in ("predictor", "executor", "executor"):
+        assert (await swarm.task(parent.task_id)).status is TaskStatus.BLOCKED
+        await swarm.settle(await swarm.claim_one(role=role), done())
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_child_that_ends_after_it_was_given_up_is_not_counted_twice(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await give_up(swarm)
+    await swarm.board.cancel(children["a"].task_id)
+    waiting = await swarm.task(parent.task_id)
+    assert (waiting.status, waiting.waiting_on) == (TaskStatus.BLOCKED, 1)
+
+
+@pytest.mark.parametrize(("policy", "reason"), [("wait", StatusReason.DELEGATING), ("fail", StatusReason.ESCALATED)])
+async def test_policy_of_the_parent_holds(swarm: SwarmRig, policy: str, reason: StatusReason) -> None:
+    parent, _ = await plan(swarm, on_child_failure=policy)
+    await give_up(swarm)
+    waiting = await swarm.task(parent.task_id)
+    assert waiting.status_reason is reason and "the disk is full" in waiting.summary
+
+
+async def test_failure_found_by_a_sweep_travels_too(swarm: SwarmRig) -> None:
+    parent, _ = await plan(swarm)
+    for _ in range(5):
+        await swarm.claim_one(role="executor")
+        await swarm.clock.advance(61)
+        await swarm.board.sweep("executor")
+    waiting = await swarm.task(parent.task_id)
+    assert waiting.waiting_on == 1 and "gave up after 5 attempts" in waiting.summary
+
+
+async def test_canceled_dependency_escalates_what_is_behind_it_and_its_parent_goes_on(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await swarm.board.cancel(children["a"].task_id)
+    assert (await swarm.task(children["b"].task_id)).status_reason is StatusReason.ESCALATED
+    await swarm.settle(await swarm.claim_one(role="predictor"), done())
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED

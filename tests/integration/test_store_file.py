@@ -1,0 +1,42 @@
+"""Several commands on one embedded data file: a short one delays the next, a long one is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fireswarm import wiring
+from fireswarm.errors import StoreUnavailable
+from fireswarm.settings import load_settings
+from fireswarm.wiring import swarm as wiring_swarm
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, environment={})
+    first = wiring_swarm.open_database(settings)
+    opened = anyio.Event()
+
+    async def second() -> None:
+        async with wiring.serving(settings) as uri:
+            assert uri.startswith("firelite://127.0.0.1:")
+            opened.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(second)
+        await anyio.lowlevel.checkpoint()
+        assert not opened.is_set()
+        first.close()
+        with anyio.fail_after(5):
+            await opened.wait()
+
+
+async def test_process_that_keeps_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring_swarm, "FILE_WAIT_SECONDS", 0.2)
+    settings = load_settings(tmp_path, environment={})
+    with wiring_swarm.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
+        async with wiring.serving(settings):
+            pass
