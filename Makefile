@@ -59,8 +59,8 @@ format: setup-dev ## Format, and apply automatic lint fixes
 lock: ## Resolve the dependencies into both locks
 	@sh tools/lock.sh
 
-test-emulator: setup-dev ## The conformance tests on Google's emulator (Java 21 and npx)
-	@sh tools/emulator.sh .venv/bin/pytest tests/conformance -q -p no:cacheprovider
+test-emulator: setup-dev ## The conformance tests on Google's emulator (gcloud's component, Java 17)
+	@$(PY) tools/emulator.py .venv/bin/pytest tests/conformance -k emulator -q -p no:cacheprovider
 
 bench: setup-dev ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done

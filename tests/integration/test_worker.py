@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
+from fireswarm.swarm.worker.heartbeat import Heartbeat
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -204,3 +208,26 @@ async def test_worker_that_loses_its_lease_ends_the_turn(swarm: SwarmRig) -> Non
         await swarm.clock.advance(60)
         await eventually(swarm, lambda: not worker.held, "noticing")
     assert gate.ended == 0
+
+
+async def test_heartbeat_counts_the_queue_of_its_role(swarm: SwarmRig) -> None:
+    for number in range(3):
+        await swarm.submit(f"wait {number}")
+    await swarm.submit("another role", role="memory")
+    await swarm.clock.advance(40)
+    await Heartbeat(swarm.core, "scout", "scout-1").write(AgentState.IDLE, [])
+    [beat] = await swarm.core.heartbeats.latest(5)
+    assert (beat.queue_hints.queued, round(beat.queue_hints.oldest_seconds)) == (3, 40)
+    assert beat.lives_at(swarm.clock.now() + timedelta(seconds=149))
+    assert not beat.lives_at(swarm.clock.now() + timedelta(seconds=151))
+
+
+async def test_five_idle_roles_write_at_most_ten_thousand_documents_a_day(swarm: SwarmRig) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for role in ("scout", "architect", "executor", "predictor", "memory"):
+            await stack.enter_async_context(working(swarm.core, role, f"{role}-1"))
+        before = swarm.store.usage.writes
+        for _ in range(60):
+            await swarm.clock.advance(60)
+        hour = swarm.store.usage.writes - before
+    assert 24 * hour <= 10_000

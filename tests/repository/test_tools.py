@@ -1,15 +1,15 @@
-"""Developer tools: `make bench` finds its benchmarks, and tools/emulator.sh names missing programs."""
+"""Developer tools: `make bench` finds its benchmarks, and tools/emulator.py starts the emulator."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tools import emulator
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,64 +25,71 @@ def test_make_bench_starts_each_benchmark_as_a_module() -> None:
         assert importlib.import_module(f"benchmarks.{name}").__name__ == f"benchmarks.{name}"
 
 
-# ── tools/emulator.sh ─────────────────────────────────────────────────────────────────────────────────
+# ── tools/emulator.py ─────────────────────────────────────────────────────────────────────────────────
 
-NPX = """#!/bin/sh
-while [ $# -gt 1 ]; do printf '%s\\n' "$1"; shift; done
-FIRESTORE_EMULATOR_HOST=127.0.0.1:8080 exec /bin/sh -c "$1"
+JAVA = """#!/bin/sh
+if [ "$1" = -version ]; then echo '{version}' >&2; exit 0; fi
+echo "$@" > "$ARGUMENTS"
+echo '{output}'
+exec cat
 """
+RUNNING = "[main] INFO: Dev App Server is now running."
 
 
-def emulator(folder: Path, *arguments: str, java: str | None, tools: tuple[str, ...] = ("node", "npx")) -> Any:
-    """Run the script with only the programs it needs, a fake java, and a fake npx that runs the command."""
+def run_emulator(
+    folder: Path, *arguments: str, version: str | None = 'openjdk version "17.0.15"', output: str = RUNNING
+) -> subprocess.CompletedProcess[str]:
+    """Run the script with a java of *version* (None: no java) that prints *output* and serves nothing."""
     folder.mkdir()
-    for name in ("sh", "sed", "head", "dirname"):
+    for name in ("sh", "cat", "echo"):
         (folder / name).symlink_to(str(shutil.which(name)))
-    programs = {name: NPX for name in tools}
-    if java is not None:
-        programs["java"] = f"#!/bin/sh\necho '{java}' >&2\n"
-    for name, content in programs.items():
-        (folder / name).write_text(content)
-        (folder / name).chmod(0o755)
-    script = str(ROOT / "tools" / "emulator.sh")
-    environment = {key: value for key, value in os.environ.items() if key != "FIRESTORE_EMULATOR_HOST"}
-    return subprocess.run(
-        [str(folder / "sh"), script, *arguments],
-        env=environment | {"PATH": str(folder)},
-        capture_output=True,
-        text=True,
-    )
+    if version is not None:
+        (folder / "java").write_text(JAVA.format(version=version, output=output))
+        (folder / "java").chmod(0o755)
+    (folder / "emulator.jar").touch()
+    environment = {
+        "PATH": str(folder),
+        "HOME": str(folder),
+        "FIRESTORE_EMULATOR_JAR": str(folder / "emulator.jar"),
+        "ARGUMENTS": str(folder / "arguments.txt"),
+    }
+    command = [sys.executable, str(ROOT / "tools" / "emulator.py"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize(
-    ("java", "tools", "said"),
+    ("version", "output", "message"),
     [
-        (None, ("node", "npx"), "java is not installed"),
-        ('openjdk version "17.0.15" 2025-04-15', ("node", "npx"), "this is Java 17"),
-        ('java version "1.8.0_402"', ("node", "npx"), "this is Java 8"),
-        ("no runtime present", ("node", "npx"), "does not say its version"),
-        ('openjdk version "21.0.4" 2024-07-16', (), "node is not installed"),
-        ('openjdk version "21.0.4" 2024-07-16', ("node",), "npx is not installed"),
+        (None, RUNNING, "java is not installed"),
+        ('openjdk version "11.0.20" 2023-07-18', RUNNING, "this is Java 11"),
+        ('java version "1.8.0_402"', RUNNING, "this is Java 8"),
+        ("no runtime present", RUNNING, "does not name its version: no runtime present"),
     ],
 )
-def test_emulator_script_names_missing_programs(
-    tmp_path: Path, java: str | None, tools: tuple[str, ...], said: str
-) -> None:
-    ended = emulator(tmp_path / "bin", "echo", "reached", java=java, tools=tools)
-    assert ended.returncode == 1
-    assert said in ended.stderr
-    assert ended.stdout == ""
+def test_emulator_script_names_what_is_missing(tmp_path: Path, version: str | None, output: str, message: str) -> None:
+    ended = run_emulator(tmp_path / "bin", "echo", "reached", version=version, output=output)
+    assert (ended.returncode, ended.stdout) == (emulator.NOT_AVAILABLE, "")
+    assert message in ended.stderr
 
 
-def test_emulator_script_passes_the_command_unchanged(tmp_path: Path) -> None:
-    command = ("/bin/sh", "-c", 'printf "%s|" "$FIRESTORE_EMULATOR_HOST" "$@"', "name", "two words", "it's", "$HOME")
-    ended = emulator(tmp_path / "bin", *command, java='openjdk version "25" 2025-09-16')
-    assert ended.returncode == 0, ended.stderr
-    *given, last = ended.stdout.splitlines()
-    assert given == ["--yes", "firebase-tools", "emulators:exec", "--only", "firestore", "--project", "fireswarm-local"]
-    assert last == "127.0.0.1:8080|two words|it's|$HOME|"
+def test_emulator_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulator, "candidates", lambda: iter([Path("/nonexistent/emulator.jar")]))
+    with pytest.raises(emulator.NotAvailable, match="gcloud components install cloud-firestore-emulator"):
+        emulator.find_jar()
+
+
+def test_emulator_script_passes_the_command_and_its_exit_code_on(tmp_path: Path) -> None:
+    script = 'echo "$FIRESTORE_EMULATOR_HOST|$*"; exit 7'
+    ended = run_emulator(
+        tmp_path / "bin", "--rules", "a b.rules", "sh", "-c", script, "name", "two words", "it's", "$HOME"
+    )
+    assert ended.returncode == 7, ended.stderr
+    address, given = ended.stdout.strip().split("|")
+    assert address.startswith("127.0.0.1:") and given == "two words it's $HOME"
+    arguments = (tmp_path / "bin" / "arguments.txt").read_text()
+    assert "--host=127.0.0.1" in arguments and "--rules=a b.rules" in arguments
 
 
 def test_emulator_script_without_a_command_shows_its_usage(tmp_path: Path) -> None:
-    ended = emulator(tmp_path / "bin", java='openjdk version "21"')
+    ended = run_emulator(tmp_path / "bin")
     assert (ended.returncode, "usage:" in ended.stderr) == (2, True)

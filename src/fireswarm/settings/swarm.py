@@ -41,11 +41,14 @@ class WorkerSettings(SettingsSection):
     drain_seconds: float = Field(
         default=7.0, gt=0, description="time limit for draining after SIGTERM (Cloud Run kills after 10 s)"
     )
+    sessions: tuple[str, ...] = Field(
+        default=(), max_length=10, description="work only on tasks of these sessions; empty: of every session"
+    )
     think: Literal["auto", "never"] = Field(
         default="auto", description="auto: roles use the model if its API key is set; never: no model"
     )
     heartbeat_working_seconds: float = Field(default=10.0, gt=0, description="interval of heartbeats while working")
-    heartbeat_idle_seconds: float = Field(default=30.0, gt=0, description="interval of heartbeats while idle")
+    heartbeat_idle_seconds: float = Field(default=60.0, gt=0, description="interval of heartbeats while idle")
 
 
 class StateSettings(SettingsSection):

@@ -78,8 +78,10 @@ class HeartbeatOut(ResponseModel):
     started_at: datetime | None = documented("time at which the process started", MOMENT, default=None)
     running: int = documented("number of tasks in progress", 1)
     capacity: int = documented("maximum number of concurrent tasks", 4)
-    cpu: float = documented("CPU use in percent of one core", 3.5)
-    mem: int = documented("resident memory in bytes", 120_000_000)
+    queued: int = documented("number of tasks that wait for the role", 3, default=0)
+    oldest_seconds: float = documented("age of the oldest of them", 12.5, default=0.0)
+    cpu: float = documented("CPU use of the process and its children in percent of one core", 3.5)
+    mem: int = documented("resident memory of the process and its children in bytes", 120_000_000)
     version: str = documented("fireswarm version of the worker", "0.1.0")
 
 
@@ -122,6 +124,8 @@ def heartbeat_out(status: Any, now: datetime) -> HeartbeatOut:
         started_at=status.started_at,
         running=hints.running,
         capacity=hints.capacity,
+        queued=hints.queued,
+        oldest_seconds=hints.oldest_seconds,
         cpu=status.cpu,
         mem=status.mem,
         version=status.version,

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import psutil
@@ -41,12 +41,23 @@ DEMO_LEASE_SECONDS = 20.0
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
 
 
+def _session_option(settings: Settings) -> list[str]:
+    """Return the option that binds role processes to the session of this fleet, if the fleet is bound to one."""
+    return ["--session", settings.session] if settings.worker.sessions == (settings.session,) else []
+
+
+def bound_to(session: str | None) -> dict[str, Any]:
+    """Return the setting that binds a worker to the session that was named."""
+    return {} if session is None else {"worker.sessions": [session]}
+
+
 def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
     """Return the supervisor of one machine's role processes, which passes them the settings of this process."""
     fleet = Supervisor.plan(
         replicas,
-        arguments=["--root", str(settings.root.resolve()), "--store", uri, "--session", settings.session],
+        arguments=["--root", str(settings.root.resolve()), "--store", uri, *_session_option(settings)],
         environment={
+            "FIRESWARM_SESSION": settings.session,
             "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
             "FIRESWARM_THINK": settings.worker.think,
             "FIRESWARM_PROVIDER": settings.model.provider,
@@ -183,8 +194,11 @@ def up(
     project: Project = None,
     session: Session = None,
 ) -> None:
-    """Run the fleet on this machine until interrupted; uses the embedded store by default."""
-    settings = settings_for(root, store, project, session)
+    """Run the fleet on this machine until interrupted; uses the embedded store by default.
+
+    With --session, it works only on tasks of that session; without, on tasks of every session.
+    """
+    settings = settings_for(root, store, project, session, **bound_to(session))
     cards, _, _ = wiring.load_swarm(settings)
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
     for name in chosen:
@@ -224,8 +238,11 @@ def role(
     project: Project = None,
     session: Session = None,
 ) -> None:
-    """Run one role process, as on Cloud Run. SIGTERM drains within seven seconds."""
-    settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency})
+    """Run one role process, as on Cloud Run. SIGTERM drains within seven seconds.
+
+    With --session, it works only on tasks of that session; without, on tasks of every session.
+    """
+    settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency}, **bound_to(session))
     agent = agent_id or wiring.new_agent_id(name)
 
     async def main() -> None:

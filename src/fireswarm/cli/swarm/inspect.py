@@ -34,6 +34,7 @@ from fireswarm.cli.shared.options import (
 from fireswarm.cli.swarm.cost import draw
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.status import QueueHints
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
@@ -86,6 +87,11 @@ def runs(
     run_async(main)
 
 
+def describe_queue(hints: QueueHints) -> str:
+    """Return the number of queued tasks and the age of the oldest."""
+    return f"{hints.queued:,}, {hints.oldest_seconds:.0f} s" if hints.queued else "0"
+
+
 def agents(
     limit: Limit = 50, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
 ) -> None:
@@ -106,11 +112,12 @@ def agents(
                 f"{status.cpu:.0f} %",
                 f"{status.mem / 1e6:.0f} MB",
                 f"{status.queue_hints.running}/{status.queue_hints.capacity}",
+                describe_queue(status.queue_hints),
                 "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
             )
             for status in heartbeats
         ]
-        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "reads/writes/deletes"]
+        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "queue", "reads/writes/deletes"]
         table("agents", columns, rows, none="no agents yet: `swarm up` starts them")
         for status in heartbeats:
             if status.queue_hints.set_aside or status.queue_hints.faults:

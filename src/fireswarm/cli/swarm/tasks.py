@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,13 +33,25 @@ from fireswarm.cli.shared.options import (
     style_status,
     table,
 )
+from fireswarm.cli.shared.submit_options import (
+    Again,
+    Attached,
+    CapabilityUses,
+    ConstraintPairs,
+    ContextPairs,
+    Deadline,
+    Expected,
+    OnChildFailure,
+    parse_attachments,
+    parse_constraints,
+    parse_uses,
+)
 from fireswarm.cli.swarm.show import draw, look
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.board.submit import Submitted
@@ -53,17 +64,6 @@ Level = Annotated[
 ]
 TaskId = Annotated[str, typer.Argument(help="Task id or a unique prefix of it.")]
 
-ContextPairs = Annotated[
-    list[str] | None, typer.Option("--context", help="key=value of the context, repeatable; values may be JSON.")
-]
-CapabilityUses = Annotated[
-    list[str] | None,
-    typer.Option("--capability", help="Capability in addition to the role's: an id or JSON; repeatable."),
-]
-Deadline = Annotated[
-    datetime | None, typer.Option("--deadline", help="UTC time after which an unfinished task is blocked.")
-]
-Again = Annotated[str, typer.Option("--again", help="Any text; makes a new task of an objective already submitted.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Follow the task to its end; exit code 1 unless all tasks are done.")
 ]
@@ -93,6 +93,10 @@ def submit(
         list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")
     ] = None,
     again: Again = "",
+    constraint: ConstraintPairs = None,
+    attach: Attached = None,
+    expect: Expected = "",
+    on_child_failure: OnChildFailure = ChildFailure.REPLAN,
     wait: Wait = False,
     root: Root = Path(),
     store: StoreUri = None,
@@ -107,12 +111,16 @@ def submit(
         assigned_to=role,
         session_hash=settings.session,
         skill=_skill(skill, pipeline),
-        capabilities=_uses(capability),
+        capabilities=parse_uses(capability),
         context=pairs(context, "--context") | _places(path=path, source=source),
         priority=priority,
         deadline=deadline,
         depends_on=tuple(depends_on or ()),
         fresh_key=again,
+        constraints=parse_constraints(constraint),
+        attachments=parse_attachments(attach),
+        expected_outcome=expect,
+        on_child_failure=on_child_failure,
     )
 
     if run_async(lambda: _submit(settings, spec, wait=wait, as_json=as_json)) is not TaskStatus.DONE:
@@ -139,16 +147,6 @@ def _spec(**fields: Any) -> TaskSpec:
         return TaskSpec(**fields)
     except ValidationError as error:
         raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
-
-
-def _uses(given: list[str] | None) -> tuple[CapabilityUse, ...]:
-    """Parse ``--capability``: an id, or a map of id, config and prefix."""
-    try:
-        return tuple(CapabilityUse.model_validate(json.loads(text) if "{" in text else text) for text in given or ())
-    except ValidationError as error:
-        raise InvalidInput(f"--capability: {explain_validation(error)}") from error
-    except ValueError as error:
-        raise InvalidInput(f"--capability takes an id, or JSON with id, config and prefix: {error}") from error
 
 
 def _check(swarm: Swarm, spec: TaskSpec) -> None:
@@ -187,6 +185,8 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
     else:
         what = "submitted" if submitted.created else f"already exists ({task.status.value}), not submitted again:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
+        if task.status.terminal:
+            console.print("to do the same work again, add --again with any word", soft_wrap=True)
     if task.status is TaskStatus.QUEUED:
         await _say_if_nobody_runs(swarm, task.assigned_to)
 

@@ -57,10 +57,14 @@ class MailStatus(StrEnum):
 
 
 class MailKind(StrEnum):
-    """Purpose of a message: ``answers`` are delivered to the task they concern; others are only read."""
+    """Purpose of a message: ``answers`` go to the task they concern, a ``message`` creates a task of its role.
+
+    A plain one is the envelope of a planned task, or informs an agent.
+    """
 
     PLAIN = ""
     ANSWERS = "answers"
+    MESSAGE = "message"
 
 
 class MailLease(Stored):
@@ -72,7 +76,7 @@ class MailLease(Stored):
 
 
 class Message(Stored):
-    """A document of ``agent_mailbox``. ``outcome`` is the result of answers: taken, or refused with the reason."""
+    """A document of ``agent_mailbox``. ``outcome`` is its result: taken, a task's id, or refused, and why."""
 
     message_id: DocumentId
     to_agent_id: str

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from fireswarm.contracts.base import Stored, Timestamp
 
-MISSED_BEATS_SECONDS = 75.0
-"""Two and a half idle heartbeats: an agent without a heartbeat for longer is shown as gone."""
+MISSED_BEATS = 2.5
+"""An agent without a heartbeat for this many intervals is shown as gone."""
 
 GONE = "gone"
 
@@ -26,20 +26,26 @@ class AgentState(StrEnum):
 
 
 class QueueHints(Stored):
-    """Load of a process: tasks it holds and can hold, ids of held tasks, documents set aside, unexpected errors."""
+    """Load of a process: tasks it holds and can hold, ids of held tasks, documents set aside, unexpected errors.
+
+    ``queued`` counts the tasks that wait for the role, ``oldest_seconds`` is the age of the oldest of them.
+    """
 
     running: int = 0
     capacity: int = 0
     holding: tuple[str, ...] = ()
     set_aside: int = 0
     faults: int = 0
+    queued: int = 0
+    oldest_seconds: float = 0.0
 
 
 class AgentStatus(Stored):
     """One agent's latest heartbeat.
 
-    ``cpu`` is the process's share of one core in percent since the last beat, ``mem`` its resident
-    bytes. ``usage`` counts the operations that Firestore billed this agent for since it started.
+    ``cpu`` is the load of the process and its children in percent of one core since the last beat, ``mem`` their
+    resident bytes. The next beat follows after ``beat_seconds``. ``usage`` counts the operations that Firestore billed
+    this agent for since it started.
     """
 
     type: str = "agent_status"
@@ -51,6 +57,7 @@ class AgentStatus(Stored):
     cpu: float = Field(default=0.0, ge=0.0)
     mem: int = Field(default=0, ge=0)
     queue_hints: QueueHints = QueueHints()
+    beat_seconds: float = Field(default=30.0, gt=0)
     usage: dict[str, int] = Field(default_factory=dict)
     host: str = ""
     pid: int = 0
@@ -62,7 +69,8 @@ class AgentStatus(Stored):
     def state_at(self, now: datetime) -> str:
         """Return the state to show: ``gone`` if the heartbeats stopped without a clean shutdown."""
         silent = (now - self.created_at).total_seconds()
-        return GONE if silent > MISSED_BEATS_SECONDS and self.status is not AgentState.STOPPED else self.status.value
+        missed = silent > MISSED_BEATS * self.beat_seconds
+        return GONE if missed and self.status is not AgentState.STOPPED else self.status.value
 
     def lives_at(self, now: datetime) -> bool:
         """Return True if the agent is alive: its heartbeats are recent and it has not stopped."""

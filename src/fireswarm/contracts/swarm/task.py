@@ -129,6 +129,7 @@ class TaskSpec(Contract):
 
     ``capabilities`` come after the role's; they override the configuration of those that the role also has. The model
     sees ``instructions`` after the role's prompt; ``for_agent`` is the id of the stored agent that they belong to.
+    ``message_id`` is the message that asked for the task; its artifacts and signals are inputs.
     """
 
     objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
@@ -150,6 +151,7 @@ class TaskSpec(Contract):
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
     for_agent: DocumentId | None = None
+    message_id: str = Field(default="", max_length=512, pattern=r"^[^/]*$")
 
 
 class TaskResult(Stored):
@@ -212,6 +214,7 @@ class Task(Stored):
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
     for_agent: DocumentId | None = None
+    message_id: str = Field(default="", max_length=512, pattern=r"^[^/]*$")
     duplicate_of: DocumentId | None = None
     key_id: str = ""
     trace: Trace

@@ -26,6 +26,10 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     TASKS: (
         (("assigned_to", "asc"), ("status", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("priority", "asc"), ("task_id", "asc")),
+        (("session_hash", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
+        (("session_hash", "asc"), ("priority", "asc"), ("task_id", "asc")),
+        (("assigned_to", "asc"), ("status", "asc"), ("created_at", "asc")),
+        (("session_hash", "asc"), ("created_at", "asc")),
         (("assigned_to", "asc"), ("sweep_at", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("lease.expires_at", "asc")),
         (("status", "asc"), ("updated_at", "desc")),

@@ -14,29 +14,38 @@ from fireswarm.contracts.ports import NAME, Operator, Query
 from fireswarm.contracts.swarm.envelope import MailKind
 from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS
 
+Filters = tuple[tuple[str, Operator, Any], ...]
 
-def claimable(role: str, limit: int) -> Query:
+
+def _of_sessions(sessions: Sequence[str]) -> Filters:
+    """Return the filter for tasks of some sessions; no filter for all."""
+    if not sessions:
+        return ()
+    return (("session_hash", "==", sessions[0]),) if len(sessions) == 1 else (("session_hash", "in", [*sessions]),)
+
+
+def claimable(role: str, limit: int, sessions: Sequence[str] = ()) -> Query:
     """Queued tasks of a role by priority, then deadline, then age."""
     return Query(
         TASKS,
-        where=(("assigned_to", "==", role), ("status", "==", "queued")),
+        where=(("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions)),
         order_by=(("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         limit=limit,
     )
 
 
-def claimable_from(role: str, priority: int, place: str, limit: int) -> Query:
+def claimable_from(role: str, priority: int, place: str, limit: int, sessions: Sequence[str] = ()) -> Query:
     """Queued tasks of one priority with ids from *place* on. Ids are hashes, so random places spread the claimers."""
-    return _spread(role, priority, (("task_id", ">=", place),), limit)
+    return _spread(role, priority, (("task_id", ">=", place), *_of_sessions(sessions)), limit)
 
 
-def claimable_before(role: str, priority: int, place: str, limit: int) -> Query:
+def claimable_before(role: str, priority: int, place: str, limit: int, sessions: Sequence[str] = ()) -> Query:
     """Queued tasks of one priority with ids before *place*: the rest of the circle."""
-    return _spread(role, priority, (("task_id", "<", place),), limit)
+    return _spread(role, priority, (("task_id", "<", place), *_of_sessions(sessions)), limit)
 
 
-def _spread(role: str, priority: int, where: tuple[tuple[str, Operator, Any], ...], limit: int) -> Query:
-    equal: tuple[tuple[str, Operator, Any], ...] = (
+def _spread(role: str, priority: int, where: Filters, limit: int) -> Query:
+    equal: Filters = (
         ("assigned_to", "==", role),
         ("status", "==", "queued"),
         ("priority", "==", priority),
@@ -44,9 +53,16 @@ def _spread(role: str, priority: int, where: tuple[tuple[str, Operator, Any], ..
     return Query(TASKS, where=(*equal, *where), order_by=(("task_id", "asc"),), limit=limit)
 
 
-def queued_tasks(role: str, limit: int | None = None) -> Query:
+def queued_tasks(role: str, limit: int | None = None, sessions: Sequence[str] = ()) -> Query:
     """Queued tasks of a role without order: also finds documents that lack an ordered field."""
-    return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "queued")), limit=limit)
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions))
+    return Query(TASKS, where=where, limit=limit)
+
+
+def oldest_queued(role: str, sessions: Sequence[str] = ()) -> Query:
+    """The queued task of a role that was created first."""
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions))
+    return Query(TASKS, where=where, order_by=(("created_at", "asc"),), limit=1)
 
 
 def due(role: str, before: datetime, limit: int) -> Query:
@@ -102,6 +118,13 @@ def answers(role: str) -> Query:
     """New messages that answer tasks of a role (listened to); handoffs to the role are excluded."""
     return Query(
         MAILBOX, where=(("to_agent_id", "==", role), ("kind", "==", MailKind.ANSWERS.value), ("status", "==", "new"))
+    )
+
+
+def work_messages(role: str) -> Query:
+    """New messages that ask a role for work (listened to); envelopes of planned tasks are excluded."""
+    return Query(
+        MAILBOX, where=(("to_agent_id", "==", role), ("kind", "==", MailKind.MESSAGE.value), ("status", "==", "new"))
     )
 
 

@@ -36,10 +36,10 @@ class Board(BoardContext):
     answer = actions.answer
     explain = explain.explain
 
-    def claimer(self, role: str, agent_id: str) -> Claimer:
-        """Return the claimer of one agent."""
+    def claimer(self, role: str, agent_id: str, sessions: Sequence[str] = ()) -> Claimer:
+        """Return the claimer of one agent; with *sessions*, only for tasks of these."""
         contention = Contention(rng=random.Random(self.rng.random()))
-        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention, self.aside)
+        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention, self.aside, sessions)
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,7 +62,7 @@ class Contention:
 
 @dataclass(slots=True)
 class Claimer:
-    """Claims tasks of one role for one agent."""
+    """Claims tasks of one role for one agent; with ``sessions``, only tasks of these."""
 
     store: Store
     clock: Clock
@@ -70,6 +71,7 @@ class Claimer:
     agent_id: str
     contention: Contention
     aside: SetAside = field(default_factory=SetAside)
+    sessions: Sequence[str] = ()
     last_seen: str | None = None
 
     async def claim(self, wanted: int) -> list[HeldLease]:
@@ -101,16 +103,16 @@ class Claimer:
     async def _candidates(self, wanted: int) -> list[Snapshot]:
         """Query the head of the queue or, under contention, tasks of the head's priority from a random id on."""
         if not self.contention.contended:
-            return await self.store.query(queries.claimable(self.role, wanted))
-        head = await self.store.query(queries.claimable(self.role, 1))
+            return await self.store.query(queries.claimable(self.role, wanted, self.sessions))
+        head = await self.store.query(queries.claimable(self.role, 1, self.sessions))
         priority = (head[0].data or {}).get("priority") if head else None
         if priority is None:
             return head
         place = self.contention.somewhere()
-        snapshots = await self.store.query(queries.claimable_from(self.role, priority, place, wanted))
+        snapshots = await self.store.query(queries.claimable_from(self.role, priority, place, wanted, self.sessions))
         if len(snapshots) < wanted:
             snapshots += await self.store.query(
-                queries.claimable_before(self.role, priority, place, wanted - len(snapshots))
+                queries.claimable_before(self.role, priority, place, wanted - len(snapshots), self.sessions)
             )
         return snapshots
 

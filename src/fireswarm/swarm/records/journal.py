@@ -122,7 +122,7 @@ class Journal:
         The run document is created by the first flush, or by the commit that settles the task, so a short turn
         costs one write for its run instead of two.
         """
-        journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id)))
+        journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id), lease.task.session_hash))
         task = lease.task
         numbers = range(max(1, lease.epoch - EPOCHS_REPLAYED), lease.epoch)
         runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])

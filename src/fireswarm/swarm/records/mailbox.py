@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import message_document, plain
 from fireswarm.storage.documents.paths import message_path, task_path
-from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
 MESSAGE_LEASE_SECONDS = 60.0
@@ -84,12 +84,12 @@ class Mailbox:
         return writes
 
     async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
-        """Send a message to a named agent or role and return its id. A repeated send delivers once.
+        """Ask a role, or the role of a named agent, for work; sent twice, it creates one task. Returns its id.
 
         Raises PolicyRefused.
         """
         self.policy.check(envelope, sender_role)
-        document = self._document(envelope, sender, to)
+        document = self._document(envelope, sender, to) | {"kind": MailKind.MESSAGE.value}
         return await self._create(Create(message_path(envelope.envelope_id), document))
 
     async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
@@ -176,6 +176,13 @@ class Mailbox:
             ) from conflict
         return message.payload
 
+    async def payload_of(self, message_id: str) -> Envelope | None:
+        """Read the envelope of a message that created a task; None if it was deleted or cannot be read."""
+        try:
+            return parse_message(await self.store.get(message_path(message_id))).payload
+        except (NotFound, InvalidInput):
+            return None
+
     @staticmethod
     def open_envelope_writes(task: Task) -> list[Write]:
         """Return the write that acknowledges a planned task's envelope, for the settling commit."""
@@ -190,7 +197,7 @@ class Mailbox:
             try:
                 message = parse_message(snapshot)
             except InvalidInput as error:
-                await self._put_aside(snapshot, error)
+                await self.put_aside(snapshot, error)
                 continue
             epoch = (message.lease.epoch if message.lease else 0) + 1
             lease = MailLease(owner_agent_id=agent_id, expires_at=expires_at, epoch=epoch)
@@ -207,7 +214,7 @@ class Mailbox:
             messages.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
         return messages
 
-    async def _put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
+    async def put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
         """End an unreadable message. It stays stored, with the error in ``outcome``."""
         with contextlib.suppress(Conflict):  # another worker was faster
             await self.store.commit([self.end_message_write(snapshot, f"refused: {error}")])
@@ -233,7 +240,28 @@ def parse_message(snapshot: Snapshot) -> Message:
     """Parse a mailbox document. Raises NotFound, or InvalidInput with the faulty field."""
     if snapshot.data is None:
         raise NotFound(f"there is no message {snapshot.id}")
+    data = snapshot.data
     try:
-        return Message.model_validate(snapshot.data)
+        return Message.model_validate(
+            data if data.get("message_id") == snapshot.id else _with_missing_fields(snapshot, data)
+        )
     except ValidationError as error:
         raise InvalidInput(f"{snapshot.path} is not a message: {explain_validation(error)}") from error
+
+
+def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the fields that a hand-written message lacks; its ``payload`` needs ``notes`` only."""
+    session = data.get("session_hash") or HAND_WRITTEN_SESSION
+    message: dict[str, Any] = {"session_hash": session, "task_id": snapshot.id, "from_agent_id": "operator"}
+    message |= {"created_at": snapshot.create_time, **data, "message_id": snapshot.id, "session_hash": session}
+    payload = data.get("payload")
+    if isinstance(payload, dict):
+        task = {"task_id": snapshot.id, "assigned_to": data.get("to_agent_id")}
+        trace = {"chain_id": snapshot.id, "step": 0}
+        message["payload"] = {
+            "envelope_id": snapshot.id,
+            "task": task,
+            "session_hash": session,
+            "trace": trace,
+        } | payload
+    return message

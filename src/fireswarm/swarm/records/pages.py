@@ -34,6 +34,7 @@ class Pages:
     """
 
     run: str
+    session_hash: str
     events: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
     inline: int = 0
@@ -47,7 +48,8 @@ class Pages:
 
     async def restore(self, store: Store, document: Mapping[str, Any]) -> None:
         """Continue from stored data: the events on the document, and the number of pages."""
-        self.events = [dict(event) for event in document.get("events") or []]
+        stored = document.get("events")
+        self.events = [dict(event) for event in stored if isinstance(event, dict)] if isinstance(stored, list) else []
         self.inline = len(self.events)
         if document.get("journal_pages"):
             pages = await store.query(queries.journal(self.run))
@@ -64,7 +66,7 @@ class Pages:
 
     def write_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
         """Return the write of a whole page. It may be sent twice."""
-        return Merge(f"{self.run}/journal/{number:06d}", {"events": list(events)})
+        return Merge(f"{self.run}/journal/{number:06d}", {"session_hash": self.session_hash, "events": list(events)})
 
     def mark_stored(self, page: NextPage) -> None:
         """Record that *page* is stored: its events leave the buffer."""

@@ -67,6 +67,8 @@ async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
 
 async def _open_envelope(turn: Turn) -> Envelope | None:
     task = turn.task
+    if task.message_id:
+        return await turn.swarm.mailbox.payload_of(task.message_id)
     if task.parent_task_id is None:
         return None
     envelope = await turn.swarm.mailbox.open(task, turn.lease.owner, turn.lease.epoch)

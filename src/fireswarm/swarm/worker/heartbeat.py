@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -13,9 +15,39 @@ import psutil
 from fireswarm import __version__
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
+from fireswarm.storage.documents import queries
 from fireswarm.swarm.swarm import Swarm
 
 HELD_IDS_SHOWN = 20
+
+
+class ProcessTree:
+    """Load of this process and all its descendants, such as skills and commands."""
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._cpu_seconds, _ = self._measure()
+        self._measured_at = time.monotonic()
+
+    def load(self) -> tuple[float, int]:
+        """Return the CPU use since the last call in percent of one core, and the resident memory in bytes now.
+
+        Memory that processes share is counted for each of them.
+        """
+        cpu_seconds, memory = self._measure()
+        now = time.monotonic()
+        elapsed, used = now - self._measured_at, cpu_seconds - self._cpu_seconds
+        self._cpu_seconds, self._measured_at = cpu_seconds, now
+        return (round(100 * max(0.0, used) / elapsed, 1) if elapsed > 0 else 0.0), memory
+
+    def _measure(self) -> tuple[float, int]:
+        """Sum CPU seconds, with those of children that have ended, and resident bytes."""
+        cpu_seconds, memory = 0.0, 0
+        for process in (self._process, *self._process.children(recursive=True)):
+            with contextlib.suppress(psutil.Error), process.oneshot():  # it may end meanwhile
+                cpu_seconds += sum(process.cpu_times()[:4])  # user, system, and both of ended children
+                memory += process.memory_info().rss
+        return cpu_seconds, memory
 
 
 class Heartbeat:
@@ -26,32 +58,34 @@ class Heartbeat:
         self._role = role
         self._agent_id = agent_id
         self._message = message
-        self._process = psutil.Process()
-        self._process.cpu_percent()  # the first call only starts the measurement
+        self._tree = ProcessTree()
         self._started_at: datetime | None = None
 
     async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
-        """Write one heartbeat: state, CPU percent of one core since the last beat, resident bytes, tasks held."""
+        """Write one heartbeat: state, load of the process and its children, tasks held, and the role's queue."""
         now = self._swarm.clock.now()
         self._started_at = self._started_at or now
-        with self._process.oneshot():
-            cpu, mem = self._process.cpu_percent(), self._process.memory_info().rss
-        capacity = self._swarm.settings.worker.concurrency
+        cpu, mem = self._tree.load()
+        worker = self._swarm.settings.worker
+        queued, oldest_seconds = (0, 0.0) if state is AgentState.STOPPED else await self._queue(now)
         status = AgentStatus(
             agent_id=self._agent_id,
             role=self._role,
             session_hash=self._swarm.settings.session,
             status=state,
-            message=self._message or self._troubles(faults) or f"{len(holding)} of {capacity} places taken",
+            message=self._message or self._troubles(faults) or f"{len(holding)} of {worker.concurrency} places taken",
             cpu=cpu,
             mem=mem,
             queue_hints=QueueHints(
                 running=len(holding),
-                capacity=capacity,
+                capacity=worker.concurrency,
                 holding=tuple(holding[:HELD_IDS_SHOWN]),
                 set_aside=self._swarm.board.aside.count,
                 faults=faults,
+                queued=queued,
+                oldest_seconds=oldest_seconds,
             ),
+            beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
             usage=asdict(self._swarm.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -60,6 +94,17 @@ class Heartbeat:
             started_at=self._started_at,
         )
         await self._swarm.heartbeats.beat(status)
+
+    async def _queue(self, now: datetime) -> tuple[int, float]:
+        """Return how many tasks wait for the role, and the age of the oldest in seconds. Costs one or two reads."""
+        sessions = self._swarm.settings.worker.sessions
+        queued = await self._swarm.store.count(queries.queued_tasks(self._role, None, sessions))
+        if not queued:
+            return 0, 0.0
+        oldest = await self._swarm.store.query(queries.oldest_queued(self._role, sessions))
+        created_at = (oldest[0].data or {}).get("created_at") if oldest else None
+        seconds = (now - created_at).total_seconds() if isinstance(created_at, datetime) else 0.0
+        return queued, max(0.0, round(seconds, 1))
 
     def _troubles(self, faults: int) -> str:
         """Name the last document that was set aside, and unexpected errors; empty if there are none."""

@@ -66,7 +66,7 @@ class Worker:
         self.stopping = False
         self.held = HeldTasks()
         self.settled = 0
-        self._claimer = swarm.board.claimer(role, agent_id)
+        self._claimer = swarm.board.claimer(role, agent_id, swarm.settings.worker.sessions)
         self._serving = 0
         self._mean_turn_seconds = float("inf")
         self._time_to_finish = anyio.CancelScope()
@@ -209,16 +209,13 @@ class Worker:
         while True:
             try:
                 transition = await self.swarm.board.settle(lease, outcome, writes)
-            except (InvalidInput, StoreRejected) as refused:
+            except LeaseLost:
+                raise
+            except (InvalidInput, StoreRejected, Conflict) as refused:
                 if failure is not None:
                     raise LeaseLost(f"task {lease.task.task_id} cannot be settled: {refused}") from refused
                 failure = refused
-                outcome, writes = await self._cut_short(lease, Failed(str(refused)), RunStatus.ERROR)
-            except LeaseLost:
-                raise
-            except Conflict as conflict:
-                reset = f"the task's document was reset: {conflict}"
-                outcome, writes = await self._cut_short(lease, Retry(reset), RunStatus.ERROR)
+                outcome, writes = await self._cut_short(lease, _outcome_of_refusal(refused), RunStatus.ERROR)
             except StoreError as error:
                 if not error.retryable:
                     raise LeaseLost(
@@ -237,7 +234,9 @@ class Worker:
         """Wait until a task is queued for this role, or the sweep or ``stop`` rings."""
 
         async def follow() -> None:
-            async with self.swarm.store.listen(queries.queued_tasks(self.role, 1)) as batches:
+            async with self.swarm.store.listen(
+                queries.queued_tasks(self.role, 1, self.swarm.settings.worker.sessions)
+            ) as batches:
                 async for snapshots in batches:
                     if snapshots:
                         await self._complete_if_unclaimable(snapshots[0].path)
@@ -283,3 +282,13 @@ class Worker:
             await self.swarm.board.settle(lease, end.outcome, end.writes)
 
         await self._upkeep.log_failure(release)
+
+
+def _outcome_of_refusal(refused: Exception) -> Outcome:
+    """Return the outcome of a turn whose own outcome cannot be stored.
+
+    A conflict remains only if a document of this epoch exists already: the task was reset to an earlier epoch.
+    """
+    if isinstance(refused, Conflict):
+        return Retry(f"the task's document was reset: {refused}")
+    return Failed(str(refused))

@@ -1,0 +1,104 @@
+"""A message to a role creates one task of that role, or is answered with a refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.ports import Create, Merge, Query
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
+from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.swarm.worker import work_by_mail
+from tests.support.swarm import SwarmRig
+from tests.support.working import eventually, with_skills, working
+
+pytestmark = pytest.mark.anyio
+
+
+def envelope(message_id: str = "m1", notes: str = "count the words", role: str = "scout", **fields: Any) -> Envelope:
+    return Envelope(
+        envelope_id=message_id,
+        task=TaskRef(task_id=message_id, assigned_to=role),
+        session_hash="s1",
+        notes=notes,
+        trace=Trace(chain_id="c1", step=1),
+        **fields,
+    )
+
+
+async def outcome(swarm: SwarmRig, message_id: str) -> tuple[str, str]:
+    data = (await swarm.store.get(f"agent_mailbox/{message_id}")).data
+    return data["status"], data.get("outcome", "")
+
+
+@pytest.mark.parametrize("to", ["scout", "scout-1"])
+async def test_message_to_a_role_or_agent_creates_a_task_with_its_artifacts(swarm: SwarmRig, to: str) -> None:
+    seen: list[Any] = []
+
+    async def noop(request: SkillRequest) -> SkillResult:
+        seen.append((request.objective, [artifact.value for artifact in request.artifacts]))
+        return SkillResult(summary="counted")
+
+    sent = envelope(artifacts=(Artifact(type="note", value="a b c"),))
+    async with working(with_skills(swarm, noop=noop)) as worker:
+        await swarm.core.mailbox.send(sent, "architect-1", to, sender_role="architect")
+        await eventually(swarm, lambda: worker.settled == 1, "trying")
+        [task] = await swarm.board.list()
+        fields = {"skill": "noop", "status": "queued"}  # the role of the test has no skill that it could choose
+        await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", fields)])
+        await eventually(swarm, lambda: worker.settled == 2, "working")
+        assert worker.faults == 0
+    [task] = await swarm.board.list()
+    assert (task.status, task.created_by, task.session_hash) == (TaskStatus.DONE, "architect-1", "s1")
+    assert await outcome(swarm, "m1") == ("read", f"task {task.task_id}")
+    assert seen == [("count the words", ["a b c"])]
+
+
+async def test_message_that_is_handled_twice_creates_one_task(swarm: SwarmRig) -> None:
+    await swarm.core.mailbox.send(envelope(), "architect-1", "scout", sender_role="architect")
+    snapshot = await swarm.store.get("agent_mailbox/m1")
+    for _ in range(2):
+        await work_by_mail.create_work(swarm.core, "scout", snapshot)
+    assert len(await swarm.board.list()) == 1
+
+
+@pytest.mark.parametrize(
+    ("sender", "notes", "reason"),
+    [("scout-1", "do it", "scout may not hand work to executor"), ("architect-1", "  ", "payload.notes is empty")],
+)
+async def test_refusal_is_written_to_the_message_and_sent_to_the_sender(
+    swarm: SwarmRig, sender: str, notes: str, reason: str
+) -> None:
+    await swarm.core.mailbox.send(envelope(notes=notes, role="executor"), sender, "executor", sender_role="architect")
+    async with working(swarm.core, "executor", "executor-1"):
+        await swarm.clock.settle()
+    assert await swarm.board.list() == []
+    status, told = await outcome(swarm, "m1")
+    assert status == "read" and told.startswith("refused: ") and reason in told
+    reply = (await swarm.store.get("agent_mailbox/m1.refused")).data
+    assert (reply["to_agent_id"], reply["status"]) == (sender, "new")
+    assert reason in reply["payload"]["notes"]
+
+
+async def test_message_written_in_the_console_needs_a_receiver_and_notes_only(swarm: SwarmRig) -> None:
+    data = {"to_agent_id": "scout", "kind": "message", "status": "new", "payload": {"notes": "count the words"}}
+    async with working(with_skills(swarm)):
+        await swarm.store.commit([Create("agent_mailbox/by-hand", data)])
+        await swarm.clock.settle()
+    [task] = await swarm.board.list()
+    assert (task.objective, task.created_by, task.session_hash) == ("count the words", "operator", "console")
+
+
+async def test_message_that_only_informs_an_agent_stays_new(swarm: SwarmRig) -> None:
+    await swarm.core.mailbox.send(envelope(), "scout-1", "scout", sender_role="scout")
+    data = (await swarm.store.get("agent_mailbox/m1")).data
+    await swarm.store.commit(
+        [Create("agent_mailbox/info", {**data, "message_id": "info", "kind": "", "to_agent_id": "scout-1"})]
+    )
+    async with working(with_skills(swarm)):
+        await swarm.clock.settle()
+    assert await outcome(swarm, "info") == ("new", "")
+    assert len(await swarm.store.query(Query("agent_tasks"))) == 1
