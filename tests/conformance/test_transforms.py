@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import InvalidArgument
 from google.cloud.firestore import (
     SERVER_TIMESTAMP,
     ArrayRemove,
@@ -109,3 +110,17 @@ async def test_transforms_apply_after_the_update_of_the_same_write(client: Async
     await ref.set({"n": 1, "other": 1})
     await ref.update({"other": 2, "n": Increment(1)})
     assert (await ref.get()).to_dict() == {"n": 2, "other": 2}
+
+
+async def test_commit_may_hold_many_transforms_of_several_documents(client: AsyncClient) -> None:
+    """The limit of 500 holds for one document, so a plan of 400 tasks with two server times each is one commit."""
+    batch = client.batch()
+    for number in range(400):
+        batch.set(client.document(f"c/{number}"), {"created_at": SERVER_TIMESTAMP, "updated_at": SERVER_TIMESTAMP})
+    assert len(await batch.commit()) == 400
+
+
+async def test_501_transforms_of_one_document_are_refused(lite: AsyncClient) -> None:
+    """Firestore's documented limit; Google's emulator does not enforce it."""
+    with pytest.raises(InvalidArgument, match="at most 500 field transforms to a document"):
+        await lite.document("c/d").set({f"f{number}": SERVER_TIMESTAMP for number in range(501)})

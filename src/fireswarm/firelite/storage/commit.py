@@ -6,6 +6,7 @@ group (see ``group_commit``) makes the result durable and then visible.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ def prepare(
     pending: Pending = {}
     response = CommitResponse()
     set_time(response.commit_time, commit_us)
-    transforms = 0
+    transforms: Counter[str] = Counter()
     for name, write in zip(names, writes, strict=True):
         earlier = pending.get(name)
         old = earlier.record if earlier is not None else current(name)
@@ -96,11 +97,13 @@ def prepare(
         if version is not None:
             pending[name] = version
         set_time(result.update_time, update_us)
-        transforms += len(result.transform_results)
-    if transforms > TRANSFORMS_MAX:
-        raise InvalidArgument(
-            f"A commit can hold at most {TRANSFORMS_MAX} field transforms; this one has {transforms}."
-        )
+        if result.transform_results:
+            transforms[name] += len(result.transform_results)
+    for name, count in transforms.items():
+        if count > TRANSFORMS_MAX:
+            raise InvalidArgument(
+                f"A commit can apply at most {TRANSFORMS_MAX} field transforms to a document; {name!r} has {count}."
+            )
     return Prepared(pending, response)
 
 

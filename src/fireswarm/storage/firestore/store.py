@@ -10,7 +10,6 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from google.api_core import exceptions as google
@@ -24,7 +23,7 @@ from google.cloud.firestore_v1.types import (
     RunQueryResponse,
 )
 
-from fireswarm.contracts.ports import SERVER_TIME, Clock, Committed, Delete, Query, Snapshot, Usage, Write
+from fireswarm.contracts.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FREE_FIELDS
@@ -44,12 +43,6 @@ TOTAL_TIMEOUT_SECONDS = 30.0
 COMMIT_ATTEMPTS = 4
 BACKOFF_SECONDS = 0.05
 """First pause between attempts of a commit; doubles each time, with full jitter."""
-
-MAX_TRANSFORMS = 500
-"""Field transforms that one commit may hold. SERVER_TIME is one."""
-
-MANY_WRITES = 100
-"""Commits of at most this many writes hold fewer transforms: no document has five."""
 
 INDEX_ENTRIES_PER_READ = 1_000
 """Firestore bills an aggregation one read per this many index entries."""
@@ -145,8 +138,6 @@ class FirestoreStore:
 
         A conflict after an attempt that may have been applied is marked ``ambiguous``.
         """
-        if len(writes) > MANY_WRITES:
-            writes = _with_few_transforms(writes, self._clock.now())
         request = self._request(writes)
         if self._redact is not None and self._redact.suspects(request.SerializeToString()):
             request = self._request([_without_secrets(write, self._redact) for write in writes])
@@ -186,21 +177,6 @@ class FirestoreStore:
         moment = codec.moment(response.commit_time)
         self._clock.observe(moment)
         return Committed(moment, tuple(result.update_time for result in response.write_results))
-
-
-def _with_few_transforms(writes: Sequence[Write], now: datetime) -> Sequence[Write]:
-    """Return the writes with at most MAX_TRANSFORMS server times; the later ones get *now*, an estimate of it."""
-    left = MAX_TRANSFORMS
-    changed: list[Write] = []
-    for write in writes:
-        timed = 0 if isinstance(write, Delete) else sum(value is SERVER_TIME for value in write.data.values())
-        if isinstance(write, Delete) or timed <= left:
-            left -= timed
-            changed.append(write)
-            continue
-        data = {name: now if value is SERVER_TIME else value for name, value in write.data.items()}
-        changed.append(replace(write, data=data))
-    return changed
 
 
 def _without_secrets(write: Write, redact: Redactor) -> Write:
