@@ -34,16 +34,17 @@ Rule = Callable[["Module"], Iterator[Finding]]
 
 @dataclass(slots=True)
 class Module:
-    """A parsed file. ``names`` maps a name to the imported object."""
+    """A parsed file: all its nodes, collected once for all rules. ``names`` maps a name to the imported object."""
 
-    tree: ast.Module
+    nodes: list[ast.AST]
     names: dict[str, str] = field(default_factory=dict)
+    _calls: list[tuple[ast.Call, str]] | None = None
 
     @classmethod
     def of(cls, tree: ast.Module) -> Module:
         """Collect the imports of a module."""
-        module = cls(tree)
-        for node in ast.walk(tree):
+        module = cls(list(ast.walk(tree)))
+        for node in module.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     first = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -63,11 +64,11 @@ class Module:
             return ""
         return ".".join([self.names.get(node.id, node.id), *reversed(parts)])
 
-    def calls(self) -> Iterator[tuple[ast.Call, str]]:
-        """Yield every call with the full name of the called object."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call):
-                yield node, self.full(node.func)
+    def calls(self) -> list[tuple[ast.Call, str]]:
+        """Return every call with the full name of the called object."""
+        if self._calls is None:
+            self._calls = [(node, self.full(node.func)) for node in self.nodes if isinstance(node, ast.Call)]
+        return self._calls
 
 
 def check_code(folder: Path, entry: Path, mode: ExecutionMode | None = None) -> list[CodeFault]:
@@ -103,7 +104,7 @@ def findings_in(code: bytes | str, rules: Sequence[Rule] | None = None) -> list[
 def no_async(module: Module) -> Iterator[Finding]:
     """Forbid ``async`` and ``await``."""
     kinds = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, kinds):
             yield node.lineno, "async-code", "skills are synchronous: remove async def, async for, async with and await"
         elif isinstance(node, ast.comprehension) and node.is_async:
@@ -137,7 +138,7 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
     """Require that threads are joined, and executors closed by ``with``, before the skill returns."""
     managed = {
         id(item.context_expr)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, (ast.With, ast.AsyncWith))
         for item in node.items
     }
@@ -153,12 +154,12 @@ def no_lasting_threads(module: Module) -> Iterator[Finding]:
 def _joined_names(module: Module) -> set[str]:
     """Return the names on which ``join`` or ``shutdown`` is called, and the lists on whose members they are called."""
     ended: set[str] = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         if node.func.attr in ("join", "shutdown", "cancel", "terminate") and not _is_text(node.func.value):
             ended.add(ast.unparse(node.func.value))
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, (ast.For, ast.comprehension)) and ast.unparse(node.target) in ended:
             ended.add(ast.unparse(node.iter))
     return ended
@@ -171,14 +172,16 @@ def _is_text(node: ast.expr) -> bool:
 def _names_by_call(module: Module) -> dict[int, str]:
     """Map each call to the name that holds its result: assigned, in an assigned list, or appended to a list."""
     names: dict[int, str] = {}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            for inner in ast.walk(node.value):
-                names[id(inner)] = ast.unparse(target)
+            calls = [id(inner) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)]
+            if calls:
+                names |= dict.fromkeys(calls, ast.unparse(target))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            name = ast.unparse(node.func.value)
             for inner in ast.walk(node):
-                names.setdefault(id(inner), ast.unparse(node.func.value))
+                names.setdefault(id(inner), name)
     return names
 
 
@@ -195,7 +198,7 @@ def http_with_timeout(module: Module) -> Iterator[Finding]:
     sessions = {names[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in names}
     sessions |= {
         ast.unparse(item.optional_vars)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.With)
         for item in node.items
         if item.optional_vars is not None
@@ -228,7 +231,7 @@ def _has_timeout(node: ast.Call) -> bool:
 
 def no_model(module: Module) -> Iterator[Finding]:
     """Forbid models: the output of a deterministic skill depends only on its input."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
