@@ -11,6 +11,7 @@ from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import LeaseLost
 from fireswarm.storage.documents import queries
+from fireswarm.swarm.board import HeldLease
 from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +19,15 @@ pytestmark = pytest.mark.anyio
 
 async def write(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
     await swarm.store.commit([Create(f"agent_tasks/{task_id}", {"assigned_to": "scout", "status": "queued"} | fields)])
+
+
+async def claim_soon(swarm: SwarmRig) -> list[HeldLease]:
+    """Claim as a worker does, again after a round in which tasks were only adopted."""
+    for _ in range(4):
+        if held := await swarm.claim(wanted=5):
+            return held
+        await swarm.board.admit_hand_written("scout")
+    return []
 
 
 async def test_hand_written_task_is_completed_and_claimed_in_place(swarm: SwarmRig) -> None:
@@ -84,6 +94,50 @@ async def test_repeated_objective_is_done_again_after_its_first_task_was_cancele
     assert (await swarm.claim_one()).task.task_id == "by-hand"
 
 
+async def test_repetition_does_the_work_when_the_first_task_is_canceled_while_it_waits(swarm: SwarmRig) -> None:
+    await write(swarm, "gate", objective="gate", priority=1)
+    original = await swarm.submit("twice", depends_on=("gate",))
+    for name in ("twin-1", "twin-2"):
+        await write(swarm, name, objective="twice", session_hash="s1")
+    await swarm.board.admit_hand_written("scout")
+    await swarm.board.cancel(original.task_id)
+    while await claim_soon(swarm):
+        pass
+    states = {name: await swarm.task(name) for name in ("twin-1", "twin-2")}
+    works = [name for name, task in states.items() if task.status is TaskStatus.IN_PROGRESS]
+    assert len(works) == 1
+    [other] = states.keys() - set(works)
+    assert (states[other].duplicate_of, states[other].status_reason) == (works[0], StatusReason.DEPENDENCIES)
+
+
+async def test_repetition_with_dependencies_waits_for_them_first(swarm: SwarmRig) -> None:
+    first = await swarm.submit("once")
+    await swarm.settle(await swarm.claim_one(), done("made"))
+    await write(swarm, "gate", objective="gate")
+    await write(swarm, "again", objective="once", session_hash="s1", depends_on=["gate"])
+    await swarm.board.admit_hand_written("scout")
+    assert (await swarm.task("again")).status_reason is StatusReason.DEPENDENCIES
+    [gate] = await claim_soon(swarm)
+    await swarm.settle(gate)
+    await claim_soon(swarm)  # now it is tied to the task that did the work
+    assert (await swarm.task("again")).duplicate_of == first.task_id
+
+
+async def test_dependent_of_a_task_that_was_set_aside_waits_until_it_is_corrected(swarm: SwarmRig) -> None:
+    await write(swarm, "odd", objective="odd", priority=99)
+    await write(swarm, "after", objective="after", depends_on=["odd"])
+    await swarm.board.admit_hand_written("scout")
+    await claim_soon(swarm)
+    assert (await swarm.raw("odd"))["status_reason"] == "dead_letter"
+    assert (await swarm.task("after")).status_reason is StatusReason.DEPENDENCIES
+    await swarm.store.commit([Merge("agent_tasks/odd", {"priority": 9, "status": "queued"})])
+    await swarm.board.admit_hand_written("scout")
+    [held] = await claim_soon(swarm)
+    assert held.task.task_id == "odd"
+    await swarm.settle(held)
+    assert (await swarm.task("after")).status is TaskStatus.QUEUED
+
+
 async def test_copy_of_a_task_made_in_the_console_is_a_duplicate_of_it(swarm: SwarmRig) -> None:
     original = await swarm.submit("count the files")
     await swarm.store.commit([Create("agent_tasks/copy", await swarm.raw(original.task_id))])
@@ -101,7 +155,7 @@ async def test_hand_written_task_waits_for_its_dependencies(swarm: SwarmRig) -> 
     waiting = await swarm.task("second")
     assert (held.task.task_id, waiting.status_reason, waiting.waiting_on) == ("first", StatusReason.DEPENDENCIES, 1)
     await swarm.settle(held)
-    assert (await swarm.claim_one()).task.task_id == "second"
+    assert [lease.task.task_id for lease in await claim_soon(swarm)] == ["second"]
 
 
 @pytest.mark.parametrize(

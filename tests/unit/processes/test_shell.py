@@ -25,7 +25,7 @@ def gone(pid: int) -> bool:
     """Return True if the process has ended or is a zombie; wait for a pending kill."""
     try:
         process = psutil.Process(pid)
-        psutil.wait_procs([process], timeout=5)
+        psutil.wait_procs([process], timeout=20)
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True

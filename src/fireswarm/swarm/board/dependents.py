@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
-from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
     GIVEN_UP,
     WAITS_FOR_OTHERS,
@@ -71,7 +71,11 @@ async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: b
     writes: list[Write] = []
     stuck, parents = await _find_stuck(store, failed, writes)
     for waiting in stuck:
-        if canceled and failed.task_id in waiting.task.depends_on:
+        if canceled and waiting.task.duplicate_of == failed.task_id:
+            ready = f"task {failed.task_id} with the same work was canceled, this one does it"
+            fields = queued_fields(waiting.task, ready) | {"waiting_on": 0}
+            fields |= {"duplicate_of": DELETE_FIELD, "key_id": DELETE_FIELD}  # the next claim adopts it again
+        elif canceled and failed.task_id in waiting.task.depends_on:
             summary = (
                 f"depends on task {failed.task_id}, which was canceled: retry runs this one anyway, cancel ends it"
             )

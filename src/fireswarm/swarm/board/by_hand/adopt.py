@@ -6,6 +6,7 @@ in ``agent_task_keys`` holds the id of the task that does the work of one sessio
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,16 +38,17 @@ async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
 
     Raises InvalidInput for a dependency that does not exist or leads back to the task.
     """
-    key = idempotency_key(task.objective, task.context, task.fresh_key)
-    key_id = task_id_for(task.session_hash, key, task.assigned_to)
-    owner = await read_owner(store, key_id)
-    fields = _missing_fields(task, snapshot) | {"idempotency_key": key, "key_id": key_id, "open": True}
-    if does_work(owner, task.task_id):
-        state, writes = _repeats(owner, task)
-    else:
-        state, writes = await _dependencies(store, task)
-        if owner.key.data is None or owner.key.data.get("task_id") != task.task_id:
-            writes.append(owner.take_over(key_id, task))
+    fields = _missing_fields(task, snapshot) | {"open": True}
+    state, writes = await _dependencies(store, task)
+    if not writes:  # nothing to wait for: it does its work, or waits for the task that does the same
+        key = idempotency_key(task.objective, task.context, task.fresh_key)
+        key_id = task_id_for(task.session_hash, key, task.assigned_to)
+        fields |= {"idempotency_key": key, "key_id": key_id}
+        owner = await read_owner(store, key_id)
+        if does_work(owner, task.task_id):
+            state, writes = _repeats(owner, task)
+        elif owner.key.data is None or owner.key.data.get("task_id") != task.task_id:
+            writes = [owner.take_over(key_id, task)]
     await try_commit(store, [*writes, Update(snapshot.path, fields | state, snapshot.update_time)])
 
 
@@ -65,28 +67,30 @@ def _missing_fields(task: Task, snapshot: Snapshot) -> dict[str, Any]:
 
 async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[Write]]:
     """Return the task's state and the writes that register it with its unfinished dependencies."""
-    unmet: list[tuple[Snapshot, Task]] = []
+    unmet: list[tuple[Snapshot, Task | None]] = []
     for parent_snapshot in await store.get_many([task_path(parent_id) for parent_id in dict.fromkeys(task.depends_on)]):
         if parent_snapshot.data is None:
             raise InvalidInput(f"depends_on names {parent_snapshot.id}, which does not exist")
-        parent = parse_task_snapshot(parent_snapshot)
+        try:
+            parent = parse_task_snapshot(parent_snapshot)
+        except InvalidInput:
+            unmet.append((parent_snapshot, None))  # it waits until a person has corrected it
+            continue
         if parent.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {parent_snapshot.id}, which is canceled")
         if not parent.status.terminal:
             unmet.append((parent_snapshot, parent))
-    await _check_cycle(store, task, [parent for _, parent in unmet])
+    await _check_cycle(store, task, [parent for _, parent in unmet if parent is not None])
     sweep = {"sweep_at": sweep_at} if (sweep_at := _next_sweep(task)) is not None else {}
     if not unmet:
         return sweep, []
     state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)")
-    writes: list[Write] = [
-        Update(
-            parent_snapshot.path,
-            {"dependents": [*dict.fromkeys((*parent.dependents, task.task_id))], "updated_at": SERVER_TIME},
-            parent_snapshot.update_time,
-        )
-        for parent_snapshot, parent in unmet
-    ]
+    writes: list[Write] = []
+    for parent_snapshot, _ in unmet:
+        stored: Any = (parent_snapshot.data or {}).get("dependents")
+        before = [item for item in stored if isinstance(item, str)] if isinstance(stored, list) else []
+        fields = {"dependents": [*dict.fromkeys((*before, task.task_id))], "updated_at": SERVER_TIME}
+        writes.append(Update(parent_snapshot.path, fields, parent_snapshot.update_time))
     return state | {"waiting_on": len(unmet)}, writes
 
 
@@ -104,7 +108,7 @@ async def _check_cycle(store: Store, task: Task, parents: list[Task]) -> None:
         next_ids = [task_id for task_id in parent.depends_on if task_id not in seen]
         seen.update(next_ids)
         for snapshot in await store.get_many([task_path(task_id) for task_id in next_ids]):
-            if snapshot.data is not None:
+            with contextlib.suppress(InvalidInput):  # missing, or waiting for a person to correct it
                 pending.append(parse_task_snapshot(snapshot))
 
 
