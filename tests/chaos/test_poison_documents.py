@@ -105,11 +105,13 @@ async def good_documents(swarm: SwarmRig) -> dict[str, list[tuple[str, dict[str,
             envelope_id=f"m{number}", task=TaskRef(task_id="t", assigned_to="scout"), session_hash="s1", trace=trace
         )
         await swarm.core.mailbox.send(envelope, "architect-1", to, sender_role="architect")
+    await swarm.core.mailbox.answer(waits, {"where": "north"}, "operator", "m2")
     await swarm.store.commit(swarm.core.memory.remember(finished, (Fact(bucket="b", key="k", value=1),)))
     documents: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for collection in COLLECTIONS:
         snapshots = await swarm.store.query(Query(collection))
         documents[collection] = [(item.id, dict(item.data or {})) for item in snapshots]
+    documents[MAILBOX] = [(item_id, data | {"status": "new"}) for item_id, data in documents[MAILBOX]]
     return documents
 
 

@@ -95,7 +95,7 @@ async def test_repeated_objective_is_done_again_after_its_first_task_was_cancele
 
 
 async def test_repetition_does_the_work_when_the_first_task_is_canceled_while_it_waits(swarm: SwarmRig) -> None:
-    await write(swarm, "gate", objective="gate", priority=1)
+    await write(swarm, "gate", objective="gate", priority=1, session_hash="s1")
     original = await swarm.submit("twice", depends_on=("gate",))
     for name in ("twin-1", "twin-2"):
         await write(swarm, name, objective="twice", session_hash="s1")
@@ -113,7 +113,7 @@ async def test_repetition_does_the_work_when_the_first_task_is_canceled_while_it
 async def test_repetition_with_dependencies_waits_for_them_first(swarm: SwarmRig) -> None:
     first = await swarm.submit("once")
     await swarm.settle(await swarm.claim_one(), done("made"))
-    await write(swarm, "gate", objective="gate")
+    await write(swarm, "gate", objective="gate", session_hash="s1")
     await write(swarm, "again", objective="once", session_hash="s1", depends_on=["gate"])
     await swarm.board.admit_hand_written("scout")
     assert (await swarm.task("again")).status_reason is StatusReason.DEPENDENCIES

@@ -19,7 +19,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import message_path
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.swarm.worker import answers_by_mail
+from fireswarm.swarm.worker import answers_by_mail, mail
 from tests.support.swarm import SwarmRig
 from tests.support.working import eventually, with_skills, working
 
@@ -44,7 +44,7 @@ async def new(swarm: SwarmRig, role: str = "scout") -> list[Snapshot]:
 
 async def take_all(swarm: SwarmRig, role: str = "scout") -> None:
     for snapshot in await new(swarm, role):
-        await answers_by_mail.take(swarm.core, role, snapshot)
+        await mail.act_on(swarm.core, role, snapshot, answers_by_mail.give_answers)
 
 
 async def outcome(swarm: SwarmRig, message_id: str) -> str:
@@ -69,7 +69,7 @@ async def test_valid_message_resumes_the_waiting_task(swarm: SwarmRig) -> None:
         await eventually(swarm, lambda: worker.settled == 2, "going on")
     ended = await swarm.task(task.task_id)
     assert ended.result is not None and ended.result.summary == "went north"
-    assert await outcome(swarm, right) == answers_by_mail.TAKEN
+    assert await outcome(swarm, right) == mail.TAKEN
     assert "'east' is not one of ['north', 'south']" in await outcome(swarm, wrong)
 
 
@@ -124,8 +124,8 @@ async def test_concurrent_workers_apply_one_message_once(swarm: SwarmRig) -> Non
     [seen] = await new(swarm)
     async with anyio.create_task_group() as group:
         for _ in range(3):
-            group.start_soon(answers_by_mail.take, swarm.core, "scout", seen)
-    assert await outcome(swarm, message_id) == answers_by_mail.TAKEN
+            group.start_soon(mail.act_on, swarm.core, "scout", seen, answers_by_mail.give_answers)
+    assert await outcome(swarm, message_id) == mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "north"}
 
 
@@ -160,7 +160,7 @@ async def test_worker_killed_during_the_commit_applies_all_or_nothing(
     told = await outcome(swarm, message_id)
     now = await swarm.task(task.task_id)
     if given == "north":
-        assert (told, now.status, now.answers) == (answers_by_mail.TAKEN, TaskStatus.QUEUED, {"where": "north"})
+        assert (told, now.status, now.answers) == (mail.TAKEN, TaskStatus.QUEUED, {"where": "north"})
     else:
         assert told.startswith("refused") and now == task
 
@@ -182,7 +182,7 @@ async def test_helper_of_another_role_answers_through_its_result(swarm: SwarmRig
         await eventually(swarm, lambda: scout.settled == 2, "going on")
     ended = await swarm.task(task.task_id)
     assert ended.result is not None and ended.result.summary == "went south"
-    assert await outcome(swarm, f"{helper.task_id}.0.1") == answers_by_mail.TAKEN
+    assert await outcome(swarm, f"{helper.task_id}.0.1") == mail.TAKEN
 
 
 async def test_helper_killed_at_any_write_answers_once(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ async def test_forged_message_is_refused_and_the_next_one_is_applied(
     good = await swarm.core.mailbox.answer(task, {"where": "south"}, "operator")
     await take_all(swarm)
     assert told in await outcome(swarm, "forged")
-    assert await outcome(swarm, good) == answers_by_mail.TAKEN
+    assert await outcome(swarm, good) == mail.TAKEN
     assert (await swarm.task(task.task_id)).answers == {"where": "south"}
 
 
@@ -295,7 +295,7 @@ async def test_message_to_the_wrong_role_is_refused_with_the_right_address(swarm
     assert "is for scout: address the message to that role" in await outcome(swarm, "astray")
 
 
-async def test_answer_messages_are_not_claimed_as_handoffs(swarm: SwarmRig) -> None:
+async def test_message_of_answers_does_not_ask_for_work(swarm: SwarmRig) -> None:
     task = await asked(swarm)
     await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
-    assert await swarm.core.mailbox.claim("scout", "scout-1") == []
+    assert await swarm.store.query(queries.work_messages("scout")) == []

@@ -73,19 +73,20 @@ async def test_memory_returns_the_readable_facts(swarm: SwarmRig, caplog: pytest
 
 
 @pytest.mark.anyio
-async def test_unreadable_message_is_set_aside_and_the_next_one_is_delivered(swarm: SwarmRig) -> None:
-    bad = {"to_agent_id": "predictor", "status": "new", "created_at": 1, "sweep_at": swarm.clock.now()}
+async def test_unreadable_message_is_refused_and_the_next_one_creates_a_task(swarm: SwarmRig) -> None:
+    bad = {"to_agent_id": "predictor", "status": "new", "kind": "message", "created_at": 1}
     await swarm.store.commit([Create("agent_mailbox/bad", bad)])
     good = Envelope(
         envelope_id="good",
         task=TaskRef(task_id="t1", assigned_to="predictor"),
         session_hash="s1",
+        notes="forecast it",
         trace=Trace(chain_id="c1", step=1),
     )
-    await swarm.clock.advance(1)
     await swarm.core.mailbox.send(good, "scout-1", "predictor", sender_role="scout")
-    [held] = await swarm.core.mailbox.claim("predictor", "predictor-1")
-    assert held.message.payload.envelope_id == "good"
+    async with working(swarm.core, "predictor", "predictor-1"):
+        await swarm.clock.settle()
+    assert [task.objective for task in await swarm.board.list()] == ["forecast it"]
     aside = (await swarm.store.get("agent_mailbox/bad")).data
     assert aside["status"] == "read" and "is not a message: " in aside["outcome"]
 

@@ -40,7 +40,6 @@ EVERY_QUERY: dict[str, Query] = {
     "next_due": queries.next_due("scout"),
     "ended_by_hand": queries.ended_by_hand("scout"),
     "expired_leases": queries.expired_leases("scout", NOW, 5),
-    "deliverable": queries.deliverable("scout", NOW, 5),
     "inbox": queries.inbox("scout-1"),
     "answers": queries.answers("scout"),
     "work_messages": queries.work_messages("scout"),

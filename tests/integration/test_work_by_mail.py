@@ -11,7 +11,7 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.swarm.worker import work_by_mail
+from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.swarm import SwarmRig
 from tests.support.working import eventually, with_skills, working
 
@@ -32,6 +32,11 @@ def envelope(message_id: str = "m1", notes: str = "count the words", role: str =
 async def outcome(swarm: SwarmRig, message_id: str) -> tuple[str, str]:
     data = (await swarm.store.get(f"agent_mailbox/{message_id}")).data
     return data["status"], data.get("outcome", "")
+
+
+async def replies_to(swarm: SwarmRig, agent: str) -> list[Any]:
+    mail = await swarm.store.query(Query("agent_mailbox", (("to_agent_id", "==", agent),)))
+    return [snapshot.data for snapshot in mail]
 
 
 @pytest.mark.parametrize("to", ["scout", "scout-1"])
@@ -61,7 +66,7 @@ async def test_message_that_is_handled_twice_creates_one_task(swarm: SwarmRig) -
     await swarm.core.mailbox.send(envelope(), "architect-1", "scout", sender_role="architect")
     snapshot = await swarm.store.get("agent_mailbox/m1")
     for _ in range(2):
-        await work_by_mail.create_work(swarm.core, "scout", snapshot)
+        await mail.act_on(swarm.core, "scout", snapshot, work_by_mail.create_work)
     assert len(await swarm.board.list()) == 1
 
 
@@ -78,9 +83,8 @@ async def test_refusal_is_written_to_the_message_and_sent_to_the_sender(
     assert await swarm.board.list() == []
     status, told = await outcome(swarm, "m1")
     assert status == "read" and told.startswith("refused: ") and reason in told
-    reply = (await swarm.store.get("agent_mailbox/m1.refused")).data
-    assert (reply["to_agent_id"], reply["status"]) == (sender, "new")
-    assert reason in reply["payload"]["notes"]
+    [reply] = await replies_to(swarm, sender)
+    assert reply["status"] == "new" and reason in reply["payload"]["notes"]
 
 
 async def test_message_written_in_the_console_needs_a_receiver_and_notes_only(swarm: SwarmRig) -> None:
@@ -102,3 +106,46 @@ async def test_message_that_only_informs_an_agent_stays_new(swarm: SwarmRig) -> 
         await swarm.clock.settle()
     assert await outcome(swarm, "info") == ("new", "")
     assert len(await swarm.store.query(Query("agent_tasks"))) == 1
+
+
+async def test_refusal_of_a_message_with_the_longest_id_is_sent_too(swarm: SwarmRig) -> None:
+    message_id = "m" * 512
+    await swarm.core.mailbox.send(envelope(message_id, notes=" "), "architect-1", "scout", sender_role="architect")
+    async with working(with_skills(swarm)) as worker:
+        await swarm.clock.settle()
+        assert worker.faults == 0
+    assert (await outcome(swarm, message_id))[0] == "read"
+    assert len(await replies_to(swarm, "architect-1")) == 1
+
+
+@pytest.mark.parametrize("size", [1_048_000, 1_048_400])
+async def test_message_without_room_for_a_refusal_is_ended_and_the_next_one_creates_work(
+    swarm: SwarmRig, size: int
+) -> None:
+    full = {"to_agent_id": "scout", "kind": "message", "status": "new", "filler": "x" * size}
+    async with working(with_skills(swarm)) as worker:
+        await swarm.store.commit([Create("agent_mailbox/full", full)])
+        await swarm.clock.settle()
+        await swarm.core.mailbox.send(envelope(), "architect-1", "scout", sender_role="architect")
+        await swarm.clock.settle()
+        assert worker.faults == 0
+    assert [task.objective for task in await swarm.board.list()] == ["count the words"]
+
+
+async def test_error_in_the_code_refuses_one_message_and_the_next_one_creates_work(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = work_by_mail.check_task
+
+    def broken(roles: Any, catalog: Any, inline: Any, spec: Any) -> None:
+        if spec.objective == "break":
+            raise RuntimeError("a defect")
+        check(roles, catalog, inline, spec)
+
+    monkeypatch.setattr(work_by_mail, "check_task", broken)
+    for message_id, notes in (("m1", "break"), ("m2", "count the words")):
+        await swarm.core.mailbox.send(envelope(message_id, notes), "architect-1", "scout", sender_role="architect")
+    async with working(with_skills(swarm)):
+        await swarm.clock.settle()
+    assert [task.objective for task in await swarm.board.list()] == ["count the words"]
+    assert await outcome(swarm, "m1") == ("read", "refused: a defect")

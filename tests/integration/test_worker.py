@@ -9,12 +9,13 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from fireswarm.contracts.ports import Create
+from fireswarm.contracts.ports import Create, Delete
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
+from fireswarm.storage.documents import queries
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
@@ -203,8 +204,8 @@ async def test_worker_that_loses_its_lease_ends_the_turn(swarm: SwarmRig) -> Non
         task = await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
         await swarm.board.cancel(task.task_id)
-        for message in await swarm.core.mailbox.claim("scout-1", "thief"):
-            await swarm.core.mailbox.acknowledge(message)  # the message is lost; the renewal still notices
+        for message in await swarm.store.query(queries.inbox("scout-1")):
+            await swarm.store.commit([Delete(message.path)])  # the message is lost; the renewal still notices
         await swarm.clock.advance(60)
         await eventually(swarm, lambda: not worker.held, "noticing")
     assert gate.ended == 0

@@ -23,6 +23,9 @@ MAX_LABEL_CHARS = 200
 MAX_DETAIL_CHARS = 500
 """Longest text from elsewhere that an error message quotes: a provider's answer, a program's stderr."""
 
+SHORT_ID_CHARS = 8
+"""Length to which task ids are cut for people; the commands take any unique prefix."""
+
 SNIFF_BYTES = 8_192
 """Number of leading bytes in which a NUL byte marks a file as binary."""
 

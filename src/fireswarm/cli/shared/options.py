@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import Settings, load_settings
@@ -131,7 +132,7 @@ def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
 
 def short(task_id: str) -> str:
     """Return the first characters of an id, enough to name a task on the command line."""
-    return task_id[:8]
+    return task_id[:SHORT_ID_CHARS]
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:

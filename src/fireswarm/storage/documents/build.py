@@ -179,7 +179,6 @@ def message_document(envelope: Envelope, sender: str, to: str, now: datetime, ke
         "status": "new",
         "lease": None,
         "deliveries": 0,
-        "sweep_at": now,
         "created_at": now,
         "expires_at": keep_until,
     }

@@ -43,7 +43,6 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("task_id", "asc"), ("started_at", "desc")),
     ),
     MAILBOX: (
-        (("to_agent_id", "asc"), ("status", "asc"), ("sweep_at", "asc")),
         (("status", "asc"), ("created_at", "desc")),
         (("to_agent_id", "asc"), ("created_at", "desc")),
         (("session_hash", "asc"), ("created_at", "desc")),

@@ -99,16 +99,6 @@ def expired_leases(role: str, now: datetime, limit: int) -> Query:
     )
 
 
-def deliverable(to: str, now: datetime, limit: int) -> Query:
-    """Messages that can be claimed: new, or claimed with an expired lease."""
-    return Query(
-        MAILBOX,
-        where=(("to_agent_id", "==", to), ("status", "in", ["new", "claimed"]), ("sweep_at", "<=", now)),
-        order_by=(("sweep_at", "asc"),),
-        limit=limit,
-    )
-
-
 def inbox(agent_id: str) -> Query:
     """New messages to one agent (listened to)."""
     return Query(MAILBOX, where=(("to_agent_id", "==", agent_id), ("status", "==", "new")))

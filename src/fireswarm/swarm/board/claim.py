@@ -22,7 +22,7 @@ from fireswarm.swarm.board.by_hand.set_aside import handle_error, set_aside
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules, SetAside
-from fireswarm.swarm.board.sweep import expire
+from fireswarm.swarm.board.sweep import check_due
 
 MAX_FACTOR = 256.0
 """Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
@@ -120,7 +120,7 @@ class Claimer:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
         task = parse_task_snapshot(snapshot)
         if task.deadline <= self.clock.now():
-            await expire(self.store, task, snapshot)
+            await check_due(self.store, snapshot, self.clock.now())
             return None
         if not _is_adopted(task, snapshot):
             await adopt(self.store, task, snapshot)

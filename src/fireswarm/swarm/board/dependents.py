@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
     GIVEN_UP,
@@ -21,8 +21,6 @@ from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.set_aside import set_aside_write
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
-
-SHORT_ID_CHARS = 8
 
 
 @dataclass(slots=True)
@@ -81,7 +79,7 @@ async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: b
             )
             fields = unleased_fields(waiting.task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
         else:
-            fields = {"summary": _waiting_summary(waiting.task, text), "updated_at": SERVER_TIME}
+            fields = {"summary": _waiting_summary(waiting.task.waiting_on, text), "updated_at": SERVER_TIME}
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
     for waiting in parents:
         ended = {failed.task_id} if canceled else set[str]()
@@ -157,11 +155,7 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
     fresh = sorted(counted - set(task.gave_up))
     left = max(0, task.waiting_on - len(fresh))
     fields = _fewer(task, len(fresh)) | {"gave_up": [*task.gave_up, *fresh]}
-    return (
-        fields
-        if not left
-        else fields | {"summary": truncate(f"waits for {left} task(s); {text}", MAX_STORED_SUMMARY_CHARS)}
-    )
+    return fields | ({"summary": _waiting_summary(left, text)} if left else {})
 
 
 def _fewer(task: Task, count: int) -> dict[str, Any]:
@@ -174,8 +168,7 @@ def _fewer(task: Task, count: int) -> dict[str, Any]:
     return queued_fields(task, ready) | {"waiting_on": 0}
 
 
-def _waiting_summary(task: Task, text: str, left: int | None = None) -> str:
-    count = task.waiting_on if left is None else left
+def _waiting_summary(count: int, text: str) -> str:
     return truncate(f"waits for {count} task(s); {text}", MAX_STORED_SUMMARY_CHARS)
 
 

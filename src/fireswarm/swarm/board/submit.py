@@ -41,7 +41,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     store, clock, rules = board.store, board.clock, board.rules
     owner: Owner | None = None
     for _ in range(rules.settle_attempts):
-        parents = await _parents(store, spec.depends_on)
+        parents = await _parents(store, spec)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
         now = clock.now()
         task = new_task(spec, now, waiting_on=len(unmet))
@@ -77,12 +77,14 @@ async def _sent_before(store: Store, task: Task) -> Submitted:
     return Submitted(owner.task, created=False)
 
 
-async def _parents(store: Store, ids: Sequence[str]) -> dict[str, tuple[Snapshot, Task]]:
+async def _parents(store: Store, spec: TaskSpec) -> dict[str, tuple[Snapshot, Task]]:
     existing: dict[str, tuple[Snapshot, Task]] = {}
-    for snapshot in await store.get_many([task_path(task_id) for task_id in ids]):
+    for snapshot in await store.get_many([task_path(task_id) for task_id in spec.depends_on]):
         if snapshot.data is None:
             raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
         task = parse_task_snapshot(snapshot)
+        if task.session_hash != spec.session_hash:
+            raise InvalidInput(f"depends_on names {snapshot.id}, which is of another session: nothing was submitted")
         if task.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
         existing[snapshot.path] = (snapshot, task)

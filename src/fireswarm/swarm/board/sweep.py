@@ -18,7 +18,7 @@ from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, T
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.adopt import adopt, try_commit
+from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.dependents import tell_dependents
 from fireswarm.swarm.board.rules import BoardContext
@@ -65,9 +65,8 @@ def _is_due(snapshot: Snapshot, now: datetime) -> bool:
 async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[str] = ()) -> Swept:
     """Reclaim tasks with an expired lease that have no ``sweep_at``: another program claimed them."""
     now = board.clock.now()
-    return await _check_all(
-        board, await board.store.query(queries.expired_leases(role, now, board.rules.sweep_batch)), now
-    )
+    expired = await board.store.query(queries.expired_leases(role, now, board.rules.sweep_batch))
+    return await _check_all(board, [item for item in expired if item.id not in held], now)
 
 
 async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: datetime) -> Swept:
@@ -75,7 +74,7 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
     blocked: list[str] = []
     for snapshot in snapshots:
         status = await work_on_document(
-            board.store, board.aside, snapshot, partial(_check_due, board.store, snapshot, now)
+            board.store, board.aside, snapshot, partial(check_due, board.store, snapshot, now)
         )
         if status is TaskStatus.QUEUED:
             queued.append(snapshot.id)
@@ -84,7 +83,7 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
     return Swept(tuple(queued), tuple(blocked), next_due=now)
 
 
-async def _check_due(store: Store, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
+async def check_due(store: Store, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
     """Apply one due task and return its new status; None if only its ``sweep_at`` changed."""
     task = parse_task_snapshot(snapshot)
     first, *others = _due_writes(task, snapshot, now)
@@ -139,15 +138,6 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
 def _deadline_missed(task: Task) -> dict[str, Any]:
     summary = f"not finished by its deadline, {task.deadline.isoformat()}"
     return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
-
-
-async def expire(store: Store, task: Task, snapshot: Snapshot) -> None:
-    """Block a task whose deadline passed before an agent claimed it."""
-    summary = f"not finished by its deadline, {task.deadline.isoformat()}"
-    reason = StatusReason.DEADLINE_EXCEEDED
-    fields = unleased_fields(task, TaskStatus.BLOCKED, reason, summary)
-    told = await tell_dependents(store, task, TaskStatus.BLOCKED, reason, summary)
-    await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time), *told])
 
 
 async def admit_hand_written(board: BoardContext, role: str) -> int:

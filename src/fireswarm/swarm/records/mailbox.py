@@ -1,16 +1,15 @@
-"""The mailbox: send, claim and acknowledge envelopes under the policy of ``mailbox/policy.yaml``.
+"""The mailbox: send and open envelopes under the policy of ``mailbox/policy.yaml``.
 
 The envelope of a planned task has the task's id, so its receiver finds it without a query, and its claim follows the
-task's lease: when the claimant dies, the next holder of the task gets the envelope. Messages to a named agent or
-role have their own leases.
+task's lease: when the claimant dies, the next holder of the task gets the envelope. A message to a named agent or
+role has no lease: one commit ends it, and the task that it creates has its own key.
 """
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.base import JsonObject, explain_validation
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
-from fireswarm.contracts.ports import DELETE_FIELD, Clock, Create, Query, Snapshot, Store, Update, Write
+from fireswarm.contracts.ports import Clock, Create, Query, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.envelope import (
     Envelope,
@@ -31,29 +30,15 @@ from fireswarm.contracts.swarm.envelope import (
 )
 from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
-from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import message_document, plain
 from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
-MESSAGE_LEASE_SECONDS = 60.0
-"""Lifetime of a message's lease; an unacknowledged message is then delivered again."""
-
-
-@dataclass(slots=True)
-class HeldMessage:
-    """A claimed message and the version that fences its acknowledgement."""
-
-    message: Message
-    owner: str
-    epoch: int
-    version: Any = field(repr=False)
-
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Sends and claims messages of one store under one policy."""
+    """Sends and opens messages of one store under one policy."""
 
     store: Store
     clock: Clock
@@ -78,8 +63,6 @@ class Mailbox:
             )
             self.policy.check(envelope, task.assigned_to)
             document = message_document(envelope, task.assigned_to, child.assigned_to, now, keep)
-            # Claiming the task claims this message; only free messages need a sweep.
-            del document["sweep_at"]
             writes.append(Create(message_path(child.task_id), document))
         return writes
 
@@ -112,16 +95,13 @@ class Mailbox:
         )
         self.policy.check_size(envelope)
         document = self._document(envelope, sender_role, task.assigned_to) | {"kind": MailKind.ANSWERS.value}
-        # A single commit applies the message and changes the task, so there is no lease to sweep for.
-        del document["sweep_at"]
         return Create(message_path(message_id), document)
 
     async def replies(self, task: Task, replies: Sequence[Reply]) -> list[Write]:
         """Return the writes by which a turn of *task* answers other tasks, for the settling commit.
 
-        The ids are derived from the turn, so a repeated turn sends nothing twice. Raises NotFound for a task outside
-        the
-        session, and PolicyRefused for one that may not be answered.
+        The ids are derived from the turn, so a repeated turn sends nothing twice. Raises NotFound for a task
+        outside the session, and PolicyRefused for one that may not be answered.
         """
         tasks = await self.store.get_many([task_path(reply.task_id) for reply in replies])
         asking = {item.id: parse_task_snapshot(item) for item in tasks if item.data is not None}
@@ -148,7 +128,7 @@ class Mailbox:
 
     @staticmethod
     def end_message_write(snapshot: Snapshot, outcome: str) -> Update:
-        """Return the write that ends a message of answers; it requires an unchanged message."""
+        """Return the write that ends a message; it requires an unchanged message."""
         return Update(
             snapshot.path,
             {"status": "read", "outcome": truncate(outcome, MAX_STORED_SUMMARY_CHARS)},
@@ -176,60 +156,18 @@ class Mailbox:
             ) from conflict
         return message.payload
 
-    async def payload_of(self, message_id: str) -> Envelope | None:
-        """Read the envelope of a message that created a task; None if it was deleted or cannot be read."""
+    async def payload_of(self, task: Task) -> Envelope | None:
+        """Read the envelope of the message that created *task*; None if it cannot be read or is of another session."""
         try:
-            return parse_message(await self.store.get(message_path(message_id))).payload
+            message = parse_message(await self.store.get(message_path(task.message_id)))
         except (NotFound, InvalidInput):
             return None
+        return message.payload if message.session_hash == task.session_hash else None
 
     @staticmethod
     def open_envelope_writes(task: Task) -> list[Write]:
         """Return the write that acknowledges a planned task's envelope, for the settling commit."""
         return [Update(message_path(task.task_id), {"status": "read", "lease": None})]
-
-    async def claim(self, to: str, agent_id: str, limit: int = 10) -> list[HeldMessage]:
-        """Claim up to *limit* messages to *to*. Each is held by one claimant until its lease expires."""
-        messages: list[HeldMessage] = []
-        now = self.clock.now()
-        expires_at = now + timedelta(seconds=MESSAGE_LEASE_SECONDS)
-        for snapshot in await self.store.query(queries.deliverable(to, now, limit)):
-            try:
-                message = parse_message(snapshot)
-            except InvalidInput as error:
-                await self.put_aside(snapshot, error)
-                continue
-            epoch = (message.lease.epoch if message.lease else 0) + 1
-            lease = MailLease(owner_agent_id=agent_id, expires_at=expires_at, epoch=epoch)
-            fields = {
-                "status": "claimed",
-                "lease": plain(lease),
-                "deliveries": message.deliveries + 1,
-                "sweep_at": expires_at,
-            }
-            try:
-                committed = await self.store.commit([Update(snapshot.path, fields, snapshot.update_time)])
-            except Conflict:
-                continue
-            messages.append(HeldMessage(message, agent_id, epoch, committed.update_times[0]))
-        return messages
-
-    async def put_aside(self, snapshot: Snapshot, error: InvalidInput) -> None:
-        """End an unreadable message. It stays stored, with the error in ``outcome``."""
-        with contextlib.suppress(Conflict):  # another worker was faster
-            await self.store.commit([self.end_message_write(snapshot, f"refused: {error}")])
-
-    async def acknowledge(self, held: HeldMessage) -> None:
-        """Mark a claimed message as read. Raises LeaseLost if it was delivered again meanwhile."""
-        fields = {"status": "read", "lease": None, "sweep_at": DELETE_FIELD}
-        path = message_path(held.message.message_id)
-        try:
-            await self.store.commit([Update(path, fields, held.version)])
-        except Conflict as conflict:
-            now = (await self.store.get(path)).data or {}
-            if conflict.ambiguous and now.get("status") == "read":
-                return
-            raise LeaseLost(f"message {held.message.message_id} was delivered again: not acknowledged") from conflict
 
     async def read(self, query: Query) -> list[Message]:
         """Read messages for display. An unreadable document is logged and skipped."""

@@ -68,7 +68,7 @@ async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
 async def _open_envelope(turn: Turn) -> Envelope | None:
     task = turn.task
     if task.message_id:
-        return await turn.swarm.mailbox.payload_of(task.message_id)
+        return await turn.swarm.mailbox.payload_of(task)
     if task.parent_task_id is None:
         return None
     envelope = await turn.swarm.mailbox.open(task, turn.lease.owner, turn.lease.epoch)
@@ -78,11 +78,12 @@ async def _open_envelope(turn: Turn) -> Envelope | None:
 
 
 async def _relatives(turn: Turn) -> tuple[list[Task], list[Task]]:
-    """Read the task's dependencies and children; missing ones are skipped."""
+    """Read the task's dependencies and children; missing ones and those of other sessions are skipped."""
     task = turn.task
     paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
-    snapshots = {item.id: item for item in await turn.swarm.store.get_many(paths)}
-    tasks = {task_id: parse_task_snapshot(item) for task_id, item in snapshots.items() if item.data is not None}
+    snapshots = await turn.swarm.store.get_many(paths)
+    read = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
+    tasks = {item.task_id: item for item in read if item.session_hash == task.session_hash}
     return (
         [tasks[task_id] for task_id in task.depends_on if task_id in tasks],
         [tasks[task_id] for task_id in task.children if task_id in tasks],

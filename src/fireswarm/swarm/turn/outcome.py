@@ -70,6 +70,8 @@ async def outcome_of_original(turn: Turn) -> Outcome:
     """Return the outcome of a duplicate: the result of the task that did the work."""
     snapshot = await turn.swarm.store.get(task_path(str(turn.task.duplicate_of)))
     original = parse_task_snapshot(snapshot)
+    if original.session_hash != turn.task.session_hash:
+        raise InvalidInput(f"duplicate_of names {original.task_id}, a task of another session")
     if original.status is TaskStatus.DONE and original.result is not None:
         return Done(original.result)
     reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"

@@ -16,13 +16,13 @@ from fireswarm.clocks import Bell
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.envelope import MailKind
 from fireswarm.contracts.swarm.status import AgentState
-from fireswarm.errors import Conflict, FireswarmError, InvalidInput, LeaseLost, StoreError
+from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.worker import answers_by_mail, work_by_mail
+from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 
@@ -59,7 +59,13 @@ class Upkeep:
         """Start every duty in *group*; cancelling the group ends them."""
         for duty in (self._beat, self._renew, self._sweep):
             group.start_soon(duty)
-        for follow in (self._read_inbox, self._take_answers, self._settle_edits, self._create_work):
+        swarm, role = self.swarm, self.role
+        for follow in (
+            self._settle_edits,
+            partial(mail.follow, swarm, role, queries.inbox(self.agent_id), self._take_message),
+            partial(mail.follow, swarm, role, queries.answers(role), answers_by_mail.give_answers),
+            partial(mail.follow, swarm, role, queries.work_messages(role), work_by_mail.create_work),
+        ):
             group.start_soon(self._repeat, follow)
 
     async def beat(self, state: AgentState, task_ids: list[str]) -> None:
@@ -172,10 +178,6 @@ class Upkeep:
             await self.log_failure(follow)
             await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
-    async def _take_answers(self) -> None:
-        """Follow the messages that answer tasks of this role."""
-        await answers_by_mail.follow(self.swarm, self.role)
-
     async def _settle_edits(self) -> None:
         """Follow tasks of this role that a person set to canceled or done."""
         board = self.swarm.board
@@ -184,32 +186,16 @@ class Upkeep:
                 for snapshot in snapshots:
                     await work_on_document(board.store, board.aside, snapshot, partial(board.settle_edited, snapshot))
 
-    async def _create_work(self) -> None:
-        """Follow the messages that ask this role for work."""
-        await work_by_mail.follow(self.swarm, self.role)
-
-    async def _read_inbox(self) -> None:
-        """Follow the messages to this agent: a canceled task stops at once, other work is created for its role.
+    async def _take_message(self, swarm: Swarm, role: str, snapshot: Snapshot) -> None:
+        """Act on a message to this agent: a canceled task stops at once, other work is created for its role.
 
         A message that only informs stays new: no agent acts on it.
         """
-        async with self.swarm.store.listen(queries.inbox(self.agent_id)) as batches:
-            async for snapshots in batches:
-                for snapshot in snapshots:
-                    await self.log_failure(partial(self._take_message, snapshot))
-
-    async def _take_message(self, snapshot: Snapshot) -> None:
-        """Act on one message to this agent and end it."""
-        mailbox = self.swarm.mailbox
-        try:
-            message = parse_message(snapshot)
-        except InvalidInput as error:
-            await mailbox.put_aside(snapshot, error)
-            return
+        message = parse_message(snapshot)
         if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):
             for work in self.held.all():
                 if work.lease.task.task_id == message.task_id:
                     self.held.end(work, f"canceled: {message.payload.notes}")
-            await self.swarm.store.commit([mailbox.end_message_write(snapshot, "taken")])
+            await swarm.store.commit([swarm.mailbox.end_message_write(snapshot, mail.TAKEN)])
         elif message.kind is MailKind.MESSAGE:
-            await work_by_mail.create_work(self.swarm, self.role, snapshot)
+            await work_by_mail.create_work(swarm, role, snapshot)

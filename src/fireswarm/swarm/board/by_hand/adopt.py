@@ -11,14 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
-from fireswarm.contracts.swarm.task import (
-    NO_DEADLINE,
-    StatusReason,
-    Task,
-    TaskStatus,
-    idempotency_key,
-    task_id_for,
-)
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus, idempotency_key, task_id_for
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.paths import task_path
@@ -45,7 +38,7 @@ async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
         key_id = task_id_for(task.session_hash, key, task.assigned_to)
         fields |= {"idempotency_key": key, "key_id": key_id}
         owner = await read_owner(store, key_id)
-        if does_work(owner, task.task_id):
+        if does_work(owner, task):
             state, writes = _repeats(owner, task)
         elif owner.key.data is None or owner.key.data.get("task_id") != task.task_id:
             writes = [owner.take_over(key_id, task)]
@@ -76,14 +69,17 @@ async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[
         except InvalidInput:
             unmet.append((parent_snapshot, None))  # it waits until a person has corrected it
             continue
+        if parent.session_hash != task.session_hash:
+            other = parent.session_hash
+            raise InvalidInput(f"depends_on names {parent.task_id} of session {other!r}: set session_hash to {other!r}")
         if parent.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {parent_snapshot.id}, which is canceled")
         if not parent.status.terminal:
             unmet.append((parent_snapshot, parent))
     await _check_cycle(store, task, [parent for _, parent in unmet if parent is not None])
-    sweep = {"sweep_at": sweep_at} if (sweep_at := _next_sweep(task)) is not None else {}
     if not unmet:
-        return sweep, []
+        sweep_at = next_sweep(task.status, task.status_reason, None, None, task.deadline)
+        return {} if sweep_at is None else {"sweep_at": sweep_at}, []
     state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)")
     writes: list[Write] = []
     for parent_snapshot, _ in unmet:
@@ -92,10 +88,6 @@ async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[
         fields = {"dependents": [*dict.fromkeys((*before, task.task_id))], "updated_at": SERVER_TIME}
         writes.append(Update(parent_snapshot.path, fields, parent_snapshot.update_time))
     return state | {"waiting_on": len(unmet)}, writes
-
-
-def _next_sweep(task: Task) -> Any:
-    return next_sweep(task.status, task.status_reason, None, None, task.deadline or NO_DEADLINE)
 
 
 async def _check_cycle(store: Store, task: Task, parents: list[Task]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update, Write
-from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus, task_id_for
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import key_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -45,7 +45,10 @@ async def read_owner(store: Store, key_id: str) -> Owner:
     if isinstance(named, str) and named not in (key_id, "") and "/" not in named:
         snapshot = await store.get(task_path(named))
     try:
-        return Owner(key, snapshot, parse_task_snapshot(snapshot))
+        task = parse_task_snapshot(snapshot)
+        # A key that was written by hand may name any task: only a task of the same session and role counts.
+        own = task_id_for(task.session_hash, task.idempotency_key, task.assigned_to) == key_id
+        return Owner(key, snapshot, task if own else None)
     except InvalidInput as fault:
         return Owner(key, snapshot, None, None if snapshot.data is None else fault)
 
@@ -59,6 +62,8 @@ def _fields(task: Task) -> dict[str, Any]:
     }
 
 
-def does_work(owner: Owner, task_id: str) -> bool:
-    """Return True if a task other than *task_id* does the work; a canceled one does not."""
-    return owner.task is not None and owner.task.task_id != task_id and owner.task.status is not TaskStatus.CANCELED
+def does_work(owner: Owner, task: Task) -> bool:
+    """Return True if another task does the work of *task*; a canceled one does not."""
+    return (
+        owner.task is not None and owner.task.task_id != task.task_id and owner.task.status is not TaskStatus.CANCELED
+    )

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.rules import BoardContext
-
-SHORT_ID_CHARS = 8
-"""Length of the ids in an explanation. The commands accept any unique prefix."""
 
 MAX_NAMED = 8
 MAX_STUCK = 3
