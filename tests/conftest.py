@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,20 @@ _connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
 BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 NOWHERE = "http://127.0.0.1:9"
+
+MEASURED = (
+    "fundamentals",
+    "conformance",
+    "unit/firelite",
+    "unit/storage",
+    "unit/swarm",
+    "integration/test_bad_documents.py",
+    "integration/test_time.py",
+    "integration/test_upkeep.py",
+    "integration/test_worker.py",
+    "integration/test_worker_faults.py",
+)
+"""Tests whose branch coverage counts: the others do not aim at the core, and tracing makes all tests slower by half."""
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
@@ -30,6 +45,14 @@ def _loopback_only(real: Callable[[socket.socket, Any], Any]) -> Callable[[socke
         return real(self, address)
 
     return connect
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure branch coverage only in the tests of the core."""
+    measured = tuple(Path(__file__).parent / name for name in MEASURED)
+    for item in items:
+        if not any(item.path.is_relative_to(place) for place in measured):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+import anyio
 import pytest
 
-from fireswarm.contracts.ports import Create
+from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.outcome import Handoff
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.outcome import Failed, Handoff
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.errors import StoreUnavailable
+from fireswarm.swarm.board import HeldLease, dependents, sweep
 from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
@@ -50,3 +56,101 @@ async def test_520_repetitions_of_a_task_end_with_it(swarm: SwarmRig) -> None:
     await swarm.settle(held, done("made"))
     queued = await swarm.board.list(limit=600, status="queued")
     assert len(queued) == 520 and {task.duplicate_of for task in queued} == {first.task_id}
+
+
+async def delegate(swarm: SwarmRig, count: int, **fields: Any) -> tuple[Task, list[HeldLease]]:
+    """A parent that waits for *count* children, and the leases of all children."""
+    parent = await swarm.submit("parent", role="architect", **fields)
+    held = await swarm.claim_one(role="architect")
+    plan = tuple(PlannedTask(key=f"t{n}", assigned_to="scout", objective=f"part {n}") for n in range(count))
+    await swarm.settle(held, Handoff(plan))
+    leases: list[HeldLease] = []
+    while found := await swarm.claim(wanted=20):
+        leases += found
+    assert len(leases) == count
+    return parent, leases
+
+
+async def test_fan_in_of_60_writes_the_parent_a_few_times_only(swarm: SwarmRig) -> None:
+    parent, leases = await delegate(swarm, 60)
+    versions: set[str] = set()
+    for number, lease in enumerate(leases, 1):
+        await swarm.settle(lease)
+        versions.add(str((await swarm.store.get(f"agent_tasks/{parent.task_id}")).update_time))
+        if number == 52:
+            assert (await swarm.task(parent.task_id)).waiting_on == 8, "it is written when few are left"
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+    assert len(versions) == 10, "as created, at 8, and at each of the last 8"
+
+
+async def test_dependency_fan_in_of_60_is_counted_too(swarm: SwarmRig) -> None:
+    ids = [(await swarm.submit(f"first {n}")).task_id for n in range(60)]
+    last = await swarm.submit("last", role="memory", depends_on=tuple(ids))
+    while leases := await swarm.claim(wanted=20):
+        async with anyio.create_task_group() as group:
+            for lease in leases:
+                group.start_soon(swarm.settle, lease)
+    ready = await swarm.task(last.task_id)
+    assert (ready.status, ready.waiting_on) == (TaskStatus.QUEUED, 0)
+
+
+async def test_sweep_counts_when_the_worker_ended_between_commit_and_count(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, leases = await delegate(swarm, 20)
+
+    async def lost(*arguments: Any) -> bool:
+        raise StoreUnavailable("the process is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dependents, "count_awaited", lost)
+        for lease in leases:
+            await swarm.settle(lease)
+    assert (await swarm.task(parent.task_id)).waiting_on == 20
+    await swarm.board.count_awaited_by_role("architect")
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
+async def end_somehow(swarm: SwarmRig, lease: HeldLease, rng: random.Random) -> None:
+    """End a child: done, given up, given up and then retried or done by a person, or canceled."""
+    match rng.randrange(6):
+        case 0:
+            await swarm.settle(lease, Failed("no way"))
+        case 1:
+            await swarm.settle(lease, Failed("no way"))
+            await swarm.board.retry(lease.task.task_id)
+            for again in await swarm.claim(wanted=1):
+                await swarm.settle(again)
+        case 2:
+            await swarm.settle(lease, Failed("no way"))
+            await swarm.store.commit([Merge(f"agent_tasks/{lease.task.task_id}", {"status": "done"})])
+            await swarm.board.settle_edited(await swarm.store.get(f"agent_tasks/{lease.task.task_id}"))
+        case 3:
+            await swarm.board.cancel(lease.task.task_id)
+        case _:
+            await swarm.settle(lease)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_parent_resumes_exactly_when_no_child_is_left(
+    swarm: SwarmRig, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    largest = rng.choice((0, 1, 3, 8))
+    monkeypatch.setattr(dependents, "MAX_COUNTED", largest)
+    monkeypatch.setattr(sweep, "MAX_COUNTED", largest)
+    parent, leases = await delegate(swarm, rng.choice((3, 9, 14)))
+    rng.shuffle(leases)
+    last = leases.pop()
+    while leases:
+        batch = [leases.pop() for _ in range(min(len(leases), rng.randint(1, 5)))]
+        async with anyio.create_task_group() as group:
+            for lease in batch:
+                group.start_soon(end_somehow, swarm, lease, random.Random(rng.random()))
+        assert (await swarm.task(parent.task_id)).status is TaskStatus.BLOCKED, f"seed {seed}"
+    while retried := await swarm.claim(wanted=20):
+        for lease in retried:
+            await swarm.settle(lease)
+    await end_somehow(swarm, last, rng)
+    ended = await swarm.task(parent.task_id)
+    assert (ended.status, ended.waiting_on) == (TaskStatus.QUEUED, 0), f"seed {seed}"

@@ -205,7 +205,7 @@ class TaskOut(ResponseModel):
     lease: LeaseOut | None = documented("lease of the worker that executes it; null if not claimed", None, default=None)
     epoch: int = documented("number of claims so far", 1)
     depends_on: tuple[str, ...] = documented("ids of the tasks it waits for", [TASK_ID], default=())
-    waiting_on: int = documented("number of its dependencies and children that are not done", 0)
+    waiting_on: int = documented("number of its dependencies and children that are not done; above 8 an upper bound", 0)
     children: tuple[str, ...] = documented("ids of the tasks it created", [TASK_ID], default=())
     questions: tuple[QuestionOut, ...] = documented("open questions; answer them with `answer`", [], default=())
     answers: dict[str, Any] = documented(

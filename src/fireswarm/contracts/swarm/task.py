@@ -178,14 +178,14 @@ def _check_context_size(context: dict[str, Any]) -> dict[str, Any]:
 class Task(Stored):
     """A document of ``agent_tasks``.
 
-    ``waiting_on`` counts unfinished dependencies and children; ``dependents`` are the tasks to notify
-    when this one ends; ``children`` the tasks it created. ``sweep_at`` is the next time at which a sweep must check
-    the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
-    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run,
-    or of a step of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count
-    are the same turn, repeated after a crash. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the
-    document of ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task
-    was settled, so a status that a person set to canceled or done can be found. ``uncertain_step`` waits for a
+    ``waiting_on`` counts unfinished dependencies and children; above 8 it is an upper bound. ``dependents`` are the
+    tasks to notify when this one ends; ``children`` the tasks it created. ``sweep_at`` is the next time at which a
+    sweep must check the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
+    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step
+    of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count are the same turn, repeated
+    after a crash. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the document of
+    ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task was
+    settled, so a status that a person set to canceled or done can be found. ``uncertain_step`` waits for a
     decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
     ``extra_turns`` are added to the turns that a model has. ``gave_up`` are children that were given up and are no
     longer waited for.

@@ -89,6 +89,22 @@ def ended_by_hand(role: str) -> Query:
     )
 
 
+def awaited_by(task_id: str, status: str | None = None) -> Query:
+    """Children of a task, and the dependencies for which it waited or waits (counted)."""
+    of_status: Filters = () if status is None else (("status", "==", status),)
+    return Query(TASKS, where=(("dependents", "array_contains", task_id), *of_status))
+
+
+def waiting_for_many(role: str, more_than: int, limit: int) -> Query:
+    """Blocked tasks of a role that wait for more than a number of others."""
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("status", "==", "blocked"), ("waiting_on", ">", more_than)),
+        order_by=(("waiting_on", "asc"),),
+        limit=limit,
+    )
+
+
 def expired_leases(role: str, now: datetime, limit: int) -> Query:
     """Running tasks of a role with an expired lease, also those without ``sweep_at``."""
     return Query(

@@ -29,6 +29,7 @@ class Board(BoardContext):
     settle = settle.settle
     admit_hand_written = sweep.admit_hand_written
     reclaim_expired = sweep.reclaim_expired
+    count_awaited_by_role = sweep.count_awaited_by_role
     sweep = sweep.sweep
     settle_edited = edits.settle_edited
     cancel = actions.cancel
@@ -39,7 +40,7 @@ class Board(BoardContext):
     def claimer(self, role: str, agent_id: str, sessions: Sequence[str] = ()) -> Claimer:
         """Return the claimer of one agent; with *sessions*, only for tasks of these."""
         contention = Contention(rng=random.Random(self.rng.random()))
-        return Claimer(self.store, self.clock, self.rules, role, agent_id, contention, self.aside, sessions)
+        return Claimer(self, role, agent_id, contention, sessions)
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""

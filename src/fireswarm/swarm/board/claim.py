@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from fireswarm.contracts.ports import SERVER_TIME, Clock, Snapshot, Store, Update
+from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreRejected
 from fireswarm.storage.documents import queries
@@ -21,7 +21,7 @@ from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again
 from fireswarm.swarm.board.by_hand.set_aside import handle_error, set_aside
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
-from fireswarm.swarm.board.rules import BoardContext, BoardRules, SetAside
+from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.sweep import check_due
 
 MAX_FACTOR = 256.0
@@ -64,24 +64,21 @@ class Contention:
 class Claimer:
     """Claims tasks of one role for one agent; with ``sessions``, only tasks of these."""
 
-    store: Store
-    clock: Clock
-    rules: BoardRules
+    board: BoardContext
     role: str
     agent_id: str
     contention: Contention
-    aside: SetAside = field(default_factory=SetAside)
     sessions: Sequence[str] = ()
     last_seen: str | None = None
 
     async def claim(self, wanted: int) -> list[HeldLease]:
         """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now."""
         ready: list[tuple[Task, Snapshot]] = []
-        for snapshot in await self._candidates(min(wanted, self.rules.claim_window)):
+        for snapshot in await self._candidates(min(wanted, self.board.rules.claim_window)):
             try:
                 task = await self._admit(snapshot)
             except Exception as error:  # whatever the document holds, the others are claimed
-                await handle_error(self.store, self.aside, snapshot, error)
+                await handle_error(self.board.store, self.board.aside, snapshot, error)
                 continue
             if task is not None:
                 ready.append((task, snapshot))
@@ -103,15 +100,17 @@ class Claimer:
     async def _candidates(self, wanted: int) -> list[Snapshot]:
         """Query the head of the queue or, under contention, tasks of the head's priority from a random id on."""
         if not self.contention.contended:
-            return await self.store.query(queries.claimable(self.role, wanted, self.sessions))
-        head = await self.store.query(queries.claimable(self.role, 1, self.sessions))
+            return await self.board.store.query(queries.claimable(self.role, wanted, self.sessions))
+        head = await self.board.store.query(queries.claimable(self.role, 1, self.sessions))
         priority = (head[0].data or {}).get("priority") if head else None
         if priority is None:
             return head
         place = self.contention.somewhere()
-        snapshots = await self.store.query(queries.claimable_from(self.role, priority, place, wanted, self.sessions))
+        snapshots = await self.board.store.query(
+            queries.claimable_from(self.role, priority, place, wanted, self.sessions)
+        )
         if len(snapshots) < wanted:
-            snapshots += await self.store.query(
+            snapshots += await self.board.store.query(
                 queries.claimable_before(self.role, priority, place, wanted - len(snapshots), self.sessions)
             )
         return snapshots
@@ -119,11 +118,11 @@ class Claimer:
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
         task = parse_task_snapshot(snapshot)
-        if task.deadline <= self.clock.now():
-            await check_due(self.store, snapshot, self.clock.now())
+        if task.deadline <= self.board.clock.now():
+            await check_due(self.board, snapshot, self.board.clock.now())
             return None
         if not _is_adopted(task, snapshot):
-            await adopt(self.store, task, snapshot)
+            await adopt(self.board.store, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
 
@@ -135,7 +134,7 @@ class Claimer:
         try:
             answers.merge_answers(task, {})
         except (InvalidInput, ConfigError) as error:
-            await ask_again(self.store, task, snapshot, error)
+            await ask_again(self.board.store, task, snapshot, error)
             return None
         return task
 
@@ -150,7 +149,7 @@ class Claimer:
                 if conflict.ambiguous:
                     leases.extend(await self._mine_after_all(task))
             except StoreRejected as error:
-                await set_aside(self.store, self.aside, snapshot, error)
+                await set_aside(self.board.store, self.board.aside, snapshot, error)
 
         async with anyio.create_task_group() as group:
             for task, snapshot in ready:
@@ -159,9 +158,9 @@ class Claimer:
         return leases
 
     async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
-        now = self.clock.now()
-        expires_at = now + timedelta(seconds=self.rules.lease_seconds)
-        committed = await self.store.commit(
+        now = self.board.clock.now()
+        expires_at = now + timedelta(seconds=self.board.rules.lease_seconds)
+        committed = await self.board.store.commit(
             [Update(item.path, self._claim_fields(task, now, expires_at), item.update_time) for task, item in ready]
         )
         return [
@@ -189,7 +188,7 @@ class Claimer:
 
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
         """After an ambiguous commit: return the lease if the claim was applied, else an empty list."""
-        snapshot = await self.store.get(task_path(task.task_id))
+        snapshot = await self.board.store.get(task_path(task.task_id))
         try:
             now = parse_task_snapshot(snapshot)
         except InvalidInput:
@@ -197,7 +196,7 @@ class Claimer:
         if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
             return []
         lease = now.lease
-        began = lease.claimed_at or self.clock.now()
+        began = lease.claimed_at or self.board.clock.now()
         return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
 
 

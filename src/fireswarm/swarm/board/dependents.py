@@ -1,8 +1,15 @@
-"""Update the tasks that wait for another one: in the commit that ends it, gives it up, or queues it again."""
+"""Update the tasks that wait for another one: in the commit that ends it, gives it up, or queues it again.
+
+Each end of a task is a write to the documents that wait for it, and Firestore sustains about one write a second to one
+document. So a task that waits for more than `MAX_COUNTED` others is not written: after the commit its unfinished tasks
+are counted with an aggregation query, and it is written only when few are left. A sweep repeats the count, for the case
+that a worker ended between commit and count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +23,18 @@ from fireswarm.contracts.swarm.task import (
     Task,
     TaskStatus,
 )
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import Conflict, InvalidInput, StoreError
+from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.set_aside import set_aside_write
+from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
+
+MAX_COUNTED = 8
+"""Largest number of awaited tasks of which each writes the waiting document when it ends."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -32,16 +46,40 @@ class WaitingTask:
     children: set[str] = field(default_factory=set)
 
 
-async def tell_dependents(
-    store: Store, task: Task, status: TaskStatus, reason: StatusReason | None = None, summary: str = ""
-) -> list[Write]:
-    """Return the writes that update *task*'s dependents, now that it is in *status*; each requires an unchanged one.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The writes that update the dependents of a task, and the dependents to count after their commit."""
 
-    Costs one read and one write per dependent; a task without dependents costs nothing. A task that was given up also
-    costs a read for each task behind it.
+    writes: list[Write] = field(default_factory=list)
+    to_count: list[str] = field(default_factory=list)
+
+
+async def commit_with_dependents(
+    board: BoardContext,
+    task: Task,
+    writes: Sequence[Write],
+    status: TaskStatus,
+    reason: StatusReason | None = None,
+    summary: str = "",
+) -> None:
+    """Commit *writes*, which bring *task* to *status*, together with those that update its dependents.
+
+    Each dependent must be unchanged. Costs one read and one write per dependent, for one that waits for more than
+    `MAX_COUNTED` tasks three reads and no write; a task without dependents costs nothing. A task that was given up also
+    costs a read for each task behind it. Raises Conflict.
     """
+    told = await _tell(board.store, task, status, reason, summary)
+    await board.store.commit([*writes, *told.writes])
+    for task_id in told.to_count:
+        try:
+            await count_awaited(board, task_id)
+        except (StoreError, Conflict, InvalidInput) as error:  # the commit stands; a sweep counts again
+            _log.warning("the tasks that %s waits for could not be counted: %s", task_id, error)
+
+
+async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReason | None, summary: str) -> Told:
     if not task.dependents:
-        return []
+        return Told()
     if status is TaskStatus.DONE:
         return await _tell_of_end(store, task)
     if status is TaskStatus.CANCELED:
@@ -49,24 +87,63 @@ async def tell_dependents(
     if status is TaskStatus.BLOCKED and reason in GIVEN_UP:
         text = f"task {_short(task)} was given up: {first_line(summary)}"
         return await _tell_of_failure(store, task, text, canceled=False)
-    return []
+    return Told()
 
 
-async def _tell_of_end(store: Store, ended: Task) -> list[Write]:
+async def _tell_of_end(store: Store, ended: Task) -> Told:
     """Return the writes that count a task which is done; one that was given up before is counted already."""
-    writes: list[Write] = []
-    async for waiting in _read_waiting(store, ended.dependents, writes):
-        if ended.task_id not in waiting.task.gave_up:
-            writes.append(Update(waiting.snapshot.path, _fewer(waiting.task, 1), waiting.snapshot.update_time))
-    return writes
+    told = Told()
+    async for waiting in _read_waiting(store, ended.dependents, told.writes):
+        if waiting.task.waiting_on > MAX_COUNTED:
+            told.to_count.append(waiting.task.task_id)
+        elif ended.task_id not in waiting.task.gave_up:
+            told.writes.append(Update(waiting.snapshot.path, _fewer(waiting.task, 1), waiting.snapshot.update_time))
+    return told
 
 
-async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: bool) -> list[Write]:
+async def count_awaited(board: BoardContext, task_id: str) -> bool:
+    """Count the tasks that a task waits for; queue it, or correct ``waiting_on``, if at most `MAX_COUNTED` are left.
+
+    Returns True if the document changed. The task is read before the others are counted, so the write fails if
+    another worker counted one of them meanwhile.
+    """
+    store = board.store
+    for _ in range(board.rules.settle_attempts):
+        snapshot = await store.get(task_path(task_id))
+        if snapshot.data is None:
+            return False
+        task = parse_task_snapshot(snapshot)
+        if task.status is not TaskStatus.BLOCKED or task.status_reason not in WAITS_FOR_OTHERS:
+            return False
+        left = await _count_left(store, task)
+        if left > MAX_COUNTED or left >= task.waiting_on:
+            return False
+        try:
+            await store.commit([Update(snapshot.path, _fewer(task, task.waiting_on - left), snapshot.update_time)])
+        except Conflict:
+            continue
+        return True
+    return False  # others are counting
+
+
+async def _count_left(store: Store, task: Task) -> int:
+    """Return how many tasks *task* still waits for: neither done nor given up. Two billed reads for 1,000 tasks."""
+    registered = await store.count(queries.awaited_by(task.task_id))
+    done = await store.count(queries.awaited_by(task.task_id, status=TaskStatus.DONE.value))
+    left = registered - done
+    if left - len(task.gave_up) > MAX_COUNTED:
+        return left - len(task.gave_up)
+    given_up = await store.get_many([task_path(child_id) for child_id in task.gave_up])
+    return left - sum((child.data or {}).get("status") not in (None, TaskStatus.DONE) for child in given_up)
+
+
+async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: bool) -> Told:
     """Return the writes that name the failure on every task behind *failed*, and resume or fail their parents.
 
     A task that depends on a canceled one can never run as planned: it is escalated.
     """
-    writes: list[Write] = []
+    told = Told()
+    writes = told.writes
     stuck, parents = await _find_stuck(store, failed, writes)
     for waiting in stuck:
         if canceled and waiting.task.duplicate_of == failed.task_id:
@@ -84,7 +161,9 @@ async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: b
     for waiting in parents:
         ended = {failed.task_id} if canceled else set[str]()
         writes.append(Update(waiting.snapshot.path, _after_failure(waiting, text, ended), waiting.snapshot.update_time))
-    return writes
+        if waiting.task.waiting_on > MAX_COUNTED:
+            told.to_count.append(waiting.task.task_id)
+    return told
 
 
 async def tell_of_retry(store: Store, task: Task) -> list[Write]:

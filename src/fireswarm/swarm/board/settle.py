@@ -15,7 +15,7 @@ from fireswarm.errors import Conflict, StoreUnavailable
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import claim
-from fireswarm.swarm.board.dependents import tell_dependents
+from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
@@ -53,12 +53,11 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
         transition = transition_of(board, held, outcome)
         writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
         writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-        if held.task.dependents:
-            writes += await tell_dependents(
-                board.store, held.task, transition.status, transition.reason, transition.fields["summary"]
-            )
+        summary = transition.fields["summary"]
         try:
-            await board.store.commit([*writes, *also])
+            await commit_with_dependents(
+                board, held.task, [*writes, *also], transition.status, transition.reason, summary
+            )
         except Conflict as conflict:
             await claim.refresh(board, held)
             if conflict.exists and existed:

@@ -20,7 +20,7 @@ from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
-from fireswarm.swarm.board.dependents import tell_dependents
+from fireswarm.swarm.board.dependents import MAX_COUNTED, commit_with_dependents, count_awaited
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
@@ -69,13 +69,18 @@ async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[st
     return await _check_all(board, [item for item in expired if item.id not in held], now)
 
 
+async def count_awaited_by_role(board: BoardContext, role: str) -> None:
+    """Count again for the tasks that wait for many: a worker may have ended between its commit and its count."""
+    many = queries.waiting_for_many(role, MAX_COUNTED, board.rules.sweep_batch)
+    for snapshot in await board.store.query(many):
+        await work_on_document(board.store, board.aside, snapshot, partial(count_awaited, board, snapshot.id))
+
+
 async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: datetime) -> Swept:
     queued: list[str] = []
     blocked: list[str] = []
     for snapshot in snapshots:
-        status = await work_on_document(
-            board.store, board.aside, snapshot, partial(check_due, board.store, snapshot, now)
-        )
+        status = await work_on_document(board.store, board.aside, snapshot, partial(check_due, board, snapshot, now))
         if status is TaskStatus.QUEUED:
             queued.append(snapshot.id)
         elif status is TaskStatus.BLOCKED:
@@ -83,18 +88,17 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
     return Swept(tuple(queued), tuple(blocked), next_due=now)
 
 
-async def check_due(store: Store, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
+async def check_due(board: BoardContext, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
     """Apply one due task and return its new status; None if only its ``sweep_at`` changed."""
     task = parse_task_snapshot(snapshot)
     first, *others = _due_writes(task, snapshot, now)
     fields: Any = first.data if isinstance(first, Update) else {}
     if "status" not in fields:
-        await store.commit([first])
+        await board.store.commit([first])
         return None
     status = TaskStatus(fields["status"])
     reason = StatusReason(fields["status_reason"]) if fields["status_reason"] else None
-    told = await tell_dependents(store, task, status, reason, fields["summary"])
-    await store.commit([first, *others, *told])
+    await commit_with_dependents(board, task, [first, *others], status, reason, fields["summary"])
     return status
 
 

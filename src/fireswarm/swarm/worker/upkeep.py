@@ -30,7 +30,7 @@ STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """Pauses while the store is unavailable. Held tasks are still renewed or given up meanwhile."""
 
 SWEEPS_PER_RECLAIM = 5
-"""Sweeps between two searches for expired leases that no sweep is due for: only another program leaves these."""
+"""Sweeps between two searches for tasks that no sweep is due for: leases of other programs, and uncounted ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -163,6 +163,7 @@ class Upkeep:
             swept = await self.available(partial(self.swarm.board.sweep, self.role, held=held, reclaim=reclaim))
             if reclaim and self.sweeps % SWEEPS_PER_RECLAIM == 0:
                 await self.log_failure(partial(self.swarm.board.reclaim_expired, self.role, held=held))
+                await self.log_failure(partial(self.swarm.board.count_awaited_by_role, self.role))
             self.sweeps += 1
             pause = lease_seconds
             if swept is not None and swept.next_due is not None:

@@ -18,7 +18,7 @@ from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable,
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.dependents import tell_dependents, tell_of_retry
+from fireswarm.swarm.board.dependents import commit_with_dependents, tell_of_retry
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
@@ -98,23 +98,24 @@ async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: 
             if named:
                 raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
             return None
-        writes = await ending_writes(board, task, version, TaskStatus.CANCELED, f"canceled: {reason}")
         try:
-            await board.store.commit(writes)
+            await end_task(board, task, version, TaskStatus.CANCELED, f"canceled: {reason}")
         except Conflict:
             continue
         return task
     raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
 
 
-async def ending_writes(board: BoardContext, task: Task, version: Any, status: TaskStatus, summary: str) -> list[Write]:
-    """Return the writes that end *task* from outside: its dependents, its run and the holder of its lease are told."""
+async def end_task(board: BoardContext, task: Task, version: Any, status: TaskStatus, summary: str) -> None:
+    """End *task* from outside, in one commit with its dependents, its run and a message to the holder of its lease.
+
+    Raises Conflict if the task changed.
+    """
     writes: list[Write] = [Update(task_path(task.task_id), unleased_fields(task, status, None, summary), version)]
-    writes += await tell_dependents(board.store, task, status)
     if task.lease is not None:
         writes.append(end_run_write(task, task.lease, RunStatus.ERROR, summary))
         writes.append(_stop_message(task, task.lease.owner_agent_id, summary, board.clock, board.rules))
-    return writes
+    await commit_with_dependents(board, task, writes, status)
 
 
 def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:

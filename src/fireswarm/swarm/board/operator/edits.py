@@ -5,14 +5,14 @@ from __future__ import annotations
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.operator.actions import ending_writes
+from fireswarm.swarm.board.operator.actions import end_task
 from fireswarm.swarm.board.rules import BoardContext
 
 SUMMARIES = {TaskStatus.CANCELED: "canceled by hand", TaskStatus.DONE: "set to done by hand"}
 
 
 async def settle_edited(board: BoardContext, snapshot: Snapshot) -> bool:
-    """End a task as its hand-written status says: dependents, run and holder learn of it, in one commit.
+    """End a task as its hand-written status says: one commit updates dependents, run and holder.
 
     Returns False if its end is settled already. Raises Conflict if the document changed.
     """
@@ -20,5 +20,5 @@ async def settle_edited(board: BoardContext, snapshot: Snapshot) -> bool:
     if not task.open or task.status not in SUMMARIES:
         return False
     reason = task.summary if task.summary.startswith("canceled: ") else SUMMARIES[task.status]
-    await board.store.commit(await ending_writes(board, task, snapshot.update_time, task.status, reason))
+    await end_task(board, task, snapshot.update_time, task.status, reason)
     return True

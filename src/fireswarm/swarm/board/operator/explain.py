@@ -23,8 +23,9 @@ async def explain(board: BoardContext, task: Task) -> str:
 
 
 async def read_relatives(store: Store, task: Task) -> dict[str, Task]:
-    """Read the tasks that *task* depends on or created, by id. An unreadable document is logged and skipped."""
-    paths = [task_path(task_id) for task_id in dict.fromkeys([*task.depends_on, *task.children])]
+    """Read the tasks that *task* depends on, created or repeats, by id. An unreadable one is logged and skipped."""
+    original = [task.duplicate_of] if task.duplicate_of else []
+    paths = [task_path(task_id) for task_id in dict.fromkeys([*task.depends_on, *task.children, *original])]
     snapshots = [item for item in await store.get_many(paths) if item.data is not None] if paths else []
     return {relative.task_id: relative for relative in parse_readable(snapshots, parse_task_snapshot)}
 
@@ -64,10 +65,14 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
 
 
 def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
-    unfinished = [relative for relative in relatives.values() if not relative.status.terminal]
+    unfinished = [
+        relative
+        for relative in relatives.values()
+        if not relative.status.terminal and relative.task_id not in task.gave_up
+    ]
     stuck = [relative for relative in unfinished if relative.status is TaskStatus.BLOCKED]
     names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
-    text = f"It waits for {task.waiting_on} task(s): {names}."
+    text = f"It waits for {len(unfinished)} task(s): {names}."
     return text + "".join(f" {_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK])
 
 
