@@ -91,6 +91,16 @@ async def test_uncertain_step_that_is_not_idempotent_stops_the_turn(swarm: Swarm
     assert work.executed == []
 
 
+async def test_checkpoint_names_the_run_whose_journal_has_the_finished_steps(swarm: SwarmRig) -> None:
+    _, held = await die_and_reclaim(swarm, "before two", idempotent=True)
+    reclaimed = await swarm.task(held.task.task_id)
+    assert reclaimed.checkpoint_uri == f"agent_runs/{held.task.run_id(1)}"
+    events = await read_events(swarm.store, await swarm.store.get(reclaimed.checkpoint_uri))
+    assert "{'made': 'one'}" in str(events)
+    await swarm.settle(held, Released("drained"))
+    assert (await swarm.task(held.task.task_id)).checkpoint_uri == f"agent_runs/{held.run_id}"
+
+
 async def test_step_with_changed_input_is_executed(swarm: SwarmRig) -> None:
     await swarm.submit()
     journal = await swarm.journal(await swarm.claim_one())

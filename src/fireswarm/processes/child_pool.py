@@ -25,6 +25,8 @@ import anyio.to_process
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from fireswarm.processes.descendants import Descendants
+
 IDLE_SECONDS = 300.0
 """A child that was idle for longer is ended when another child becomes idle."""
 
@@ -35,13 +37,15 @@ CHILD = "fireswarm.processes.child"
 
 
 class Child:
-    """One child process. It has a separate process group, so that a kill includes its descendants."""
+    """One child process. A kill includes every process that it started, also one in a new session."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {CHILD} import main; main()"
         command = [sys.executable, "-u", "-c", program]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
+        self._descendants = Descendants()
+        environment = self._descendants.environment()
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True, env=environment)
         self.idle_since = 0.0
 
     @property
@@ -70,6 +74,7 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
+        self._descendants.kill_all()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -114,10 +119,8 @@ async def run_in_child[T](
     """Run *function* in a child process. Cancelling the call kills the child and its descendants.
 
     Function, arguments and result are pickled; the function is imported by its name. Raises the function's exception,
-    or
-    BrokenWorkerProcess if the child dies. *limiter* limits the number of concurrent children; the default is the number
-    of
-    processors.
+    or BrokenWorkerProcess if the child dies. *limiter* limits the number of concurrent children; the default is the
+    number of processors.
     """
     pool = _pool.get(None)
     if pool is None:

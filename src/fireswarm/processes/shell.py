@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 import psutil
+
+from fireswarm.processes.descendants import Descendants, tree
 
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
 
 READ_BYTES = 65_536
-MARK = "FIRESWARM_COMMAND"
-"""Environment variable that identifies a command's processes, even in a new session or without their parent."""
-
-ROUNDS = 20
-"""Number of searches for remaining processes: a process may start another while it is being killed."""
 
 TIMED_OUT, CANNOT_START = 124, 127
 """Exit codes as used by ``timeout`` and shells."""
@@ -80,15 +76,13 @@ class Shell:
 
     async def run(self, command: str, cwd: Path, timeout_seconds: float) -> Ran:
         """Run *command* in *cwd*. After the timeout, and on cancellation, its process tree is killed."""
-        mark = uuid.uuid4().hex
-        own = _Own(mark, frozenset(psutil.pids()))
-        environment = os.environ if self.environment is None else self.environment
+        own = Descendants()
         try:
             process = await anyio.open_process(
                 [*self.argv, command],
                 stdin=subprocess.DEVNULL,
                 cwd=cwd,
-                env={**environment, MARK: mark},
+                env=own.environment(self.environment),
                 start_new_session=sys.platform != "win32",
             )
         except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
@@ -105,7 +99,7 @@ class Shell:
                     await process.wait()
                     # Background processes may hold the pipes open, so they are ended with the command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
-                    own.kill_all()
+                    await anyio.to_thread.run_sync(own.kill_all)
             timed_out = scope.cancelled_caught
         finally:
             with anyio.CancelScope(shield=True):
@@ -126,31 +120,7 @@ async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) ->
         return
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """The processes of one command: those with its mark that did not exist before it."""
-
-    mark: str
-    before: frozenset[int]
-
-    def kill_all(self) -> None:
-        for _ in range(ROUNDS):
-            processes = [process for pid in set(psutil.pids()) - self.before if (process := self._own_process(pid))]
-            for process in processes:
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            if not processes:
-                return
-
-    def _own_process(self, pid: int) -> psutil.Process | None:
-        try:
-            process = psutil.Process(pid)
-            return process if process.environ().get(MARK) == self.mark else None
-        except (psutil.Error, OSError):
-            return None
-
-
-_running: set[_Own] = set()
+_running: set[Descendants] = set()
 """Commands in progress in this process, to be killed on an immediate exit."""
 
 
@@ -160,31 +130,23 @@ def kill_running() -> None:
         own.kill_all()
 
 
-async def _end(process: anyio.abc.Process, own: _Own) -> None:
+async def _end(process: anyio.abc.Process, own: Descendants) -> None:
     """Kill the command and all its descendants."""
-    tree = _tree(process.pid)
+    descendants = tree(process.pid)
     if process.returncode is None:
         _signal_tree(process.pid, signal.SIGTERM)
         with anyio.move_on_after(KILL_AFTER_SECONDS):
             await process.wait()
     if sys.platform != "win32":
         _signal_tree(process.pid, signal.SIGKILL)
-    for child in tree:
+    for child in descendants:
         try:
             child.kill()
         except psutil.Error:
             continue
-    own.kill_all()
+    await anyio.to_thread.run_sync(own.kill_all)
     await process.wait()
     await process.aclose()
-
-
-def _tree(pid: int) -> list[psutil.Process]:
-    """Return the descendants, including those in a new session."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
 
 
 def _signal_tree(pid: int, number: int) -> None:

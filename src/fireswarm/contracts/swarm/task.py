@@ -187,8 +187,9 @@ class Task(Stored):
     ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task was
     settled, so a status that a person set to canceled or done can be found. ``uncertain_step`` waits for a
     decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
-    ``extra_turns`` are added to the turns that a model has. ``gave_up`` are children that were given up and are no
-    longer waited for.
+    ``extra_turns`` are added to the turns that a model has. ``checkpoint_uri`` is the document of its last run: a
+    repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer waited
+    for.
     """
 
     task_id: DocumentId

@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Re
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import Conflict, StoreUnavailable
 from fireswarm.storage.documents.build import plain
-from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.lease import HeldLease
@@ -51,13 +51,16 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
         if held.over:
             raise held.lost()
         transition = transition_of(board, held, outcome)
-        writes: list[Write] = [Update(task_path(held.task.task_id), transition.fields, held.version)]
+        fields = transition.fields | {"checkpoint_uri": run_path(held.run_id)}
+        writes: list[Write] = [Update(task_path(held.task.task_id), fields, held.version)]
         writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-        summary = transition.fields["summary"]
+        writes += also
         try:
-            await commit_with_dependents(
-                board, held.task, [*writes, *also], transition.status, transition.reason, summary
-            )
+            if held.task.dependents:
+                summary = transition.fields["summary"]
+                await commit_with_dependents(board, held.task, writes, transition.status, transition.reason, summary)
+            else:
+                await board.store.commit(writes)
         except Conflict as conflict:
             await claim.refresh(board, held)
             if conflict.exists and existed:

@@ -17,6 +17,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
+from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
@@ -133,7 +134,10 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
         fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
     else:
         fields = queued_fields(task, f"reclaimed: {error}")
-    writes: list[Write] = [Update(snapshot.path, fields | {"attempt": attempt, "error": error}, snapshot.update_time)]
+    fields |= {"attempt": attempt, "error": error}
+    if task.lease is not None:
+        fields["checkpoint_uri"] = run_path(task.run_id(task.lease.epoch))
+    writes: list[Write] = [Update(snapshot.path, fields, snapshot.update_time)]
     if task.lease is not None:
         writes.append(end_run_write(task, task.lease, RunStatus.TIMEOUT, error))
     return writes

@@ -1,0 +1,74 @@
+"""Kill every process that a command or a child started, also one in a new session or without its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import psutil
+
+MARK = "FIRESWARM_COMMAND"
+"""Environment variable with the marks of the commands and children that a process belongs to, outermost first."""
+
+ROUNDS = 20
+"""Number of searches for remaining processes: a process may start another while it is being killed."""
+
+UNREADABLE_ROUNDS = 5
+UNREADABLE_SECONDS = 0.01
+"""Searches, and the pause after each, for a process without environment: it has none while it starts a program."""
+
+EXIT_SECONDS = 0.5
+"""Longest wait for killed processes to exit before the next search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descendants:
+    """The processes with one mark that did not exist when the mark was made."""
+
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    before: frozenset[int] = field(default_factory=lambda: frozenset(psutil.pids()))
+
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return *base* (default: this process's environment) with the mark added to those of this process."""
+        marks = f"{os.environ.get(MARK, '')} {self.mark}".strip()
+        return {**(os.environ if base is None else base), MARK: marks}
+
+    def kill_all(self) -> None:
+        """Kill them, and wait until they have exited; blocks for a moment."""
+        for number in range(ROUNDS):
+            marked, unreadable = self._search()
+            for process in marked:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            if marked:
+                psutil.wait_procs(marked, timeout=EXIT_SECONDS)
+            elif unreadable and number < UNREADABLE_ROUNDS:
+                time.sleep(UNREADABLE_SECONDS)
+            else:
+                return
+
+    def _search(self) -> tuple[list[psutil.Process], bool]:
+        """Return the marked processes, and whether there is a new process without an environment."""
+        marked: list[psutil.Process] = []
+        unreadable = False
+        for pid in set(psutil.pids()) - self.before:
+            with contextlib.suppress(psutil.Error, OSError):
+                process = psutil.Process(pid)
+                environment = process.environ()
+                if self.mark in environment.get(MARK, "").split():
+                    marked.append(process)
+                elif not environment and process.status() != psutil.STATUS_ZOMBIE:
+                    unreadable = True
+        return marked, unreadable
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """Return the descendants of a running process, including those in a new session."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
