@@ -183,6 +183,7 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
         queries.newest(RUNS, "started_at", 1, status="started"),
         queries.newest(MAILBOX, "created_at", 1, status="new"),
         queries.newest(MEMORY, "created_at", 1, type="fact"),
+        queries.heartbeats(1, role="doctor"),
         queries.page(AGENTS, "created_at", 1, None, session_hash="doctor", status="active"),
     ]
     missing: list[Finding] = []

@@ -23,7 +23,7 @@ from anyio.lowlevel import current_token
 from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.cli.watch.follow import RunPrinter
-from fireswarm.cli.watch.progress import follow, report
+from fireswarm.cli.watch.progress import follow, read_objective, report
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.settings import Settings
@@ -117,7 +117,8 @@ async def demonstrate(
             runs = RunPrinter(swarm, task_id, console) if told else None
             await until_signal(lambda: follow(swarm, task_id, runs=runs))
             await fleet.stop()
-            status = await report(swarm, task_id, time.monotonic() - started)
+            tasks = await read_objective(swarm, task_id)
+            status = await report(swarm, task_id, tasks, time.monotonic() - started)
             if then is not None:
                 await then(swarm, task_id)
             return status

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,9 +67,6 @@ Wait = Annotated[
     bool, typer.Option("--wait", help="Follow the task to its end; exit code 1 unless all tasks are done.")
 ]
 
-LOOKED_AT_AGENTS = 50
-"""Number of latest heartbeats read by a submit, to warn if no agent of the role is running."""
-
 
 def submit(
     objective: Annotated[str, typer.Argument(help="Objective in natural language.")],
@@ -128,18 +124,22 @@ def submit(
 
 
 async def _submit(settings: Settings, spec: TaskSpec, *, wait: bool, as_json: bool) -> TaskStatus:
-    """Submit *spec* and, with *wait*, follow it to its end. Return the status of the whole objective."""
     async with wiring.open_swarm(settings) as swarm:
-        _check(swarm, spec)
-        started = time.monotonic()
-        submitted = await swarm.board.submit(spec)
-        await _say_submitted(swarm, submitted, as_json)
-        if not wait:
-            return TaskStatus.DONE
-        chain = submitted.task.trace.chain_id
-        printer = None if as_json else RunPrinter(swarm, chain, console)
-        await progress.follow(swarm, chain, live=not as_json, runs=printer)
-        return await progress.report(swarm, chain, time.monotonic() - started)
+        return await submit_task(swarm, spec, wait=wait, as_json=as_json)
+
+
+async def submit_task(swarm: Swarm, spec: TaskSpec, *, wait: bool, as_json: bool) -> TaskStatus:
+    """Submit *spec* and print it; with *wait*, follow it to its end. Return the status of the whole objective."""
+    _check(swarm, spec)
+    started = time.monotonic()
+    submitted = await swarm.board.submit(spec)
+    await _say_submitted(swarm, submitted, as_json)
+    if not wait:
+        return TaskStatus.DONE
+    chain = submitted.task.trace.chain_id
+    printer = None if as_json else RunPrinter(swarm, chain, console)
+    tasks = await progress.follow(swarm, chain, live=not as_json, runs=printer)
+    return await progress.report(swarm, chain, tasks, time.monotonic() - started)
 
 
 def _spec(**fields: Any) -> TaskSpec:
@@ -193,9 +193,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
 
 async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
     """Print a hint on standard error if no recent heartbeat is from a running agent of the role."""
-    beats = await swarm.heartbeats.latest(LOOKED_AT_AGENTS)
-    living = {status.role for status in beats if status.lives_at(datetime.now(UTC))}
-    if role not in living and len(beats) < LOOKED_AT_AGENTS:
+    if not await swarm.heartbeats.lives(role):
         errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
 

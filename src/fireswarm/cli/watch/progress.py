@@ -74,10 +74,14 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
     return tasks
 
 
-async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
+async def read_objective(swarm: Swarm, root_id: str) -> list[Task]:
+    """Read the tasks of an objective."""
+    return parse_readable(await swarm.store.query(queries.chain(root_id)), parse_task_snapshot)
+
+
+async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: float) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs, cost and report. Returns DONE if all tasks are done."""
-    snapshots = await swarm.store.query(queries.chain(root_id))
-    tasks = sort_objective(parse_readable(snapshots, parse_task_snapshot))
+    tasks = sort_objective(tasks)
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)
@@ -94,7 +98,7 @@ async def report(swarm: Swarm, root_id: str, seconds: float) -> TaskStatus:
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
-    agents = [status for status in await swarm.heartbeats.latest() if status.created_at >= root.created_at]
+    agents = await swarm.heartbeats.latest(since=root.created_at)
     usage = Counter(asdict(swarm.store.usage))
     for status in agents:
         usage.update(status.usage)

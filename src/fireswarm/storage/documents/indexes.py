@@ -53,6 +53,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("type", "asc"), ("created_at", "desc")),
         (("session_hash", "asc"), ("created_at", "desc")),
         (("bucket", "asc"), ("created_at", "desc")),
+        (("role", "asc"), ("created_at", "desc")),
     ),
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
     AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),

@@ -162,6 +162,14 @@ def page(collection: str, order: str, limit: int, after: tuple[Any, str] | None,
     return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)
 
 
+def heartbeats(limit: int, *, role: str | None = None, since: datetime | None = None) -> Query:
+    """The newest heartbeats, of all roles or of one, without an end or from a time on."""
+    of_role: Filters = () if role is None else (("role", "==", role),)
+    later: Filters = () if since is None else (("created_at", ">=", since),)
+    where = (("type", "==", "agent_status"), *of_role, *later)
+    return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
+
+
 def chain(chain_id: str, limit: int | None = None) -> Query:
     """All tasks of one objective: the root and the tasks planned below it."""
     return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
@@ -19,6 +19,9 @@ from fireswarm.storage.documents.read import parse_readable
 STATUS_TTL_SECONDS = 24 * 3600.0
 """A heartbeat expires a day after the last beat, so that yesterday's crash can still be examined."""
 
+LOOKED_AT = 5
+"""Number of heartbeats of a role that are read to find a running agent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
@@ -33,10 +36,14 @@ class Heartbeats:
         fields = plain(status) | {"created_at": SERVER_TIME, "expires_at": keep}
         await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
 
-    async def latest(self, limit: int = 200) -> list[AgentStatus]:
-        """Return up to *limit* heartbeats, one per agent, newest first."""
-        query = queries.newest(MEMORY, "created_at", limit, type="agent_status")
-        return parse_readable(await self.store.query(query), parse_status)
+    async def latest(self, limit: int = 200, *, since: datetime | None = None) -> list[AgentStatus]:
+        """Return up to *limit* heartbeats, one per agent, newest first; with *since*, only those from then on."""
+        return parse_readable(await self.store.query(queries.heartbeats(limit, since=since)), parse_status)
+
+    async def lives(self, role: str) -> bool:
+        """Return True if one of the role's last `LOOKED_AT` heartbeats is from a running agent."""
+        snapshots = await self.store.query(queries.heartbeats(LOOKED_AT, role=role))
+        return any(status.lives_at(self.clock.now()) for status in parse_readable(snapshots, parse_status))
 
 
 def parse_status(snapshot: Snapshot) -> AgentStatus:
