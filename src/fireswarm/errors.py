@@ -15,6 +15,7 @@ The tree::
     │   ├── LeaseLost         the caller's epoch is stale: it may commit nothing to this task
     │   └── VersionConflict   the conversation went on since it was read
     ├── DuplicateMessage      a message was handled before; the error carries the answer it got
+    ├── QueueFull             too many tasks wait for the role; nothing was submitted
     ├── TerminalTask          done and canceled tasks never change again
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
@@ -149,6 +150,12 @@ class DuplicateMessage(FireswarmError):
     def __init__(self, message: str, response: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.response = response
+
+
+class QueueFull(FireswarmError):
+    """Too many tasks wait for the role; nothing was written."""
+
+    code = "queue_full"
 
 
 class TerminalTask(FireswarmError):

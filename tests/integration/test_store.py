@@ -36,6 +36,8 @@ EVERY_QUERY: dict[str, Query] = {
     "queued_tasks of a session": queries.queued_tasks("scout", 1, ["s1"]),
     "oldest_queued": queries.oldest_queued("scout"),
     "oldest_queued of a session": queries.oldest_queued("scout", ["s1"]),
+    "queued_before": queries.queued_before("scout", NOW, 5),
+    "queued_before of a session": queries.queued_before("scout", NOW, 5, ["s1"]),
     "due": queries.due("scout", NOW, 5),
     "next_due": queries.next_due("scout"),
     "ended_by_hand": queries.ended_by_hand("scout"),

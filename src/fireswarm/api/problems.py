@@ -35,6 +35,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.LeaseLost: 409,
     errors.VersionConflict: 409,
     errors.DuplicateMessage: 409,
+    errors.QueueFull: 429,
     errors.TerminalTask: 409,
     errors.StepUncertain: 409,
     errors.NotDone: 409,

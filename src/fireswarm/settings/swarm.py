@@ -32,6 +32,17 @@ class LeaseSettings(SettingsSection):
     backoff_max_seconds: float = Field(default=300.0, gt=0, description="maximum pause before a retry")
 
 
+class QueueSettings(SettingsSection):
+    """The queue of each role."""
+
+    max_queued: int = Field(
+        default=10_000, ge=0, description="queued tasks of a role at which a submit is refused; 0: no limit"
+    )
+    aging_seconds: float = Field(
+        default=600.0, gt=0, description="time after which a queued task is also claimed by age, whatever its priority"
+    )
+
+
 class WorkerSettings(SettingsSection):
     """Settings of a role process."""
 
@@ -70,6 +81,7 @@ class Settings(AgentSettings):
     session: str = Field(default="default", min_length=1, max_length=128, description="name of the session")
     store: StoreSettings = StoreSettings()
     leases: LeaseSettings = LeaseSettings()
+    queue: QueueSettings = QueueSettings()
     worker: WorkerSettings = WorkerSettings()
     state: StateSettings = StateSettings()
     backbone: BackboneSettings = BackboneSettings()
@@ -90,6 +102,8 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "DATABASE_URL": ("state", "database_url"),
     "FIRESWARM_LEASE_SECONDS": ("leases", "lease_seconds"),
     "FIRESWARM_BACKOFF_BASE_SECONDS": ("leases", "backoff_base_seconds"),
+    "FIRESWARM_MAX_QUEUED": ("queue", "max_queued"),
+    "FIRESWARM_AGING_SECONDS": ("queue", "aging_seconds"),
     "FIRESWARM_THINK": ("worker", "think"),
     "FIRESWARM_PROVIDER": ("model", "provider"),
     "FIRESWARM_MODEL": ("model", "name"),

@@ -91,6 +91,8 @@ def make_swarm(
         lease_seconds=settings.leases.lease_seconds,
         backoff_base_seconds=settings.leases.backoff_base_seconds,
         backoff_max_seconds=settings.leases.backoff_max_seconds,
+        aging_seconds=settings.queue.aging_seconds,
+        max_queued=settings.queue.max_queued,
         message_ttl_seconds=policy.retention_days * 86_400,
     )
     root = settings.store.blobs

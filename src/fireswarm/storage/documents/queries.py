@@ -65,6 +65,13 @@ def oldest_queued(role: str, sessions: Sequence[str] = ()) -> Query:
     return Query(TASKS, where=where, order_by=(("created_at", "asc"),), limit=1)
 
 
+def queued_before(role: str, before: datetime, limit: int, sessions: Sequence[str] = ()) -> Query:
+    """Queued tasks of a role that were created before a time, oldest first."""
+    old: Filters = (("created_at", "<=", before),)
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions), *old)
+    return Query(TASKS, where=where, order_by=(("created_at", "asc"),), limit=limit)
+
+
 def due(role: str, before: datetime, limit: int) -> Query:
     """Tasks of a role that a sweep must check, most overdue first."""
     return Query(
@@ -166,7 +173,7 @@ def heartbeats(limit: int, *, role: str | None = None, since: datetime | None = 
     """The newest heartbeats, of all roles or of one, without an end or from a time on."""
     of_role: Filters = () if role is None else (("role", "==", role),)
     later: Filters = () if since is None else (("created_at", ">=", since),)
-    where = (("type", "==", "agent_status"), *of_role, *later)
+    where: Filters = (("type", "==", "agent_status"), *of_role, *later)
     return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
 
 

@@ -27,6 +27,9 @@ from fireswarm.swarm.board.sweep import check_due
 MAX_FACTOR = 256.0
 """Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
 
+AGING_ROUNDS = 4
+"""Rounds of claims of which one looks for tasks that have waited long."""
+
 
 @dataclass(slots=True)
 class Contention:
@@ -70,6 +73,7 @@ class Claimer:
     contention: Contention
     sessions: Sequence[str] = ()
     last_seen: str | None = None
+    rounds: int = 0
 
     async def claim(self, wanted: int) -> list[HeldLease]:
         """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now."""
@@ -98,7 +102,16 @@ class Claimer:
         return await self._one_by_one(ready)
 
     async def _candidates(self, wanted: int) -> list[Snapshot]:
-        """Query the head of the queue or, under contention, tasks of the head's priority from a random id on."""
+        """Query the head of the queue or, under contention, tasks of the head's priority from a random id on.
+
+        Every `AGING_ROUNDS` rounds, tasks that have waited long come first: a low priority cannot starve.
+        """
+        self.rounds += 1
+        if self.rounds % AGING_ROUNDS == 0:
+            before = self.board.clock.now() - timedelta(seconds=self.board.rules.aging_seconds)
+            aged = queries.queued_before(self.role, before, wanted, self.sessions)
+            if waiting := await self.board.store.query(aged):
+                return waiting
         if not self.contention.contended:
             return await self.board.store.query(queries.claimable(self.role, wanted, self.sessions))
         head = await self.board.store.query(queries.claimable(self.role, 1, self.sessions))

@@ -34,6 +34,12 @@ class BoardRules:
     settle_attempts: int = 8
     """Attempts to commit a state change; each one after the first follows a write conflict."""
 
+    aging_seconds: float = 600.0
+    """A task that has been queued for longer is also claimed by age, whatever its priority."""
+
+    max_queued: int = 10_000
+    """Queued tasks of a role at which a submit is refused; 0: no limit. The tasks of a plan are always created."""
+
     message_ttl_seconds: float = 7 * 24 * 3600.0
     """Lifetime of a stop message."""
 

@@ -9,7 +9,8 @@ from typing import Any
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable
+from fireswarm.errors import Conflict, InvalidInput, QueueFull, StoreUnavailable
+from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import new_task, plain, planned_task
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -34,12 +35,14 @@ def document(task: Task) -> dict[str, Any]:
 async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """Create a task, or return the existing one with this objective, context and session.
 
-    Raises NotFound for an unknown role, InvalidInput for an invalid dependency or a deadline in the past, and
-    StoreUnavailable after repeated conflicts.
+    Raises NotFound for an unknown role, InvalidInput for an invalid dependency or a deadline in the past, QueueFull for
+    a role with too many queued tasks, and StoreUnavailable after repeated conflicts.
     """
     board.check_role(spec.assigned_to)
     store, clock, rules = board.store, board.clock, board.rules
-    owner: Owner | None = None
+    owner = await _owner_in_full_queue(board, spec)
+    if owner is not None and owner.task is not None:
+        return Submitted(owner.task, created=False)
     for _ in range(rules.settle_attempts):
         parents = await _parents(store, spec)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
@@ -65,6 +68,23 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     raise StoreUnavailable(
         "the tasks this one depends on keep changing: nothing was submitted, send the same objective again"
     )
+
+
+async def _owner_in_full_queue(board: BoardContext, spec: TaskSpec) -> Owner | None:
+    """Return None unless the role's queue is full, and then the task that was submitted before.
+
+    Raises QueueFull if there is none. Costs one read for each 1,000 queued tasks.
+    """
+    most = board.rules.max_queued
+    if not most or await board.store.count(queries.queued_tasks(spec.assigned_to, most)) < most:
+        return None
+    owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id)
+    if owner.task is None:
+        raise QueueFull(
+            f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was submitted. "
+            "Start more agents of the role, cancel tasks, or send it again later"
+        )
+    return owner
 
 
 async def _sent_before(store: Store, task: Task) -> Submitted:
