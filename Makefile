@@ -4,7 +4,7 @@ SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock test-emulator bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock test-emulator chaos bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ lock: ## Resolve the dependencies into both locks
 
 test-emulator: setup-dev ## The conformance tests on Google's emulator (gcloud's component, Java 17)
 	@$(PY) tools/emulator.py .venv/bin/pytest tests/conformance -k emulator -q -p no:cacheprovider
+
+chaos: setup-dev ## 10,000 tasks under kills, stops, store failures, shifted clocks and bad documents (minutes)
+	@$(PY) -m tests.chaos.at_size $(CHAOS)
 
 bench: setup-dev ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done

@@ -1,0 +1,131 @@
+"""Run work under faults until it is done, and return what the documents then say."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import anyio
+import yaml
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.firestore_v1 import AsyncClient
+
+from fireswarm import wiring
+from fireswarm.contracts.ports import Query
+from fireswarm.errors import StoreError
+from fireswarm.settings import Settings, load_settings
+from fireswarm.swarm.swarm import Swarm
+from tests.chaos.at_size.check import check
+from tests.chaos.at_size.work import EVIDENCE, FAIL_ONCE, GRAPH, SESSION, Seeder
+from tests.support.fleet import lay_out, until
+from tests.support.processes import Processes, reachable
+
+LEASE_SECONDS = 5.0
+SETTINGS = {
+    "session": SESSION,
+    "leases": {"lease_seconds": LEASE_SECONDS, "backoff_base_seconds": 0.1, "backoff_max_seconds": 2.0},
+    "worker": {"concurrency": 6, "drain_seconds": 3},
+    "queue": {"max_queued": 0},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Size of the run. *host*: the address of a store that is not ours, such as Google's emulator."""
+
+    tasks: int
+    seed: int
+    poison: int
+    replicas: int = 2
+    kill_every_seconds: float = 2.0
+    limit_seconds: float = 3_600.0
+    host: str | None = None
+
+
+async def run(plan: Plan, root: Path) -> dict[str, Any]:
+    """Run the plan in the empty folder *root* and return the fields of its JSON line."""
+    rng = random.Random(plan.seed)
+    evidence = root / "evidence"
+    for folder in (evidence, root / "failed"):
+        folder.mkdir()
+    skills = {"leave-evidence": EVIDENCE.replace("EVIDENCE", str(evidence)), "fail-once": FAIL_ONCE, "graph": GRAPH}
+    lay_out(root, skills, settings=SETTINGS)
+    _add_courier(root)
+    roles = dict.fromkeys(("architect", "executor", "memory", "predictor", "scout"), plan.replicas) | {"courier": 1}
+    processes = Processes(root, rng, plan.host, roles)
+    started = time.monotonic()
+    found: dict[str, Any] = {}
+    try:
+        host = processes.start()
+        await until(lambda: reachable(host), seconds=30, what="serving the store")
+        with mock.patch.dict(os.environ, FIRESTORE_EMULATOR_HOST=host, GOOGLE_CLOUD_PROJECT="chaos"):
+            settings = load_settings(
+                root, environment={"FIRESTORE_EMULATOR_HOST": host, "GOOGLE_CLOUD_PROJECT": "chaos"}
+            )
+            async with anyio.create_task_group() as group:
+                group.start_soon(processes.keep)
+                found |= await _work(plan, settings, processes, evidence, rng)
+                group.cancel_scope.cancel()
+    finally:
+        processes.end()
+    seconds = round(time.monotonic() - started, 1)
+    counted: Mapping[str, int] = processes.counts
+    return {"tasks": plan.tasks, "seed": plan.seed, "seconds": seconds} | dict(counted) | found
+
+
+async def _work(
+    plan: Plan, settings: Settings, processes: Processes, evidence: Path, rng: random.Random
+) -> dict[str, Any]:
+    async with wiring.open_swarm(settings) as swarm:
+        client = AsyncClient(project="chaos", credentials=AnonymousCredentials())
+        seeder = Seeder(swarm, evidence, rng)
+        async with anyio.create_task_group() as faults:
+            faults.start_soon(seeder.seed_all, plan.tasks, client, plan.poison)
+            faults.start_soon(processes.break_things, plan.kill_every_seconds, 1.5 * LEASE_SECONDS)
+            with anyio.move_on_after(plan.limit_seconds):
+                await seeder.seeded.wait()
+                await until(lambda: _all_done(swarm, plan.tasks), seconds=math.inf, every=2)
+            faults.cancel_scope.cancel()
+        await _settled(swarm)
+        return dict(seeder.counts) | await check(swarm, plan.tasks, evidence)
+
+
+async def _all_done(swarm: Swarm, tasks: int) -> bool:
+    """Return True if so many tasks are done; False while the store cannot be reached."""
+    done = Query("agent_tasks", where=(("session_hash", "==", SESSION), ("status", "==", "done")))
+    try:
+        count = await swarm.store.count(done)
+    except StoreError:
+        return False
+    print(f"{count:,} of {tasks:,} tasks are done", end="\r", file=sys.stderr)
+    return count >= tasks
+
+
+async def _settled(swarm: Swarm) -> None:
+    """Wait until no run is open: a stopped process may still hold a lost epoch."""
+    for _ in range(60):
+        counts = [
+            await swarm.store.count(
+                Query("agent_runs", where=(("session_hash", "==", SESSION), ("status", "==", status)))
+            )
+            for status in ("started", "progress")
+        ]
+        if not any(counts):
+            return
+        await anyio.sleep(0.5)
+
+
+def _add_courier(root: Path) -> None:
+    """Add a role that gets its work by message: its only skill needs no choice."""
+    card = root / "roles" / "courier" / "ROLE.md"
+    card.parent.mkdir()
+    header = {"name": "courier", "description": "works on messages", "skills": ["leave-evidence"]}
+    card.write_text(f"---\n{yaml.safe_dump(header)}---\nA role of a test.\n")

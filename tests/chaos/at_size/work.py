@@ -1,0 +1,197 @@
+"""The work of the run: graphs of every kind, hand-written tasks, repetitions, messages sent twice, and poison."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from google.api_core.exceptions import GoogleAPICallError
+from google.cloud.firestore_v1 import AsyncClient
+
+from fireswarm.contracts.ports import Create
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.errors import Conflict, StoreError
+from fireswarm.swarm.swarm import Swarm
+from tests.chaos.test_poison_documents import spoil
+
+SESSION = "chaos"
+ROLES = ("architect", "executor", "memory", "predictor", "scout")
+ATTEMPTS = 50
+GRAPH_SIZES = (3, 6, 12, 30, 60, 120, 300)
+GRAPHS = 0.3
+"""Tasks below the root of a graph, and the share of graphs among the kinds of work."""
+
+LARGEST_OTHER = 4
+
+GRAPH = """
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
+
+ROLES = ("scout", "executor", "predictor", "memory", "architect")
+
+def run(request):
+    if request.children:
+        return SkillResult(summary=f"{len(request.children)} children ended")
+    def task(key, role, needs=()):
+        context = {"evidence": request.context["evidence"], "key": key}
+        skill = "fail-once" if key.endswith("7") else "leave-evidence"
+        return PlannedTask(key=key, assigned_to=role, objective=key, skill=skill, context=context,
+                           depends_on=needs, max_attempts=50)
+    middle = [task(f"m{n}", ROLES[n % 5], ("top",)) for n in range(request.context["count"] - 2)]
+    tail = task("tail", "executor", tuple(item.key for item in middle))
+    return SkillResult(state=SkillState.DELEGATING, summary="planned", tasks=(task("top", "scout"), *middle, tail))
+"""
+EVIDENCE = """
+import uuid
+from pathlib import Path
+from fireswarm.contracts.skills.skill import SkillResult
+
+def run(request):
+    # The file's time is the kernel's: the clock of this process may be shifted.
+    folder = Path(request.context.get("evidence") or "EVIDENCE")
+    (folder / f"{request.task_id}.{uuid.uuid4().hex}").touch()
+    return SkillResult(summary="executed")
+"""
+FAIL_ONCE = """
+import uuid
+from pathlib import Path
+from fireswarm.contracts.skills.skill import SkillResult
+
+def run(request):
+    folder = Path(request.context["evidence"])
+    failed = folder.parent / "failed" / request.task_id
+    if not failed.exists():
+        failed.touch()
+        return SkillResult.failure("the first attempt fails", retryable=True)
+    (folder / f"{request.task_id}.{uuid.uuid4().hex}").touch()
+    return SkillResult(summary="executed at last")
+"""
+
+
+class Seeder:
+    """Creates work until a number of tasks is reached; ``counts`` says how much of each kind."""
+
+    def __init__(self, swarm: Swarm, evidence: Path, rng: random.Random) -> None:
+        self.swarm = swarm
+        self.evidence = str(evidence)
+        self.rng = rng
+        self.counts: Counter[str] = Counter()
+        self.seeded = anyio.Event()
+
+    async def seed_all(self, total: int, client: AsyncClient, poison: int) -> None:
+        """Create work for *total* tasks, with *poison* unreadable documents spread over it."""
+        every = max(1, total // max(1, poison))
+        kinds = (self._chain, self._single, self._by_hand, self._twins, self._message)
+        while (left := total - self.counts["tasks"]) > 0:
+            before = self.counts["tasks"]
+            sizes = [size for size in GRAPH_SIZES if size < left]
+            if left < LARGEST_OTHER:
+                await self._single()
+            elif sizes and self.rng.random() < GRAPHS:
+                await self._graph(self.rng.choice(sizes))
+            else:
+                await self.rng.choice(kinds)()
+            for number in range(before // every, self.counts["tasks"] // every):
+                await self._poison(client, number)
+        self.seeded.set()
+
+    def _spec(self, name: str, **fields: Any) -> TaskSpec:
+        context = {"evidence": self.evidence, **fields.pop("context", {})}
+        values: dict[str, Any] = {
+            "objective": name,
+            "assigned_to": self.rng.choice(ROLES),
+            "session_hash": SESSION,
+            "skill": "leave-evidence",
+            "context": context,
+            "max_attempts": ATTEMPTS,
+            "priority": self.rng.randint(1, 10),
+        }
+        return TaskSpec.model_validate(values | fields)
+
+    def _name(self, kind: str) -> str:
+        self.counts[kind] += 1
+        return f"{kind} {self.counts[kind]}"
+
+    async def _graph(self, count: int) -> None:
+        spec = self._spec(self._name("graph"), assigned_to="architect", skill="graph", context={"count": count})
+        await self._surely(partial(self.swarm.board.submit, spec))
+        self.counts["tasks"] += count + 1
+
+    async def _chain(self) -> None:
+        before: tuple[str, ...] = ()
+        for _ in range(4):
+            spec = self._spec(self._name("chained"), depends_on=before)
+            submitted = await self._surely(partial(self.swarm.board.submit, spec))
+            before = (submitted.task.task_id,)
+        self.counts["tasks"] += 4
+
+    async def _single(self) -> None:
+        spec = self._spec(self._name("single"), skill=self.rng.choice(("leave-evidence", "fail-once")))
+        for _ in range(2):  # the second time, it exists
+            await self._surely(partial(self.swarm.board.submit, spec))
+        self.counts["tasks"] += 1
+
+    async def _by_hand(self) -> None:
+        name = self._name("by-hand")
+        first, second = name.replace(" ", "-"), f"{name.replace(' ', '-')}-after"
+        await self._create({first: self._document(name)})
+        after = self._document(f"{name} after") | {"depends_on": [first], "note": "mine"}
+        await self._create({second: after})
+        self.counts["tasks"] += 2
+
+    async def _twins(self) -> None:
+        document = self._document(self._name("twins"))
+        ids = [f"twin-{self.counts['twins']}-{number}" for number in range(3)]
+        await self._create(dict.fromkeys(ids, document))
+        self.counts["tasks"] += 3
+
+    async def _create(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        writes = [Create(f"agent_tasks/{task_id}", data) for task_id, data in documents.items()]
+        with contextlib.suppress(Conflict):  # an earlier attempt was applied, and its answer lost
+            await self._surely(partial(self.swarm.store.commit, writes))
+
+    async def _surely(self, act: Callable[[], Awaitable[Any]]) -> Any:
+        """Repeat *act* while the store cannot be reached."""
+        while True:
+            try:
+                return await act()
+            except (StoreError, GoogleAPICallError):
+                self.counts["seeding_retries"] += 1
+                await anyio.sleep(0.3)
+
+    def _document(self, objective: str) -> dict[str, Any]:
+        return {
+            "assigned_to": self.rng.choice(ROLES),
+            "status": "queued",
+            "objective": objective,
+            "session_hash": SESSION,
+            "skill": "leave-evidence",
+            "context": {"evidence": self.evidence},
+            "max_attempts": ATTEMPTS,
+        }
+
+    async def _message(self) -> None:
+        message_id = self._name("message").replace(" ", "-")
+        envelope = Envelope(
+            envelope_id=message_id,
+            task=TaskRef(task_id=message_id, assigned_to="courier"),
+            session_hash=SESSION,
+            notes=f"carry {message_id}",
+            trace=Trace(chain_id=message_id, step=1),
+        )
+        for _ in range(3):
+            send = partial(self.swarm.mailbox.send, envelope, "architect-1", "courier", sender_role="architect")
+            await self._surely(send)
+        self.counts["tasks"] += 1
+
+    async def _poison(self, client: AsyncClient, number: int) -> None:
+        good = self._document(f"poison {number}") | {"session_hash": "poison", "priority": 10}
+        spoiled = spoil(self.rng, client, good)
+        await self._surely(partial(client.document(f"agent_tasks/poison-{number}").set, spoiled))
+        self.counts["poison"] += 1
