@@ -208,3 +208,13 @@ async def test_malformed_task_is_blocked_and_names_its_invalid_fields(swarm: Swa
     assert "priority" in raw["summary"]
     assert "deadline" in raw["summary"]
     assert raw["objective"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("field", "told"), [("depends_on", "should be a list"), ("context", "should be an object"), ("priority", "integer")]
+)
+async def test_field_of_the_wrong_type_is_named_in_words_of_json(swarm: SwarmRig, field: str, told: str) -> None:
+    await write(swarm, "odd", objective="x", **{field: "wrong"})
+    await claim_soon(swarm)
+    summary = (await swarm.raw("odd"))["summary"]
+    assert f"{field}: Input " in summary and told in summary

@@ -93,8 +93,13 @@ class Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
+JSON_TYPES = {"tuple_type": "Input should be a list", "dict_type": "Input should be an object"}
+"""Messages for Python types that a person who writes JSON or YAML does not know."""
+
+
 def explain_validation(error: ValidationError) -> str:
-    """Describe a validation error in one line, field by field."""
+    """Describe a validation error in one line, field by field, with the words of JSON and YAML for the types."""
     return "; ".join(
-        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {item['msg']}" for item in error.errors()
+        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {JSON_TYPES.get(item['type'], item['msg'])}"
+        for item in error.errors()
     )
