@@ -129,6 +129,8 @@ def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:
         kind = element.WhichOneof("value_type")
         if kind == "array_value":
             raise InvalidArgument(f"Document {name!r}: {field!r} holds an array directly inside an array.")
+        if kind == "map_value" and is_vector(element.map_value.fields):
+            raise InvalidArgument(f"Document {name!r}: {field!r} holds a vector inside an array.")
         if kind not in _PLAIN:
             _check_value(name, field, element, kind, depth + 1)
 

@@ -24,7 +24,7 @@ SUBCOLLECTION_MAX_DEPTH = 100
 
 _ROOT_SEGMENTS = 5
 _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_RESERVED = re.compile(r"__.*__", re.DOTALL)
+_RESERVED = re.compile(r"__.+__", re.DOTALL)
 _QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
 

@@ -135,8 +135,9 @@ def _double(value: ValuePb) -> bytes:
 
 
 def _timestamp(value: ValuePb) -> bytes:
+    # Firestore stores and compares microseconds.
     moment = value.timestamp_value
-    return _pack_timestamp(TAG_TIMESTAMP, (moment.seconds + _SIGN) & _ALL, moment.nanos)
+    return _pack_timestamp(TAG_TIMESTAMP, (moment.seconds + _SIGN) & _ALL, moment.nanos // 1000)
 
 
 def _string(value: ValuePb) -> bytes:

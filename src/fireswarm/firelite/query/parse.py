@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from fireswarm.firelite.documents.paths import (
@@ -27,12 +27,12 @@ from fireswarm.firelite.documents.protos import (
 )
 from fireswarm.firelite.documents.values import NULL, encode, encode_number
 from fireswarm.firelite.errors import InvalidArgument, Unimplemented
+from fireswarm.firelite.query.filter_rules import check_disjuncts, check_operators, check_scope
 from fireswarm.firelite.query.query import INEQUALITIES, Conjunction, Op, Order, Position, Predicate, Query, Scope
 
 # https://firebase.google.com/docs/firestore/query-data/queries#query_limitations
 DISJUNCTIONS_MAX = 30
 NOT_IN_MAX = 10
-INEQUALITY_FIELDS_MAX = 10
 
 _NAN = encode_number(float("nan"))
 _SIMPLE_OPS = {
@@ -53,14 +53,21 @@ _UNARY_OPS = {
 }
 
 
-def parse_query(parent: str, message: StructuredQueryPb) -> Query:
-    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search."""
+def parse_query(parent: str, message: StructuredQueryPb, aggregated: Sequence[FieldPath] = ()) -> Query:
+    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search.
+
+    The query is also sorted by the *aggregated* fields, so it returns only documents that have all of them.
+    """
     if message.HasField("find_nearest"):
         raise Unimplemented("firelite does not implement vector search (StructuredQuery.find_nearest).")
     scope = _scope(parent, message)
-    disjuncts = _normal_form(message.where) if message.HasField("where") else [()]
-    _check_disjuncts(disjuncts)
-    orders = _orders(message, disjuncts)
+    disjuncts = [()]
+    if message.HasField("where"):
+        check_operators(message, parent != scope.root)
+        disjuncts = _normal_form(message.where)
+        check_disjuncts(disjuncts)
+    orders = _orders(message, disjuncts, aggregated)
+    check_scope(scope, disjuncts, orders)
     if message.offset < 0 or (message.HasField("limit") and message.limit.value < 0):
         raise InvalidArgument("A query's limit and offset must not be negative.")
     projection = None
@@ -71,8 +78,8 @@ def parse_query(parent: str, message: StructuredQueryPb) -> Query:
         scope=scope,
         disjuncts=tuple(dict.fromkeys(disjuncts)),
         orders=orders,
-        start=_position(message.start_at, orders) if message.HasField("start_at") else None,
-        end=_position(message.end_at, orders) if message.HasField("end_at") else None,
+        start=_position(message.start_at, orders, len(message.order_by)) if message.HasField("start_at") else None,
+        end=_position(message.end_at, orders, len(message.order_by)) if message.HasField("end_at") else None,
         offset=message.offset,
         limit=message.limit.value if message.HasField("limit") else None,
         projection=projection,
@@ -137,6 +144,8 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         raise InvalidArgument("A field filter has no operator.")
     if message.value.WhichOneof("value_type") != "array_value" or not message.value.array_value.values:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
+    if path == NAME and message.op == FieldOperator.ARRAY_CONTAINS_ANY:
+        raise InvalidArgument("'array-contains-any' cannot be used on '__name__'.")
     operands = dict.fromkeys(_operand(path, item) for item in message.value.array_value.values)
     if message.op in _LIST_OPS:
         return _collect_disjuncts((Predicate(path, _LIST_OPS[message.op], (operand,)),) for operand in operands)
@@ -165,26 +174,10 @@ def _operand(path: FieldPath, value: ValuePb) -> bytes:
     return name_key(value.reference_value)
 
 
-def _check_disjuncts(disjuncts: list[Conjunction]) -> None:
-    """Raise InvalidArgument for a combination of operators that production rejects."""
-    negative = 0
-    inequality_fields: set[FieldPath] = set()
-    for disjunct in disjuncts:
-        ops = [predicate.op for predicate in disjunct]
-        if ops.count(Op.ARRAY_CONTAINS) > 1:
-            raise InvalidArgument("A query can use at most one array-contains per disjunction.")
-        if ops.count(Op.NOT_IN) + min(1, ops.count(Op.NOT_EQUAL)) > 1:
-            raise InvalidArgument("'not-in' cannot be combined with '!=' or another 'not-in'.")
-        negative += ops.count(Op.NOT_IN)
-        inequality_fields.update(predicate.path for predicate in disjunct if predicate.op in INEQUALITIES)
-    if negative and len(disjuncts) > 1:
-        raise InvalidArgument("'not-in' cannot be combined with 'or', 'in' or 'array-contains-any'.")
-    if len(inequality_fields) > INEQUALITY_FIELDS_MAX:
-        raise InvalidArgument(f"A query supports inequalities on at most {INEQUALITY_FIELDS_MAX} fields.")
-
-
-def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[Order, ...]:
-    """Return the complete order: the query's fields, its inequality fields, and ``__name__``."""
+def _orders(
+    message: StructuredQueryPb, disjuncts: list[Conjunction], aggregated: Sequence[FieldPath]
+) -> tuple[Order, ...]:
+    """Return the complete order: the query's fields, its inequality and aggregated fields, and ``__name__``."""
     orders: list[Order] = []
     for item in message.order_by:
         path = parse_field_path(item.field.field_path)
@@ -193,16 +186,18 @@ def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[O
         orders.append(Order(path, item.direction == Direction.DESCENDING))
     last = bool(orders) and orders[-1].descending
     named = {order.path for order in orders}
+    wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
+    implicit = list(dict.fromkeys([*sorted(wanted - named - {NAME}), *sorted(set(aggregated) - named)]))
     if NAME not in named:
-        # Orders after the name have no effect, so implicit ones come before it, in the direction of the last one.
-        wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
-        orders += [Order(path, last) for path in sorted(wanted - named - {NAME})]
-        orders.append(Order(NAME, last))
-    return tuple(orders[: [order.path for order in orders].index(NAME) + 1])
+        return (*orders, *(Order(path, last) for path in implicit), Order(NAME, last))
+    if implicit or orders[-1].path != NAME:
+        raise InvalidArgument("'__name__' must be the last order, after all fields of inequalities and aggregations.")
+    return tuple(orders)
 
 
-def _position(message: CursorPb, orders: tuple[Order, ...]) -> Position:
-    if len(message.values) > len(orders):
+def _position(message: CursorPb, orders: tuple[Order, ...], count: int) -> Position:
+    """Return the position of a cursor. *count* is the number of orders that the query states."""
+    if len(message.values) > count:
         raise InvalidArgument("A cursor has more values than the query has orders.")
     parts = [order.component(_operand(order.path, value)) for order, value in zip(orders, message.values, strict=False)]
     return Position(b"".join(parts), message.before)

@@ -28,6 +28,7 @@ from fireswarm.firelite.documents.protos import (
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from fireswarm.firelite.storage.transforms import apply_transform
+from fireswarm.firelite.storage.write_rules import check_repeated, check_source, check_transforms, check_writes
 
 
 class Version(NamedTuple):
@@ -77,6 +78,23 @@ def prepare(
     Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument with the document; then nothing of the commit
     applies.
     """
+    if len(names) > 1 and len(set(names)) < len(names):
+        check_repeated(writes, names)
+    try:
+        return _apply(writes, names, current, commit_us, new_row)
+    except (AlreadyExists, FailedPrecondition, NotFound):
+        check_writes(writes, names)
+        raise
+
+
+def _apply(
+    writes: Sequence[WritePb],
+    names: Sequence[str],
+    current: Callable[[str], Record | None],
+    commit_us: int,
+    new_row: Callable[[], int],
+) -> Prepared:
+    """Apply the writes in order."""
     pending: Pending = {}
     response = CommitResponse()
     set_time(response.commit_time, commit_us)
@@ -142,7 +160,10 @@ def _write_document(
     document, changed = _draft(name, write, old)
     fields = document.fields
     stamped = False
-    for transform in write.update_transforms or write.transform.field_transforms:
+    transforms = write.update_transforms or write.transform.field_transforms
+    if len(transforms) > 1:
+        check_transforms(transforms)
+    for transform in transforms:
         result.transform_results.append(apply_transform(fields, transform, commit_us))
         changed.add(parse_field_path(transform.field_path)[0])
         stamped = stamped or bool(transform.set_to_server_value)
@@ -177,6 +198,7 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
         return Document.FromString(source.SerializeToString()), fields
     mask = mask_of(write.update_mask.SerializeToString())
     if not (mask.flat and fields <= mask.names):
+        check_source(source, name)
         document = Document.FromString(before) if before else Document(name=name)
         merge(document.fields, source.fields, mask.paths)
         return document, {name for name in mask.names if name in document.fields}

@@ -1,0 +1,69 @@
+"""Checks of a commit's writes that need no documents. No I/O.
+
+Production makes these checks before it looks at any document, so an invalid write wins over a precondition that fails
+on an earlier one. ``prepare`` finds most of these faults while it applies a write, and calls ``check_writes`` only when
+a precondition fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fireswarm.firelite.documents.fields import mask_of
+from fireswarm.firelite.documents.limits import check_values
+from fireswarm.firelite.documents.paths import parse_field_path
+from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb
+from fireswarm.firelite.errors import InvalidArgument
+from fireswarm.firelite.storage.transforms import apply_transform
+
+
+def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
+    """Raise InvalidArgument for the first fault that does not depend on the stored documents."""
+    for write, name in zip(writes, names, strict=True):
+        check_source(write.update, name)
+        mask_of(write.update_mask.SerializeToString())
+        transforms = write.update_transforms or write.transform.field_transforms
+        check_transforms(transforms)
+        scratch = Document()
+        for transform in transforms:
+            apply_transform(scratch.fields, transform, 0)
+        check_values(name, scratch.fields, scratch.fields)
+    check_repeated(writes, names)
+
+
+def check_source(document: DocumentPb, name: str) -> None:
+    """Raise InvalidArgument for a value that cannot be stored, even if the mask does not select it."""
+    copy = Document()
+    copy.CopyFrom(document)  # the check cuts timestamps
+    check_values(name, copy.fields, copy.fields)
+
+
+def check_transforms(transforms: Sequence[MessagePb]) -> None:
+    """Raise InvalidArgument if a write transforms a field and a field inside it."""
+    paths = sorted(parse_field_path(transform.field_path) for transform in transforms)
+    for outer, inner in zip(paths, paths[1:], strict=False):
+        if len(outer) < len(inner) and inner[: len(outer)] == outer:
+            raise InvalidArgument("A write cannot transform a field and a field inside it.")
+
+
+def check_repeated(writes: Sequence[WritePb], names: Sequence[str]) -> None:
+    """Raise InvalidArgument for writes to one document that can never succeed in this order."""
+    kinds: dict[str, str] = {}
+    for write, name in zip(writes, names, strict=True):
+        kind = _kind(write)
+        before = kinds.get(name)
+        if before is not None:
+            if kind == "insert" and before != "delete":
+                raise InvalidArgument(f"One commit cannot {before} and then insert {name}.")
+            if kind == "update" and before == "delete":
+                raise InvalidArgument(f"One commit cannot delete and then update {name}.")
+        kinds[name] = kind
+
+
+def _kind(write: WritePb) -> str:
+    if write.WhichOneof("operation") == "delete":
+        return "delete"
+    condition = write.current_document.WhichOneof("condition_type")
+    if condition is None:
+        return "upsert"
+    return "insert" if condition == "exists" and not write.current_document.exists else "update"
