@@ -79,9 +79,7 @@ def _batch_get(messages: Sequence[MessagePb]) -> list[str]:
 
 
 def _query(messages: Sequence[MessagePb]) -> list[str]:
-    skipped = sum(message.skipped_results for message in messages)
-    documents = [_document(message.document) for message in messages if message.HasField("document")]
-    return [f"skipped {skipped}", *documents]
+    return [_document(message.document) for message in messages if message.HasField("document")]
 
 
 def _aggregation(messages: Sequence[MessagePb]) -> list[str]:

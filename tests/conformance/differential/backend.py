@@ -73,7 +73,12 @@ class _Run:
         self._last: dict[str, asyncio.Task[Answer]] = {}
 
     async def start(self, step: Step) -> asyncio.Task[Answer]:
-        """Start a step after the actor's previous one. Return when it ends or waits for a lock."""
+        """Start a step after the actor's previous one. Return when it ends or waits for a lock.
+
+        A read outside the transactions starts after all earlier steps.
+        """
+        if not step.actor and step.rpc != "Commit" and self._last:
+            await asyncio.wait(self._last.values())
         task = asyncio.create_task(self._send(step, self._last.get(step.actor)))
         self._last[step.actor] = task
         running = any(not other.done() for other in self._last.values())

@@ -39,7 +39,7 @@ def _transaction(actor: str, values: ValueMaker) -> list[Step]:
         begin.options.read_write.SetInParent()
     steps = [Step("BeginTransaction", begin, actor)]
     for _ in range(rng.randrange(3)):
-        if rng.random() < 0.8:
+        if rng.random() < 0.95:
             read = BatchGetDocumentsRequest(database=DATABASE, documents=rng.sample(CONTENDED, rng.randrange(1, 3)))
             steps.append(Step("BatchGetDocuments", read, actor))
         else:

@@ -71,6 +71,8 @@ class QueryMaker:
         rng = self.rng
         query = StructuredQuery()
         query.from_.add(collection_id=rng.choice("ccd"), all_descendants=rng.random() < 0.2)
+        if rng.random() < 0.04:
+            query.from_[0].collection_id = ""
         if rng.random() < 0.75:
             query.where.CopyFrom(self.filter())
         for path in self._order_paths(query):
@@ -177,6 +179,8 @@ class QueryMaker:
         message.show_missing = rng.random() < 0.4
         if rng.random() < 0.5:
             message.mask.field_paths.extend(rng.sample(PATHS, rng.randrange(3)))
+        if rng.random() < 0.4:
+            message.page_size = rng.choice((1, 2, 3, -1))
         return message
 
 

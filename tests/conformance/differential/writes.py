@@ -7,7 +7,7 @@ from random import Random
 from google.cloud.firestore_v1.types import firestore, write
 
 from fireswarm.firelite.documents.protos import MessagePb, PreconditionPb, Write, WritePb
-from tests.conformance.differential.values import DATABASE, FIELDS, NAMES, ROOT, ValueMaker
+from tests.conformance.differential.values import DATABASE, FIELDS, NAMES, ROOT, ValueMaker, is_vector
 
 BatchWriteRequest = firestore.BatchWriteRequest.pb()
 CommitRequest = firestore.CommitRequest.pb()
@@ -125,7 +125,7 @@ class WriteMaker:
                 getattr(message, kind).SetInParent()
                 for _ in range(rng.randrange(4)):
                     element = self.values.any(again=0.7)
-                    if element.WhichOneof("value_type") != "array_value":
+                    if element.WhichOneof("value_type") != "array_value" and not is_vector(element):
                         getattr(message, kind).values.append(element)
             case _:
                 kind = rng.choice(("increment", "maximum", "minimum"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fireswarm.firelite.documents.fields import lookup
-from fireswarm.firelite.documents.paths import NAME, FieldPath, format_field_path, parse_field_path
-from fireswarm.firelite.documents.protos import FieldsPb, MessagePb, StructuredQueryPb, Value, ValuePb
+from fireswarm.firelite.documents.paths import NAME, FieldPath, parse_field_path
+from fireswarm.firelite.documents.protos import FieldsPb, MessagePb, Value, ValuePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import InvalidArgument
 
@@ -21,8 +21,8 @@ def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
     for aggregation in aggregations:
         if aggregation.WhichOneof("operator") is None:
             raise InvalidArgument("An aggregation has no operator.")
-        if aggregation.count.HasField("up_to") and aggregation.count.up_to.value < 1:
-            raise InvalidArgument("The up_to of a count must be positive.")
+        if aggregation.count.HasField("up_to") and aggregation.count.up_to.value < 0:
+            raise InvalidArgument("The up_to of a count must not be negative.")
         if not aggregation.alias:
             automatic += 1
         alias = aggregation.alias or f"field_{automatic}"
@@ -44,16 +44,6 @@ def aggregated_fields(aggregations: Iterable[MessagePb]) -> list[FieldPath]:
     if NAME in paths:
         raise InvalidArgument("'sum' and 'avg' cannot be used on '__name__'.")
     return list(paths)
-
-
-def check_projection(message: StructuredQueryPb, aggregated: Iterable[FieldPath]) -> None:
-    """Raise InvalidArgument if the query selects fields, but not all of the *aggregated* ones."""
-    if not message.HasField("select"):
-        return
-    selected = [parse_field_path(field.field_path) for field in message.select.fields]
-    for path in aggregated:
-        if not any(path[: len(prefix)] == prefix for prefix in selected):
-            raise InvalidArgument(f"The query does not select the aggregated field {format_field_path(path)!r}.")
 
 
 def only_counts(aggregations: Iterable[MessagePb]) -> bool:

@@ -61,12 +61,13 @@ def check_disjuncts(disjuncts: Iterable[Conjunction]) -> None:
 
 def check_scope(scope: Scope, disjuncts: Iterable[Conjunction], orders: tuple[Order, ...]) -> None:
     """Raise InvalidArgument if the query needs an index that production does not have for its scope."""
-    if scope.kind == "group" and scope.path != scope.root:
-        raise InvalidArgument("A collection group query must have the database's root as its parent.")
-    if scope.kind not in ("subtree", "children"):
+    if scope.kind == "collection" or (scope.kind == "group" and scope.path == scope.root):
         return
     if orders != (Order(NAME),) or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct):
-        raise InvalidArgument("A query without a collection id can only filter and sort by '__name__', ascending.")
+        raise InvalidArgument(
+            "A query without a collection id, and a collection group query under a document, can only filter and sort "
+            "by '__name__', ascending."
+        )
 
 
 def _leaves(node: FilterPb) -> Iterator[FilterPb]:

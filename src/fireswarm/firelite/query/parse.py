@@ -45,6 +45,9 @@ _SIMPLE_OPS = {
     FieldOperator.ARRAY_CONTAINS: Op.ARRAY_CONTAINS,
 }
 _LIST_OPS = {FieldOperator.IN: Op.EQUAL, FieldOperator.ARRAY_CONTAINS_ANY: Op.ARRAY_CONTAINS}
+_MATCHING = frozenset({Op.EQUAL, Op.ARRAY_CONTAINS})
+_NO_VALUE = b"\x00"
+"""An operand that equals no value: below the tags of all types."""
 _UNARY_OPS = {
     UnaryOperator.IS_NULL: (Op.EQUAL, NULL),
     UnaryOperator.IS_NAN: (Op.EQUAL, _NAN),
@@ -139,7 +142,10 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         op = _SIMPLE_OPS[message.op]
         if path == NAME and op is Op.ARRAY_CONTAINS:
             raise InvalidArgument("'array-contains' cannot be used on '__name__'.")
-        return [(Predicate(path, op, (_operand(path, message.value),)),)]
+        operand = _operand(path, message.value)
+        if operand == NULL or (operand == _NAN and op in _MATCHING):
+            return [(_false(path),)]
+        return [(Predicate(path, op, (operand,)),)]
     if message.op == FieldOperator.OPERATOR_UNSPECIFIED:
         raise InvalidArgument("A field filter has no operator.")
     if message.value.WhichOneof("value_type") != "array_value" or not message.value.array_value.values:
@@ -148,7 +154,10 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         raise InvalidArgument("'array-contains-any' cannot be used on '__name__'.")
     operands = dict.fromkeys(_operand(path, item) for item in message.value.array_value.values)
     if message.op in _LIST_OPS:
-        return _collect_disjuncts((Predicate(path, _LIST_OPS[message.op], (operand,)),) for operand in operands)
+        op = _LIST_OPS[message.op]
+        return _collect_disjuncts(
+            (_false(path) if operand in (NULL, _NAN) else Predicate(path, op, (operand,)),) for operand in operands
+        )
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
     if len(message.value.array_value.values) > NOT_IN_MAX:
@@ -174,6 +183,11 @@ def _operand(path: FieldPath, value: ValuePb) -> bytes:
     return name_key(value.reference_value)
 
 
+def _false(path: FieldPath) -> Predicate:
+    """Return a predicate for a comparison with null or NaN, which no value satisfies. Unary filters find these."""
+    return Predicate(path, Op.EQUAL, (_NO_VALUE,))
+
+
 def _orders(
     message: StructuredQueryPb, disjuncts: list[Conjunction], aggregated: Sequence[FieldPath]
 ) -> tuple[Order, ...]:
@@ -188,6 +202,9 @@ def _orders(
     named = {order.path for order in orders}
     wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
     implicit = list(dict.fromkeys([*sorted(wanted - named - {NAME}), *sorted(set(aggregated) - named)]))
+    filtered = {predicate.path for disjunct in disjuncts for predicate in disjunct}
+    if NAME in filtered and set(aggregated) - named - wanted:
+        raise InvalidArgument("A field cannot be aggregated after a filter on '__name__': order by the field.")
     if NAME not in named:
         return (*orders, *(Order(path, last) for path in implicit), Order(NAME, last))
     if implicit or orders[-1].path != NAME:

@@ -78,13 +78,29 @@ def prepare(
     Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument with the document; then nothing of the commit
     applies.
     """
-    if len(names) > 1 and len(set(names)) < len(names):
+    repeated = len(names) > 1 and len(set(names)) < len(names)
+    if repeated:
         check_repeated(writes, names)
     try:
-        return _apply(writes, names, current, commit_us, new_row)
+        prepared = _apply(writes, names, current, commit_us, new_row)
     except (AlreadyExists, FailedPrecondition, NotFound):
         check_writes(writes, names)
         raise
+    if repeated:
+        _repeat_last_times(names, prepared.response.write_results)
+    return prepared
+
+
+def _repeat_last_times(names: Sequence[str], results: Sequence[WriteResultPb]) -> None:
+    """Give all writes to one document the update time of the last one, since the commit applies them as one."""
+    last = dict(zip(names, results, strict=True))
+    for name, result in zip(names, results, strict=True):
+        if result is last[name]:
+            continue
+        if last[name].HasField("update_time"):
+            result.update_time.CopyFrom(last[name].update_time)
+        else:
+            result.ClearField("update_time")
 
 
 def _apply(
@@ -163,6 +179,8 @@ def _write_document(
     transforms = write.update_transforms or write.transform.field_transforms
     if len(transforms) > 1:
         check_transforms(transforms)
+    if transforms and any(parse_field_path(item.field_path)[0] in write.update.fields for item in transforms):
+        check_source(write.update, name)
     for transform in transforms:
         result.transform_results.append(apply_transform(fields, transform, commit_us))
         changed.add(parse_field_path(transform.field_path)[0])

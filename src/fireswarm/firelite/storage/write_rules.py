@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fireswarm.firelite.documents.fields import mask_of
 from fireswarm.firelite.documents.limits import check_values
 from fireswarm.firelite.documents.paths import parse_field_path
-from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb
+from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb, micros_of
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.storage.transforms import apply_transform
 
@@ -48,22 +48,27 @@ def check_transforms(transforms: Sequence[MessagePb]) -> None:
 
 def check_repeated(writes: Sequence[WritePb], names: Sequence[str]) -> None:
     """Raise InvalidArgument for writes to one document that can never succeed in this order."""
-    kinds: dict[str, str] = {}
+    last: dict[str, WritePb] = {}
     for write, name in zip(writes, names, strict=True):
-        kind = _kind(write)
-        before = kinds.get(name)
-        if before is not None:
-            if kind == "insert" and before != "delete":
-                raise InvalidArgument(f"One commit cannot {before} and then insert {name}.")
-            if kind == "update" and before == "delete":
-                raise InvalidArgument(f"One commit cannot delete and then update {name}.")
-        kinds[name] = kind
+        if name in last:
+            deleted = last[name].WhichOneof("operation") == "delete"
+            required = _existence(write)
+            if required is not None and required is deleted:
+                before, after = ("missing", "existing") if deleted else ("existing", "missing")
+                raise InvalidArgument(f"A write leaves {name} {before}, and a later one requires it {after}.")
+            if _update_time(write) not in (None, _update_time(last[name])):
+                raise InvalidArgument(f"Two writes of one commit require different update times of {name}.")
+        last[name] = write
 
 
-def _kind(write: WritePb) -> str:
-    if write.WhichOneof("operation") == "delete":
-        return "delete"
+def _existence(write: WritePb) -> bool | None:
+    """Return True if the write requires an existing document, False for a missing one, None for neither."""
     condition = write.current_document.WhichOneof("condition_type")
     if condition is None:
-        return "upsert"
-    return "insert" if condition == "exists" and not write.current_document.exists else "update"
+        return None
+    return condition == "update_time" or write.current_document.exists
+
+
+def _update_time(write: WritePb) -> int | None:
+    chosen = write.current_document.WhichOneof("condition_type") == "update_time"
+    return micros_of(write.current_document.update_time) if chosen else None

@@ -131,7 +131,7 @@ class Service:
         if opened is not None:
             yield RunQueryResponse(transaction=opened.id)
         if skipped or not records:
-            response = RunQueryResponse(skipped_results=skipped if records else 0)
+            response = RunQueryResponse(skipped_results=skipped)
             set_time(response.read_time, read_us)
             yield response
         for record in records:
@@ -149,7 +149,8 @@ class Service:
         message = request.structured_aggregation_query
         names = aggregate.aliases(message.aggregations)
         fields = aggregate.aggregated_fields(message.aggregations)
-        aggregate.check_projection(message.structured_query, fields)
+        if fields and message.structured_query.HasField("select"):
+            raise InvalidArgument("An aggregation of fields cannot be combined with a projection.")
         query = parse_query(request.parent, message.structured_query, fields)
         consistency, opened = self._consistency(request)
         self.database.check_query(query, fields)
