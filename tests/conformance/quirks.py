@@ -57,11 +57,22 @@ _TABLE = (
         "proto RunQueryResponse.skipped_results.",
     ),
     Quirk(
-        "empty_mask_of_a_listing",
-        "ListDocuments with an empty mask returns all fields.",
-        "An empty mask returns none.",
-        "proto ListDocumentsRequest.mask: a field that is not in the mask is not returned. The emulator's "
-        "BatchGetDocuments does so.",
+        "mask_of_missing_documents",
+        "ListDocuments with show_missing ignores the mask.",
+        "The mask selects the fields.",
+        "proto ListDocumentsRequest.mask: a field that is not in the mask is not returned.",
+    ),
+    Quirk(
+        "token_of_the_last_page",
+        "ListDocuments returns a next_page_token with a full page, even if no document follows.",
+        "The token is omitted if there are no subsequent pages.",
+        "proto ListDocumentsResponse.next_page_token.",
+    ),
+    Quirk(
+        "negative_page_size",
+        "ListDocuments takes a negative page_size for none.",
+        "A negative page_size is INVALID_ARGUMENT.",
+        "AIP-158 on pagination, which Google's services follow.",
     ),
     Quirk(
         "future_update_time",
@@ -82,6 +93,36 @@ _TABLE = (
         "result has changed.",
         "Google's page 'Transaction serializability and isolation'. Firelite checks the results at commit, which is "
         "as strict.",
+    ),
+    Quirk(
+        "victim_of_a_deadlock",
+        "In a deadlock of two transactions, the one that has waited longer is aborted.",
+        "The transaction that has read first wins.",
+        "Observed in production. Firelite also keeps the age of a retried transaction, so that it wins in the end.",
+    ),
+    Quirk(
+        "order_of_waiting_writes",
+        "A write outside a transaction that waits for a lock can be overtaken by a later one.",
+        "The order of concurrent writes is not defined.",
+        "Google's page 'Transaction serializability and isolation'. Firelite grants locks in the order of requests.",
+    ),
+    Quirk(
+        "name_as_a_field",
+        "A mask and a transform can name the field __name__.",
+        "Field names of the form __.*__ cannot be written.",
+        "Google's page 'Usage and limits', constraints on field names.",
+    ),
+    Quirk(
+        "depth_limit",
+        "Maps and arrays can nest deeper than 20 levels.",
+        "A value nests 20 levels at most.",
+        "Google's page 'Usage and limits', maximum depth of fields in a map or array.",
+    ),
+    Quirk(
+        "transform_limit",
+        "A write can have more than 500 field transforms.",
+        "A commit applies 500 field transforms to a document at most.",
+        "Google's page 'Usage and limits', maximum number of field transformations.",
     ),
 )
 

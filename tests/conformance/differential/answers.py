@@ -88,7 +88,7 @@ def _aggregation(messages: Sequence[MessagePb]) -> list[str]:
 
 
 def _listing(messages: Sequence[MessagePb]) -> list[str]:
-    return [*map(_document, messages[0].documents), f"more {bool(messages[0].next_page_token)}"]
+    return list(map(_document, messages[0].documents))
 
 
 def _collection_ids(messages: Sequence[MessagePb]) -> list[str]:

@@ -9,10 +9,8 @@ from tests.conformance.differential.answers import Answer
 from tests.conformance.differential.steps import Step
 from tests.conformance.quirks import QUIRKS
 
-FUTURE_MICROSECONDS = "253402300000000000"
 
-
-def explain(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) -> str | None:
+def explain(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> str | None:
     """Return the name of the quirk that explains the difference at a step, or None."""
     for name, applies in _EXPLANATIONS.items():
         if applies(steps, position, ours, theirs):
@@ -20,32 +18,50 @@ def explain(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) 
     return None
 
 
-def _sorts_names_down(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) -> bool:
+def _sorts_names_down(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> bool:
     orders = _query(steps[position]).order_by
     return (
-        theirs.code == "FAILED_PRECONDITION"
+        theirs[position].code == "FAILED_PRECONDITION"
         and len(orders) > 0
         and orders[0].field.field_path == "__name__"
         and orders[0].direction == Direction.DESCENDING
     )
 
 
-def _lists_with_empty_mask(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) -> bool:
+def _masks_missing_documents(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> bool:
     step = steps[position]
-    # Every listing with show_missing has an empty mask.
-    empty = step.request.HasField("mask") and not step.request.mask.field_paths if step.rpc == "ListDocuments" else False
-    return empty
+    return step.rpc == "ListDocuments" and step.request.show_missing and step.request.HasField("mask")
 
 
-def _requires_future_time(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) -> bool:
-    if steps[position].rpc == "BatchWrite" and ours.code == theirs.code == "OK":
-        pairs = zip(ours.messages[0].status, theirs.messages[0].status, strict=True)
-        return {(mine.code, other.code) for mine, other in pairs if mine.code != other.code} == {(3, 9)}
-    return ours.code == "INVALID_ARGUMENT" and theirs.code == "FAILED_PRECONDITION" and "future" in ours.details
+def _requires_future_time(
+    steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]
+) -> bool:
+    mine, other = ours[position], theirs[position]
+    if steps[position].rpc == "BatchWrite" and mine.code == other.code == "OK":
+        pairs = zip(mine.messages[0].status, other.messages[0].status, strict=True)
+        return {(first.code, second.code) for first, second in pairs if first.code != second.code} == {(3, 9)}
+    return mine.code == "INVALID_ARGUMENT" and other.code == "FAILED_PRECONDITION" and "future" in mine.details
 
 
-def _queries_in_transaction(steps: Sequence[Step], position: int, ours: Answer, theirs: Answer) -> bool:
+def _queries_in_transaction(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> bool:
     return any(step.actor and step.rpc == "RunQuery" for step in steps)
+
+
+def _aborts_another(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> bool:
+    pairs = {
+        step.actor: (mine.code, other.code)
+        for step, mine, other in zip(steps, ours, theirs, strict=True)
+        if step.actor and step.rpc == "Commit"
+    }
+    return sorted(pairs.values()) == [("ABORTED", "OK"), ("OK", "ABORTED")]
+
+
+def _grants_in_another_order(
+    steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]
+) -> bool:
+    plain = [step for step in steps[1:] if step.rpc == "Commit" and not step.actor]
+    codes = [answer.code for answer in ours]
+    return any(step.actor for step in steps) and bool(plain) and codes == [a.code for a in theirs]
 
 
 def _query(step: Step) -> MessagePb:
@@ -55,9 +71,11 @@ def _query(step: Step) -> MessagePb:
 
 
 _NO_QUERY: MessagePb = type("NoQuery", (), {"order_by": ()})()
-_EXPLANATIONS: dict[str, Callable[[Sequence[Step], int, Answer, Answer], bool]] = {
+_EXPLANATIONS: dict[str, Callable[[Sequence[Step], int, Sequence[Answer], Sequence[Answer]], bool]] = {
     "descending_key_scan": _sorts_names_down,
-    "empty_mask_of_a_listing": _lists_with_empty_mask,
+    "mask_of_missing_documents": _masks_missing_documents,
     "future_update_time": _requires_future_time,
+    "victim_of_a_deadlock": _aborts_another,
+    "order_of_waiting_writes": _grants_in_another_order,
     "range_locks_of_queries": _queries_in_transaction,
 }

@@ -73,6 +73,8 @@ class QueryMaker:
         query.from_.add(collection_id=rng.choice("ccd"), all_descendants=rng.random() < 0.2)
         if rng.random() < 0.04:
             query.from_[0].collection_id = ""
+        elif rng.random() < 0.01:
+            del query.from_[:]
         if rng.random() < 0.75:
             query.where.CopyFrom(self.filter())
         for path in self._order_paths(query):
@@ -116,7 +118,7 @@ class QueryMaker:
     def operand(self, path: str) -> ValuePb:
         if path == NAME and self.rng.random() < 0.95:
             return Value(reference_value=self.rng.choice(NAMES))
-        return self.values.any(again=0.8)
+        return self.values.any(again=0.8) if self.rng.random() < 0.99 else self.values.invalid()
 
     def filter(self, depth: int = 0) -> FilterPb:
         rng = self.rng
@@ -180,7 +182,7 @@ class QueryMaker:
         if rng.random() < 0.5:
             message.mask.field_paths.extend(rng.sample(PATHS, rng.randrange(3)))
         if rng.random() < 0.4:
-            message.page_size = rng.choice((1, 2, 3, -1))
+            message.page_size = rng.choice((1, 2, 3))
         return message
 
 

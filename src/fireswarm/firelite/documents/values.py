@@ -107,6 +107,12 @@ def _ordered_bits(number: float) -> int:
     return bits ^ _ALL if bits & _SIGN else bits | _SIGN
 
 
+def is_numeric_id(segment: str) -> bool:
+    """Return True for an id like ``__id7__``, which stands for a 64-bit integer."""
+    match = _NUMERIC_ID.fullmatch(segment)
+    return match is not None and -_SIGN <= int(match[1]) < _SIGN
+
+
 def _segment(segment: str) -> bytes:
     match = _NUMERIC_ID.fullmatch(segment)
     if match is not None:
@@ -139,9 +145,8 @@ def _double(value: ValuePb) -> bytes:
 
 
 def _timestamp(value: ValuePb) -> bytes:
-    # Firestore stores and compares microseconds.
     moment = value.timestamp_value
-    return _pack_timestamp(TAG_TIMESTAMP, (moment.seconds + _SIGN) & _ALL, moment.nanos // 1000)
+    return _pack_timestamp(TAG_TIMESTAMP, (moment.seconds + _SIGN) & _ALL, moment.nanos)
 
 
 def _string(value: ValuePb) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from fireswarm.firelite.documents.paths import NAME, FieldPath
 from fireswarm.firelite.documents.protos import (
@@ -29,6 +29,7 @@ def check_operators(message: StructuredQueryPb, is_nested: bool) -> None:
     *is_nested* is True for a query under a document, which counts as one more component.
     """
     leaves = list(_leaves(message.where))
+    distinct = {leaf.SerializeToString(deterministic=True): leaf for leaf in leaves}.values()
     negative = sum(
         leaf.field_filter.op in _NEGATIVE or leaf.unary_filter.op in _NEGATIVE_UNARY
         for leaf in leaves
@@ -39,7 +40,7 @@ def check_operators(message: StructuredQueryPb, is_nested: bool) -> None:
     ops = {leaf.field_filter.op for leaf in leaves}
     if FieldOperator.NOT_IN in ops and (ops & _ALTERNATIVES or _has_or(message.where)):
         raise InvalidArgument("'not-in' cannot be combined with 'or', 'in' or 'array-contains-any'.")
-    count = sum(map(_weight, leaves)) + len(message.order_by) + is_nested
+    count = sum(map(_weight, distinct)) + len(message.order_by) + is_nested
     if count > COMPONENTS_MAX:
         raise InvalidArgument(f"A query can hold at most {COMPONENTS_MAX} filters, orders and ancestors, not {count}.")
 
@@ -59,11 +60,14 @@ def check_disjuncts(disjuncts: Iterable[Conjunction]) -> None:
         raise InvalidArgument(f"A query supports inequalities on at most {INEQUALITY_FIELDS_MAX} fields.")
 
 
-def check_scope(scope: Scope, disjuncts: Iterable[Conjunction], orders: tuple[Order, ...]) -> None:
+def check_scope(
+    scope: Scope, disjuncts: Iterable[Conjunction], orders: Sequence[Order], aggregated: Sequence[FieldPath]
+) -> None:
     """Raise InvalidArgument if the query needs an index that production does not have for its scope."""
     if scope.kind == "collection" or (scope.kind == "group" and scope.path == scope.root):
         return
-    if orders != (Order(NAME),) or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct):
+    stated = [order for order in orders if order.path not in aggregated]
+    if (aggregated and scope.kind != "children") or stated != [Order(NAME)] or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct):
         raise InvalidArgument(
             "A query without a collection id, and a collection group query under a document, can only filter and sort "
             "by '__name__', ascending."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
 
+from fireswarm.firelite.documents.limits import PLAIN_KINDS, checked_copy
 from fireswarm.firelite.documents.paths import (
     NAME,
     FieldPath,
+    check_document_name,
     check_parent,
     check_segment,
     format_field_path,
@@ -21,6 +22,7 @@ from fireswarm.firelite.documents.protos import (
     Direction,
     FieldOperator,
     FilterPb,
+    StructuredQuery,
     StructuredQueryPb,
     UnaryOperator,
     ValuePb,
@@ -45,7 +47,6 @@ _SIMPLE_OPS = {
     FieldOperator.ARRAY_CONTAINS: Op.ARRAY_CONTAINS,
 }
 _LIST_OPS = {FieldOperator.IN: Op.EQUAL, FieldOperator.ARRAY_CONTAINS_ANY: Op.ARRAY_CONTAINS}
-_MATCHING = frozenset({Op.EQUAL, Op.ARRAY_CONTAINS})
 _NO_VALUE = b"\x00"
 """An operand that equals no value: below the tags of all types."""
 _UNARY_OPS = {
@@ -70,7 +71,8 @@ def parse_query(parent: str, message: StructuredQueryPb, aggregated: Sequence[Fi
         disjuncts = _normal_form(message.where)
         check_disjuncts(disjuncts)
     orders = _orders(message, disjuncts, aggregated)
-    check_scope(scope, disjuncts, orders)
+    implicit = tuple(path for path in aggregated if path not in _stated_paths(message, disjuncts))
+    check_scope(scope, disjuncts, orders, implicit)
     if message.offset < 0 or (message.HasField("limit") and message.limit.value < 0):
         raise InvalidArgument("A query's limit and offset must not be negative.")
     projection = None
@@ -86,6 +88,7 @@ def parse_query(parent: str, message: StructuredQueryPb, aggregated: Sequence[Fi
         offset=message.offset,
         limit=message.limit.value if message.HasField("limit") else None,
         projection=projection,
+        aggregated=implicit,
     )
 
 
@@ -93,9 +96,9 @@ def _scope(parent: str, message: StructuredQueryPb) -> Scope:
     """Return the scope of the query's collection selector. Raises InvalidArgument."""
     check_parent(parent)
     selectors = message.from_
-    if len(selectors) != 1:
-        raise InvalidArgument("A query must name exactly one collection selector in 'from'.")
-    selector = selectors[0]
+    if len(selectors) > 1:
+        raise InvalidArgument("A query can have only one collection selector in 'from'.")
+    selector = selectors[0] if selectors else StructuredQuery.CollectionSelector()
     root = root_of(parent)
     if not selector.collection_id:
         return Scope("subtree" if selector.all_descendants else "children", parent, "", root)
@@ -117,22 +120,26 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
     if kind != "composite_filter":
         raise InvalidArgument("A filter is empty.")
     parts = [_normal_form(part) for part in node.composite_filter.filters]
-    if not parts:
-        raise InvalidArgument("A composite filter needs at least one filter.")
     if node.composite_filter.op == CompositeOperator.OR:
+        if not parts:
+            raise InvalidArgument("A composite filter with OR needs at least one filter.")
         return _collect_disjuncts(conjunction for part in parts for conjunction in part)
     if node.composite_filter.op != CompositeOperator.AND:
         raise InvalidArgument("A composite filter's operator must be AND or OR.")
-    return _collect_disjuncts(sum(chosen, ()) for chosen in product(*parts))
+    result: list[Conjunction] = [()]
+    for part in parts:
+        result = _collect_disjuncts(left + right for left in result for right in part)
+    return result
 
 
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
-    result: list[Conjunction] = []
+    """Return the distinct conjunctions, each without repeated predicates. Raises InvalidArgument for too many."""
+    result: dict[Conjunction, None] = {}
     for conjunction in conjunctions:
-        result.append(conjunction)
+        result[tuple(dict.fromkeys(conjunction))] = None
         if len(result) > DISJUNCTIONS_MAX:
             raise InvalidArgument(f"A query supports at most {DISJUNCTIONS_MAX} disjunctions in normal form.")
-    return result
+    return list(result)
 
 
 def _field_filter(message: FilterPb) -> list[Conjunction]:
@@ -143,8 +150,10 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         if path == NAME and op is Op.ARRAY_CONTAINS:
             raise InvalidArgument("'array-contains' cannot be used on '__name__'.")
         operand = _operand(path, message.value)
-        if operand == NULL or (operand == _NAN and op in _MATCHING):
-            return [(_false(path),)]
+        if operand == NULL or (operand == _NAN and op is not Op.NOT_EQUAL):
+            return [(_false(path, op),)]
+        if operand == _NAN:
+            return [(Predicate(path, Op.NOT_IN, ()),)]
         return [(Predicate(path, op, (operand,)),)]
     if message.op == FieldOperator.OPERATOR_UNSPECIFIED:
         raise InvalidArgument("A field filter has no operator.")
@@ -152,17 +161,19 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
     if path == NAME and message.op == FieldOperator.ARRAY_CONTAINS_ANY:
         raise InvalidArgument("'array-contains-any' cannot be used on '__name__'.")
-    operands = dict.fromkeys(_operand(path, item) for item in message.value.array_value.values)
+    items = checked_copy(message.value, message.field.field_path).array_value.values
+    operands = dict.fromkeys(_operand(path, item) for item in items)
     if message.op in _LIST_OPS:
         op = _LIST_OPS[message.op]
         return _collect_disjuncts(
-            (_false(path) if operand in (NULL, _NAN) else Predicate(path, op, (operand,)),) for operand in operands
+            (_false(path, op) if operand in (NULL, _NAN) else Predicate(path, op, (operand,)),) for operand in operands
         )
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
     if len(message.value.array_value.values) > NOT_IN_MAX:
         raise InvalidArgument(f"'not-in' supports at most {NOT_IN_MAX} values.")
-    return [(Predicate(path, Op.NOT_IN, tuple(operands)),)]
+    # NaN differs from every value, even from NaN.
+    return [(Predicate(path, Op.NOT_IN, tuple(operand for operand in operands if operand != _NAN)),)]
 
 
 def _unary_filter(message: FilterPb) -> Predicate:
@@ -177,15 +188,22 @@ def _unary_filter(message: FilterPb) -> Predicate:
 
 def _operand(path: FieldPath, value: ValuePb) -> bytes:
     if path != NAME:
-        return encode(value)
+        kind = value.WhichOneof("value_type")
+        return encode(value if kind in PLAIN_KINDS else checked_copy(value, format_field_path(path)))
     if value.WhichOneof("value_type") != "reference_value":
         raise InvalidArgument("'__name__' can only be compared with a document reference.")
-    return name_key(value.reference_value)
+    return name_key(check_document_name(value.reference_value))
 
 
-def _false(path: FieldPath) -> Predicate:
+def _false(path: FieldPath, op: Op) -> Predicate:
     """Return a predicate for a comparison with null or NaN, which no value satisfies. Unary filters find these."""
-    return Predicate(path, Op.EQUAL, (_NO_VALUE,))
+    return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
+
+
+def _stated_paths(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> set[FieldPath]:
+    """Return the fields by which the query is sorted without aggregations."""
+    paths = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
+    return paths | {parse_field_path(item.field.field_path) for item in message.order_by}
 
 
 def _orders(

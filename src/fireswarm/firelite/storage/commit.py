@@ -28,7 +28,14 @@ from fireswarm.firelite.documents.protos import (
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from fireswarm.firelite.storage.transforms import apply_transform
-from fireswarm.firelite.storage.write_rules import check_repeated, check_source, check_transforms, check_writes
+from fireswarm.firelite.storage.write_rules import (
+    check_delete,
+    check_repeated,
+    check_source,
+    check_transform_write,
+    check_transforms,
+    check_writes,
+)
 
 
 class Version(NamedTuple):
@@ -124,6 +131,7 @@ def _apply(
             check_precondition(name, write.current_document, old, commit_us)
         result = response.write_results.add()
         if write.WhichOneof("operation") == "delete":
+            check_delete(write, name)
             if old is not None:
                 pending[name] = Version(old.successor(None, commit_us), None)
             continue
@@ -209,6 +217,7 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
     before = b"" if old is None or old.data is None else old.data
     masked = write.HasField("update_mask")
     if not masked and write.WhichOneof("operation") == "transform":
+        check_transform_write(write, name)
         return Document.FromString(before) if before else Document(name=name), set()
     source = write.update
     fields = set(source.fields)

@@ -20,6 +20,11 @@ from fireswarm.firelite.storage.transforms import apply_transform
 def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
     """Raise InvalidArgument for the first fault that does not depend on the stored documents."""
     for write, name in zip(writes, names, strict=True):
+        kind = write.WhichOneof("operation")
+        if kind == "delete":
+            check_delete(write, name)
+        elif kind == "transform":
+            check_transform_write(write, name)
         check_source(write.update, name)
         mask_of(write.update_mask.SerializeToString())
         transforms = write.update_transforms or write.transform.field_transforms
@@ -29,6 +34,18 @@ def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
             apply_transform(scratch.fields, transform, 0)
         check_values(name, scratch.fields, scratch.fields)
     check_repeated(writes, names)
+
+
+def check_delete(write: WritePb, name: str) -> None:
+    """Raise InvalidArgument for a delete with a mask or with transforms."""
+    if write.update_transforms or write.HasField("update_mask"):
+        raise InvalidArgument(f"The delete of {name} has a mask or transforms.")
+
+
+def check_transform_write(write: WritePb, name: str) -> None:
+    """Raise InvalidArgument for a transform write without transforms."""
+    if not write.transform.field_transforms:
+        raise InvalidArgument(f"The transform of {name} has no field transforms.")
 
 
 def check_source(document: DocumentPb, name: str) -> None:

@@ -153,7 +153,7 @@ class Service:
             raise InvalidArgument("An aggregation of fields cannot be combined with a projection.")
         query = parse_query(request.parent, message.structured_query, fields)
         consistency, opened = self._consistency(request)
-        self.database.check_query(query, fields)
+        self.database.check_query(query)
         total = None
         if consistency == Consistency() and aggregate.only_counts(message.aggregations):
             total = self.database.store.count(query)
