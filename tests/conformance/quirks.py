@@ -17,6 +17,8 @@ class Quirk:
     emulator: str
     production: str
     reason: str
+    always: bool = True
+    """False if the difference depends on timing."""
 
 
 _TABLE = (
@@ -28,7 +30,7 @@ _TABLE = (
     ),
     Quirk(
         "listener_resets",
-        "A query's listener sends RESET and the whole result after each change, and repeats it after a resume token.",
+        "A query's listener sends RESET, the whole result and CURRENT again after a change and after a resume token.",
         "A listener sends the changes only.",
         "proto TargetChange: RESET means that the target has been reset. Clients accept both.",
     ),
@@ -48,7 +50,8 @@ _TABLE = (
         "milliseconds_of_server_times",
         "REQUEST_TIME is the time of the request in milliseconds, and differs from the commit time.",
         "REQUEST_TIME is the commit time.",
-        "proto ServerValue: 'the time at which the server processed the request, with millisecond precision'.",
+        "firelite keeps the commit time; proto ServerValue promises the precision of milliseconds.",
+        always=False,
     ),
     Quirk(
         "skipped_results",
@@ -95,8 +98,15 @@ _TABLE = (
         "as strict.",
     ),
     Quirk(
+        "starvation_under_contention",
+        "A transaction can lose more often than a client retries it.",
+        "A retried transaction gets precedence.",
+        "proto TransactionOptions.ReadWrite.retry_transaction. The emulator does not use it.",
+        always=False,
+    ),
+    Quirk(
         "victim_of_a_deadlock",
-        "In a deadlock of two transactions, the one that has waited longer is aborted.",
+        "In a deadlock, the transaction that has waited longer is aborted. A commit locks its documents one by one.",
         "The transaction that has read first wins.",
         "Observed in production. Firelite also keeps the age of a retried transaction, so that it wins in the end.",
     ),

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fireswarm.firelite.documents.paths import FieldPath
 from fireswarm.firelite.documents.protos import WritePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import uuid
 from collections import Counter
@@ -70,8 +71,7 @@ class Comparison:
     async def _differences(self, steps: Sequence[Step]) -> list[Difference]:
         width = len(PROJECT) - len("differential-") - len(self._run)
         project = f"differential-{self._run}{next(self._serials):0{width}d}"
-        ours = await self.ours.run(steps, project)
-        theirs = await self.theirs.run(steps, project)
+        ours, theirs = await asyncio.gather(self.ours.run(steps, project), self.theirs.run(steps, project))
         self.answers.update(answer.code for answer in theirs)
         texts = zip(describe(steps, ours), describe(steps, theirs), strict=True)
         return [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from google.cloud.firestore_v1.types import firestore
+
 from fireswarm.firelite.documents.protos import (
     CompositeOperator,
     CursorPb,
@@ -17,7 +19,6 @@ from fireswarm.firelite.documents.protos import (
     Value,
     ValuePb,
 )
-from google.cloud.firestore_v1.types import firestore
 from tests.conformance.differential.values import DATABASE, NAMES, PATHS, ROOT, ValueMaker
 
 BatchGetDocumentsRequest = firestore.BatchGetDocumentsRequest.pb()

@@ -10,7 +10,21 @@ from fireswarm.firelite.documents.protos import MessagePb
 from tests.conformance.differential.steps import Step
 
 ATTEMPTS_MAX = 400
-KEPT = frozenset({"parent", "database", "name", "collection_id", "document_id", "op", "field_path", "from_", "structured_query", "seconds", "nanos"})
+KEPT = frozenset(
+    {
+        "parent",
+        "database",
+        "name",
+        "collection_id",
+        "document_id",
+        "op",
+        "field_path",
+        "from_",
+        "structured_query",
+        "seconds",
+        "nanos",
+    }
+)
 """Fields without which a request is refused."""
 
 type Steps = Sequence[Step]

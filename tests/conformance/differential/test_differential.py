@@ -60,7 +60,9 @@ async def test_firelite_and_the_emulator_give_the_same_answers(
             if len(reports) == REPORTS_MAX:
                 break
     with capsys.disabled():
-        print(f"\nseed {seed}, {len(cases)} cases, answers {dict(comparison.answers)}, quirks {dict(comparison.quirks)}")
+        print(
+            f"\nseed {seed}, {len(cases)} cases, answers {dict(comparison.answers)}, quirks {dict(comparison.quirks)}"
+        )
     assert not reports, "\n\n".join(reports)
 
 

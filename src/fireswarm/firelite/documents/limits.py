@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from fireswarm.firelite.documents.paths import SEGMENT_MAX_BYTES, check_document_name, is_reserved
-from fireswarm.firelite.documents.protos import FieldsPb, Value, ValuePb
+from fireswarm.firelite.documents.protos import FieldsPb, TimestampPb, Value, ValuePb
 from fireswarm.firelite.documents.values import is_vector
 from fireswarm.firelite.errors import InvalidArgument
 
@@ -32,6 +32,7 @@ _FIXED_BYTES = {
     "geo_point_value": 16,
 }
 _NOT_STORABLE = {
+    None: "no value",
     "field_reference_value": "a field reference",
     "variable_reference_value": "a variable reference",
     "function_value": "a function",
@@ -133,19 +134,13 @@ def _is_name(field: str) -> bool:
 def _check_value(name: str, field: str, value: ValuePb, kind: str | None, depth: int) -> None:
     """Check one value and the values inside it, and truncate timestamps."""
     if kind == "timestamp_value":
-        moment = value.timestamp_value
-        if not (SECONDS_MIN <= moment.seconds <= SECONDS_MAX and 0 <= moment.nanos < NANOSECONDS):
-            raise InvalidArgument(f"Document {name!r}: the timestamp {field!r} is outside the years 1 to 9999.")
-        if moment.nanos % 1000:
-            moment.nanos -= moment.nanos % 1000
+        _check_timestamp(name, field, value.timestamp_value)
     elif kind == "geo_point_value":
         point = value.geo_point_value
         if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # false for NaN as well
             raise InvalidArgument(f"Document {name!r}: {field!r} lies off the globe.")
     elif kind == "reference_value":
         check_document_name(value.reference_value)
-    elif kind is None:
-        raise InvalidArgument(f"Document {name!r}: the field {field!r} has no value.")
     elif kind in _NOT_STORABLE:
         raise InvalidArgument(f"Document {name!r}: the field {field!r} holds {_NOT_STORABLE[kind]}.")
     elif depth >= DEPTH_MAX:
@@ -154,6 +149,13 @@ def _check_value(name: str, field: str, value: ValuePb, kind: str | None, depth:
         _check_array(name, field, value, depth)
     else:
         _check_map(name, field, value.map_value.fields, depth)
+
+
+def _check_timestamp(name: str, field: str, moment: TimestampPb) -> None:
+    if not (SECONDS_MIN <= moment.seconds <= SECONDS_MAX and 0 <= moment.nanos < NANOSECONDS):
+        raise InvalidArgument(f"Document {name!r}: the timestamp {field!r} is outside the years 1 to 9999.")
+    if moment.nanos % 1000:
+        moment.nanos -= moment.nanos % 1000
 
 
 def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:

@@ -67,7 +67,12 @@ def check_scope(
     if scope.kind == "collection" or (scope.kind == "group" and scope.path == scope.root):
         return
     stated = [order for order in orders if order.path not in aggregated]
-    if (aggregated and scope.kind != "children") or stated != [Order(NAME)] or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct):
+    sorts_subtree = bool(aggregated) and scope.kind != "children" and scope.path != scope.root
+    if (
+        sorts_subtree
+        or stated != [Order(NAME)]
+        or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct)
+    ):
         raise InvalidArgument(
             "A query without a collection id, and a collection group query under a document, can only filter and sort "
             "by '__name__', ascending."

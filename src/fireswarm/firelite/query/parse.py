@@ -46,8 +46,9 @@ _SIMPLE_OPS = {
     FieldOperator.NOT_EQUAL: Op.NOT_EQUAL,
     FieldOperator.ARRAY_CONTAINS: Op.ARRAY_CONTAINS,
 }
+_ARRAY_OPS = frozenset({FieldOperator.ARRAY_CONTAINS, FieldOperator.ARRAY_CONTAINS_ANY})
 _LIST_OPS = {FieldOperator.IN: Op.EQUAL, FieldOperator.ARRAY_CONTAINS_ANY: Op.ARRAY_CONTAINS}
-_NO_VALUE = b"\x00"
+_NO_VALUE = b"\x02"
 """An operand that equals no value: below the tags of all types."""
 _UNARY_OPS = {
     UnaryOperator.IS_NULL: (Op.EQUAL, NULL),
@@ -133,44 +134,56 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
 
 
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
-    """Return the distinct conjunctions, each without repeated predicates. Raises InvalidArgument for too many."""
+    """Return the distinct conjunctions. Raises InvalidArgument for too many."""
     result: dict[Conjunction, None] = {}
     for conjunction in conjunctions:
-        result[tuple(dict.fromkeys(conjunction))] = None
+        result[_without_repetitions(conjunction)] = None
         if len(result) > DISJUNCTIONS_MAX:
             raise InvalidArgument(f"A query supports at most {DISJUNCTIONS_MAX} disjunctions in normal form.")
     return list(result)
 
 
+def _without_repetitions(conjunction: Conjunction) -> Conjunction:
+    """Return the distinct predicates. Production refuses a second array-contains even if it is equal, so it stays."""
+    if len(set(conjunction)) == len(conjunction):
+        return conjunction
+    contains = [predicate for predicate in conjunction if predicate.op is Op.ARRAY_CONTAINS]
+    return (*dict.fromkeys(p for p in conjunction if p.op is not Op.ARRAY_CONTAINS), *contains)
+
+
 def _field_filter(message: FilterPb) -> list[Conjunction]:
     """Return a field filter as an OR of conjunctions. Raises InvalidArgument or Unimplemented."""
     path = parse_field_path(message.field.field_path)
-    if message.op in _SIMPLE_OPS:
-        op = _SIMPLE_OPS[message.op]
-        if path == NAME and op is Op.ARRAY_CONTAINS:
-            raise InvalidArgument("'array-contains' cannot be used on '__name__'.")
-        operand = _operand(path, message.value)
-        if operand == NULL or (operand == _NAN and op is not Op.NOT_EQUAL):
-            return [(_false(path, op),)]
-        if operand == _NAN:
-            return [(Predicate(path, Op.NOT_IN, ()),)]
-        return [(Predicate(path, op, (operand,)),)]
     if message.op == FieldOperator.OPERATOR_UNSPECIFIED:
         raise InvalidArgument("A field filter has no operator.")
+    if path == NAME and message.op in _ARRAY_OPS:
+        raise InvalidArgument("'array-contains' and 'array-contains-any' cannot be used on '__name__'.")
+    if message.op in _SIMPLE_OPS:
+        return [(_comparison(path, _SIMPLE_OPS[message.op], _operand(path, message.value)),)]
+    return _list_filter(path, message)
+
+
+def _comparison(path: FieldPath, op: Op, operand: bytes) -> Predicate:
+    """Return the predicate of a comparison. Nothing compares with null, and NaN only differs from other values."""
+    if operand == _NAN and op is Op.NOT_EQUAL:
+        return Predicate(path, Op.NOT_IN, ())
+    if operand in (NULL, _NAN):
+        # Only the unary filters find null and NaN.
+        return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
+    return Predicate(path, op, (operand,))
+
+
+def _list_filter(path: FieldPath, message: FilterPb) -> list[Conjunction]:
+    """Return a filter with a list of operands as an OR of conjunctions. Raises InvalidArgument or Unimplemented."""
     if message.value.WhichOneof("value_type") != "array_value" or not message.value.array_value.values:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
-    if path == NAME and message.op == FieldOperator.ARRAY_CONTAINS_ANY:
-        raise InvalidArgument("'array-contains-any' cannot be used on '__name__'.")
     items = checked_copy(message.value, message.field.field_path).array_value.values
     operands = dict.fromkeys(_operand(path, item) for item in items)
     if message.op in _LIST_OPS:
-        op = _LIST_OPS[message.op]
-        return _collect_disjuncts(
-            (_false(path, op) if operand in (NULL, _NAN) else Predicate(path, op, (operand,)),) for operand in operands
-        )
+        return _collect_disjuncts((_comparison(path, _LIST_OPS[message.op], operand),) for operand in operands)
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
-    if len(message.value.array_value.values) > NOT_IN_MAX:
+    if len(items) > NOT_IN_MAX:
         raise InvalidArgument(f"'not-in' supports at most {NOT_IN_MAX} values.")
     # NaN differs from every value, even from NaN.
     return [(Predicate(path, Op.NOT_IN, tuple(operand for operand in operands if operand != _NAN)),)]
@@ -193,11 +206,6 @@ def _operand(path: FieldPath, value: ValuePb) -> bytes:
     if value.WhichOneof("value_type") != "reference_value":
         raise InvalidArgument("'__name__' can only be compared with a document reference.")
     return name_key(check_document_name(value.reference_value))
-
-
-def _false(path: FieldPath, op: Op) -> Predicate:
-    """Return a predicate for a comparison with null or NaN, which no value satisfies. Unary filters find these."""
-    return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
 
 
 def _stated_paths(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> set[FieldPath]:
