@@ -117,6 +117,13 @@ _TABLE = (
         "Google's page 'Transaction serializability and isolation'. Firelite grants locks in the order of requests.",
     ),
     Quirk(
+        "canceled_calls",
+        "A write that waits for a lock can be applied after its call was canceled.",
+        "The outcome of a canceled write is not defined.",
+        "gRPC: a canceled call may have had its effect. Firelite does not apply a write that still waits.",
+        always=False,
+    ),
+    Quirk(
         "name_as_a_field",
         "A mask and a transform can name the field __name__.",
         "Field names of the form __.*__ cannot be written.",

@@ -296,6 +296,7 @@ async def test_read_only_transaction_does_not_block_writers(client: AsyncClient)
     await commit(transaction)
 
 
+@pytest.mark.quirk("canceled_calls")
 async def test_cancelled_waiting_write_does_not_block_others(client: AsyncClient) -> None:
     ref = client.document("c/a")
     transaction = await begin(client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,14 +16,14 @@ pytestmark = pytest.mark.anyio
 Value = document.Value
 Transform = write.DocumentTransform.FieldTransform
 ONE = Value(integer_value=1)
-VECTOR = Value(
-    map_value={
-        "fields": {
-            "__type__": Value(string_value="__vector__"),
-            "value": Value(array_value=document.ArrayValue(values=[Value(double_value=1.0)])),
-        }
-    }
-)
+
+
+def vector(coordinate: float) -> Value:
+    coordinates = document.ArrayValue(values=[Value(double_value=coordinate)])
+    fields = {"__type__": Value(string_value="__vector__"), "value": Value(array_value=coordinates)}
+    return Value(map_value={"fields": fields})
+
+
 MISSING = common.Precondition(exists=False)
 EXISTING = common.Precondition(exists=True)
 
@@ -44,7 +45,8 @@ async def commit(raw: Raw, *writes: write.Write) -> Any:
     "value",
     [
         Value(),
-        Value(array_value=document.ArrayValue(values=[VECTOR])),
+        Value(array_value=document.ArrayValue(values=[vector(1.0)])),
+        vector(math.nan),
         Value(timestamp_value={"seconds": 253_402_300_800}),
         Value(timestamp_value={"seconds": -62_135_596_801}),
         Value(timestamp_value={"nanos": 1_000_000_000}),

@@ -45,12 +45,14 @@ class Backend:
         method = self._methods[step.rpc]
         name = project.encode()
         assert len(name) == len(self._placeholder)  # the serialized messages stay valid
-        options = {
-            "request_serializer": lambda message: message.SerializeToString().replace(self._placeholder, name),
-            "response_deserializer": lambda data: method.response.pb().FromString(
-                data.replace(name, self._placeholder)
-            ),
-        }
+
+        def serialize(message: MessagePb) -> bytes:
+            return message.SerializeToString().replace(self._placeholder, name)
+
+        def deserialize(data: bytes) -> MessagePb:
+            return method.response.pb().FromString(data.replace(name, self._placeholder))
+
+        options: Any = {"request_serializer": serialize, "response_deserializer": deserialize}
         path = f"/google.firestore.v1.Firestore/{step.rpc}"
         try:
             if method.streams_responses:

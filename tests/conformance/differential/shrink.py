@@ -82,8 +82,6 @@ def reductions(message: MessagePb) -> Iterator[MessagePb]:
 def _inner_reductions(message: MessagePb, field: FieldDescriptor, content: MessagePb) -> Iterator[MessagePb]:
     """Yield copies of the message with a reduction of one of the messages inside the field."""
     if _is_map(field):
-        if field.message_type.fields_by_name["value"].message_type is None:
-            return
         for key in content:
             for smaller in reductions(content[key]):
                 copy = _copy(message)

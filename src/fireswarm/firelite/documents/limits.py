@@ -178,6 +178,8 @@ def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} needs 1 to {VECTOR_MAX_DIMENSIONS} dimensions.")
     if any(coordinate.WhichOneof("value_type") != "double_value" for coordinate in coordinates):
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} must hold doubles.")
+    if any(coordinate.double_value != coordinate.double_value for coordinate in coordinates):
+        raise InvalidArgument(f"Document {name!r}: the vector {field!r} must not hold NaN.")
 
 
 class _Audit:
