@@ -98,6 +98,12 @@ async def test_range_filter_with_null_in_an_or_does_not_sort(raw: Raw) -> None:
     assert await keys(raw, where=both) == ["a"]
 
 
+@pytest.mark.parametrize("op", [Ops.GREATER_THAN, Ops.NOT_EQUAL, Ops.NOT_IN])
+async def test_inequality_with_null_does_not_sort(raw: Raw, op: Ops) -> None:
+    operand = listed(NULL) if op == Ops.NOT_IN else NULL
+    assert await keys(raw, where=compare("a", op, operand), order_by=[{"field": field("__name__")}]) == []
+
+
 @pytest.mark.parametrize(
     "structured",
     [
