@@ -98,9 +98,16 @@ async def test_range_filter_with_null_in_an_or_does_not_sort(raw: Raw) -> None:
     assert await keys(raw, where=both) == ["a"]
 
 
+async def test_not_in_with_null_and_a_value_sorts(raw: Raw) -> None:
+    excluded = compare("a", Ops.NOT_IN, listed(NULL, ONE))
+    assert await keys(raw, where=excluded) == []
+    with pytest.raises(exceptions.InvalidArgument):
+        await keys(raw, where=excluded, order_by=[{"field": field("__name__")}])
+
+
 @pytest.mark.parametrize("op", [Ops.GREATER_THAN, Ops.NOT_EQUAL, Ops.NOT_IN])
 async def test_inequality_with_null_does_not_sort(raw: Raw, op: Ops) -> None:
-    operand = listed(NULL) if op == Ops.NOT_IN else NULL
+    operand = listed(NULL, NULL) if op == Ops.NOT_IN else NULL
     assert await keys(raw, where=compare("a", op, operand), order_by=[{"field": field("__name__")}]) == []
 
 

@@ -46,7 +46,6 @@ async def commit(raw: Raw, *writes: write.Write) -> Any:
     [
         Value(),
         Value(array_value=document.ArrayValue(values=[vector(1.0)])),
-        vector(math.nan),
         Value(timestamp_value={"seconds": 253_402_300_800}),
         Value(timestamp_value={"seconds": -62_135_596_801}),
         Value(timestamp_value={"nanos": 1_000_000_000}),
@@ -59,6 +58,11 @@ async def test_value_that_cannot_be_stored_is_invalid_outside_the_mask_too(raw: 
     for mask in (None, common.DocumentMask(field_paths=["b"])):
         with pytest.raises(exceptions.InvalidArgument):
             await commit(raw, put(raw, value, update_mask=mask))
+
+
+async def test_vector_with_nan_is_invalid(raw: Raw) -> None:
+    with pytest.raises(exceptions.InvalidArgument):
+        await commit(raw, put(raw, vector(math.nan)))
 
 
 async def test_invalid_write_wins_over_a_precondition_that_fails(raw: Raw) -> None:

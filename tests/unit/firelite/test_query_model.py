@@ -166,7 +166,7 @@ INEQUALITIES = {"<", "<=", ">", ">=", "!=", "not-in"}
 def sorts(condition: Condition) -> bool:
     """Return True if the query is sorted by the field. A range with null matches nothing, and sorts nothing."""
     if condition.op == "not-in":
-        return None not in condition.value
+        return any(item is not None for item in condition.value)
     return condition.op in INEQUALITIES and (condition.op == "!=" or condition.value is not None)
 
 

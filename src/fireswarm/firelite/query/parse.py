@@ -185,7 +185,7 @@ def _list_filter(path: FieldPath, message: FilterPb) -> list[Conjunction]:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
     if len(items) > NOT_IN_MAX:
         raise InvalidArgument(f"'not-in' supports at most {NOT_IN_MAX} values.")
-    if NULL in operands:
+    if set(operands) == {NULL}:
         return [(_comparison(path, Op.NOT_EQUAL, NULL),)]
     # NaN differs from every value, even from NaN.
     return [(Predicate(path, Op.NOT_IN, tuple(operand for operand in operands if operand != _NAN)),)]
