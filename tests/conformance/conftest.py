@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -20,14 +20,44 @@ from google.cloud.firestore import AsyncClient, Client
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.firelite.wire.server import Server
+from tests.conformance.quirks import QUIRKS
+from tests.conformance.raw import Raw
 
 EXTERNAL_HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
 EXTERNAL = ["emulator"] if EXTERNAL_HOST else []
 
 
+type Says = Callable[[str], str]
+"""Returns the pattern of a message that should hold a text."""
+
 LOOP_SCOPE = "session" if EXTERNAL else "function"
 """Against an external server all tests share one event loop: gRPC's poller may still hand events to the loop of
 an earlier test. Otherwise each test has its own loop, since ``asyncio.run`` elsewhere unsets a shared one."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "quirk(name): Google's emulator differs here, see quirks.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expect tests with the marker ``quirk`` to fail on the emulator."""
+    for item in items:
+        for marker in item.iter_markers("quirk"):
+            quirk = QUIRKS[marker.args[0]]
+            if _on_emulator(item):
+                item.add_marker(pytest.mark.xfail(reason=f"{quirk.name}: {quirk.emulator}", strict=quirk.always))
+
+
+def _on_emulator(item: pytest.Item) -> bool:
+    callspec: Any = getattr(item, "callspec", None)
+    return callspec is not None and "emulator" in callspec.params.values()
+
+
+@pytest.fixture
+def says(request: pytest.FixtureRequest) -> Says:
+    """Return the pattern for a text in an error message; any text where the quirk ``message_texts`` applies."""
+    differs = _on_emulator(request.node) and "message_texts" in QUIRKS
+    return lambda text: "." if differs else text
 
 
 @pytest.fixture(scope=LOOP_SCOPE)
@@ -75,6 +105,18 @@ async def lite(request: pytest.FixtureRequest, db: Database, project: str) -> As
     """An AsyncClient on firelite only, for guarantees that Google's emulator does not give."""
     async for made in _clients(request.param, db, project):
         yield made
+
+
+@pytest.fixture
+def raw(client: AsyncClient) -> Raw:
+    """The generated client on each backend."""
+    return Raw(client)
+
+
+@pytest.fixture
+def raw_lite(lite: AsyncClient) -> Raw:
+    """The generated client on firelite only."""
+    return Raw(lite)
 
 
 async def _clients(backend: str, db: Database, project: str) -> AsyncIterator[AsyncClient]:

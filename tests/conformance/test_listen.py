@@ -109,6 +109,7 @@ async def test_document_target_reports_creation_change_and_deletion(client: Asyn
         assert await listener.until_snapshot() == ["a gone [1]"]
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_query_target_reports_added_changed_and_removed_documents(client: AsyncClient) -> None:
     await client.document("c/a").set({"on": True})
     query = client.collection("c").where(filter=FieldFilter("on", "==", True))
@@ -124,6 +125,7 @@ async def test_query_target_reports_added_changed_and_removed_documents(client: 
         assert await listener.until_snapshot() == ["a gone [1]"]
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_one_commit_produces_one_snapshot(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection("c"))
@@ -135,6 +137,7 @@ async def test_one_commit_produces_one_snapshot(client: AsyncClient) -> None:
         assert sorted(await listener.until_snapshot()) == ["x +[1] -", "y +[1] -", "z +[1] -"]
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_limited_query_is_refilled_after_a_deletion(client: AsyncClient) -> None:
     for number in range(4):
         await client.document(f"c/{number}").set({"n": number})
@@ -148,6 +151,7 @@ async def test_limited_query_is_refilled_after_a_deletion(client: AsyncClient) -
         assert sorted(await listener.until_snapshot()) == ["2 + -[1]", "first +[1] -"]
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_collection_group_listener_covers_all_depths(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection_group("g"))
@@ -184,6 +188,7 @@ async def test_read_times_never_decrease(client: AsyncClient) -> None:
     assert times == sorted(times)
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_resume_token_returns_only_later_changes(client: AsyncClient) -> None:
     for key in ["kept", "changed", "deleted", "left"]:
         await client.document(f"c/{key}").set({"on": True})
@@ -268,6 +273,7 @@ async def test_write_without_changes_is_not_reported(lite: AsyncClient) -> None:
         assert await listener.until_snapshot() == ["b +[1] -"]
 
 
+@pytest.mark.quirk("listener_resets")
 async def test_failed_commit_is_not_reported(client: AsyncClient) -> None:
     async with listening(client) as listener:
         listener.add_query(client.collection("c"))

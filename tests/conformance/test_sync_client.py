@@ -119,6 +119,7 @@ def test_recursive_delete_of_a_document_keeps_its_siblings(sync_client: Client) 
     assert left == ["a/2/b/4"]
 
 
+@pytest.mark.quirk("partition_query")
 def test_partitions_cover_a_collection_group_without_overlap(sync_client: Client) -> None:
     batch = sync_client.batch()
     for number in range(60):

@@ -20,6 +20,7 @@ from google.cloud.firestore import (
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.quirk("milliseconds_of_server_times")
 async def test_a_server_timestamp_is_the_commit_time(client: AsyncClient) -> None:
     ref = client.document("c/d")
     result = await ref.set({"at": SERVER_TIMESTAMP, "n": 1})

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fireswarm.firelite.documents.paths import FieldPath
 from fireswarm.firelite.documents.protos import WritePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import (
@@ -281,11 +280,11 @@ class Database:
         transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
         return records, skipped
 
-    def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
+    def check_query(self, query: Query) -> None:
         """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``."""
         self.check_open()
         if self.indexes is not None:
-            self.indexes.check(query, aggregated)
+            self.indexes.check(query)
 
 
 def _fingerprint(records: Sequence[Record]) -> Fingerprint:

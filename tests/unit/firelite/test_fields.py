@@ -127,10 +127,15 @@ def test_malformed_field_path_is_refused(text: str) -> None:
         parse_field_path(text)
 
 
-@pytest.mark.parametrize("paths", [["a", "a"], ["a", "a.b"], ["a.b.c", "a.b"], ["__name__"]])
-def test_contradictory_mask_is_refused(paths: list[str]) -> None:
+@pytest.mark.parametrize("paths", [["__name__"], ["a", "__name__"], ["__x__"], ["a.__x__"]])
+def test_mask_with_a_reserved_name_is_refused(paths: list[str]) -> None:
     with pytest.raises(InvalidArgument):
         parse_mask(paths)
+
+
+@pytest.mark.parametrize("paths", [["a", "a"], ["a", "a.b"], ["a.b.c", "a.b"]])
+def test_mask_with_overlapping_paths_is_sorted(paths: list[str]) -> None:
+    assert parse_mask(paths).paths == tuple(sorted(tuple(path.split(".")) for path in paths))
 
 
 @pytest.mark.parametrize(

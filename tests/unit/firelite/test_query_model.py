@@ -127,20 +127,21 @@ def holds(condition: Condition, document: dict[str, Any]) -> bool:
         return False
     here = place(value)
     if condition.op == "in":
-        return any(here == place(item) for item in operand)
+        return any(item is not None and here == place(item) for item in operand)
     if condition.op == "not-in":
         return value is not None and all(item is not None and here != place(item) for item in operand)
     if condition.op == "array_contains":
-        return isinstance(value, list) and operand in value
+        return isinstance(value, list) and operand is not None and operand in value
     if condition.op == "array_contains_any":
-        return isinstance(value, list) and any(item in value for item in operand)
+        return isinstance(value, list) and any(item is not None and item in value for item in operand)
     there = place(operand)
     if condition.op == "==":
         return here == there
     if condition.op == "!=":
         return value is not None and here != there
     same_type = here[0] == there[0]
-    compared = {"<": here < there, "<=": here <= there, ">": here > there, ">=": here >= there} if same_type else {}
+    ranges = {"<": here < there, "<=": here <= there, ">": here > there, ">=": here >= there}
+    compared = ranges if same_type and operand is not None else {}
     return compared.get(condition.op, False)
 
 
@@ -162,10 +163,18 @@ class Down:
 INEQUALITIES = {"<", "<=", ">", ">=", "!=", "not-in"}
 
 
+def sorts(condition: Condition) -> bool:
+    """Return True if the query is sorted by the field. A range with null matches nothing, and sorts nothing."""
+    if condition.op == "not-in":
+        return any(item is not None for item in condition.value)
+    return condition.op in INEQUALITIES and (condition.op == "!=" or condition.value is not None)
+
+
 def model(data: dict[str, dict[str, Any]], ask: Ask) -> list[str]:
     orders = list(ask.orders)
     last = orders[-1][1] if orders else False
-    implied = sorted({c.field for c in [*ask.all_of, *ask.any_of] if c.op in INEQUALITIES} - {f for f, _ in orders})
+    filters = [*ask.all_of, *ask.any_of]
+    implied = sorted({c.field for c in filters if sorts(c)} - {f for f, _ in orders})
     orders += [(field, last) for field in implied]
     found: list[tuple[list[Any], str]] = []
     for key, document in data.items():

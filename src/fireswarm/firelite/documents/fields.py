@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fireswarm.firelite.documents.paths import NAME, FieldPath, format_field_path, parse_field_path
+from fireswarm.firelite.documents.paths import NAME, FieldPath, parse_field_path
 from fireswarm.firelite.documents.protos import Document, DocumentMask, DocumentPb, FieldsPb, ValuePb
 from fireswarm.firelite.errors import InvalidArgument
 
@@ -61,13 +61,8 @@ def mask_of(message: bytes) -> Mask:
 
 
 def parse_mask(field_paths: Iterable[str]) -> Mask:
-    """Parse an update mask; raises InvalidArgument for duplicates, overlaps and ``__name__``."""
+    """Parse an update mask. Raises InvalidArgument for ``__name__``."""
     paths = sorted(parse_field_path(text) for text in field_paths)
-    for shorter, longer in zip(paths, paths[1:], strict=False):
-        if longer[: len(shorter)] == shorter:
-            raise InvalidArgument(
-                f"Field path {format_field_path(shorter)!r} overlaps {format_field_path(longer)!r} in one mask."
-            )
     if NAME in paths:
         raise InvalidArgument("'__name__' cannot be written.")
     return Mask(tuple(paths), frozenset(path[0] for path in paths), all(len(path) == 1 for path in paths))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from fireswarm.firelite.documents.paths import SEGMENT_MAX_BYTES, is_reserved
-from fireswarm.firelite.documents.protos import FieldsPb, ValuePb
+from fireswarm.firelite.documents.paths import SEGMENT_MAX_BYTES, check_document_name, is_reserved
+from fireswarm.firelite.documents.protos import FieldsPb, TimestampPb, Value, ValuePb
 from fireswarm.firelite.documents.values import is_vector
 from fireswarm.firelite.errors import InvalidArgument
 
@@ -17,6 +17,8 @@ INDEX_ENTRIES_MAX = 40_000
 REQUEST_MAX_BYTES = 10 * 1024 * 1024
 TRANSFORMS_MAX = 500
 VECTOR_MAX_DIMENSIONS = 2048
+SECONDS_MIN, SECONDS_MAX = -62_135_596_800, 253_402_300_799  # google.protobuf.Timestamp: the years 1 to 9999
+NANOSECONDS = 1_000_000_000
 
 _DOCUMENT_OVERHEAD_BYTES = 32
 _NAME_OVERHEAD_BYTES = 16
@@ -30,6 +32,7 @@ _FIXED_BYTES = {
     "geo_point_value": 16,
 }
 _NOT_STORABLE = {
+    None: "no value",
     "field_reference_value": "a field reference",
     "variable_reference_value": "a variable reference",
     "function_value": "a function",
@@ -37,16 +40,14 @@ _NOT_STORABLE = {
 }
 
 
-_PLAIN = frozenset(
+PLAIN_KINDS = frozenset(
     {
-        None,
         "string_value",
         "boolean_value",
         "integer_value",
         "double_value",
         "null_value",
         "bytes_value",
-        "reference_value",
     }
 )
 """Kinds of value of which only the size is checked."""
@@ -71,8 +72,34 @@ def check_values(name: str, fields: FieldsPb, changed: Iterable[str], depth: int
             )
         value = fields[field]
         kind = value.WhichOneof("value_type")
-        if kind not in _PLAIN:
+        if kind not in PLAIN_KINDS:
             _check_value(name, field, value, kind, depth)
+
+
+def checked_copy(value: ValuePb, field: str) -> ValuePb:
+    """Return a copy of an operand for *field* in which timestamps inside arrays and maps are truncated.
+
+    Raises InvalidArgument for a timestamp, geo point or reference that no document can hold.
+    """
+    copy = Value()
+    copy.CopyFrom(value)
+    _check_operand(copy, field)
+    return value if value.WhichOneof("value_type") == "timestamp_value" else copy
+
+
+def _check_operand(value: ValuePb, field: str) -> None:
+    kind = value.WhichOneof("value_type")
+    if kind == "array_value":
+        for element in value.array_value.values:
+            _check_operand(element, field)
+    elif kind == "map_value":
+        fields = value.map_value.fields
+        if is_vector(fields) or not all(map(_is_name, fields)):
+            _check_map("of the filter", field, fields, 1)
+        for inner in fields.values():
+            _check_operand(inner, field)
+    elif kind not in PLAIN_KINDS:
+        _check_value("of the filter", field, value, kind, 1)
 
 
 def check_size(name: str, fields: FieldsPb) -> None:
@@ -104,16 +131,16 @@ def _is_name(field: str) -> bool:
     return 0 < len(field.encode()) <= SEGMENT_MAX_BYTES and not is_reserved(field)
 
 
-def _check_value(name: str, field: str, value: ValuePb, kind: str, depth: int) -> None:
+def _check_value(name: str, field: str, value: ValuePb, kind: str | None, depth: int) -> None:
     """Check one value and the values inside it, and truncate timestamps."""
     if kind == "timestamp_value":
-        moment = value.timestamp_value
-        if moment.nanos % 1000:
-            moment.nanos -= moment.nanos % 1000
+        _check_timestamp(name, field, value.timestamp_value)
     elif kind == "geo_point_value":
         point = value.geo_point_value
         if not (abs(point.latitude) <= 90 and abs(point.longitude) <= 180):  # false for NaN as well
             raise InvalidArgument(f"Document {name!r}: {field!r} lies off the globe.")
+    elif kind == "reference_value":
+        check_document_name(value.reference_value)
     elif kind in _NOT_STORABLE:
         raise InvalidArgument(f"Document {name!r}: the field {field!r} holds {_NOT_STORABLE[kind]}.")
     elif depth >= DEPTH_MAX:
@@ -124,12 +151,21 @@ def _check_value(name: str, field: str, value: ValuePb, kind: str, depth: int) -
         _check_map(name, field, value.map_value.fields, depth)
 
 
+def _check_timestamp(name: str, field: str, moment: TimestampPb) -> None:
+    if not (SECONDS_MIN <= moment.seconds <= SECONDS_MAX and 0 <= moment.nanos < NANOSECONDS):
+        raise InvalidArgument(f"Document {name!r}: the timestamp {field!r} is outside the years 1 to 9999.")
+    if moment.nanos % 1000:
+        moment.nanos -= moment.nanos % 1000
+
+
 def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:
     for element in value.array_value.values:
         kind = element.WhichOneof("value_type")
         if kind == "array_value":
             raise InvalidArgument(f"Document {name!r}: {field!r} holds an array directly inside an array.")
-        if kind not in _PLAIN:
+        if kind == "map_value" and is_vector(element.map_value.fields):
+            raise InvalidArgument(f"Document {name!r}: {field!r} holds a vector inside an array.")
+        if kind not in PLAIN_KINDS:
             _check_value(name, field, element, kind, depth + 1)
 
 
@@ -142,6 +178,8 @@ def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} needs 1 to {VECTOR_MAX_DIMENSIONS} dimensions.")
     if any(coordinate.WhichOneof("value_type") != "double_value" for coordinate in coordinates):
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} must hold doubles.")
+    if any(coordinate.double_value != coordinate.double_value for coordinate in coordinates):
+        raise InvalidArgument(f"Document {name!r}: the vector {field!r} must not hold NaN.")
 
 
 class _Audit:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from fireswarm.firelite.documents.values import PATH_END, path_key
+from fireswarm.firelite.documents.values import PATH_END, is_numeric_id, path_key
 from fireswarm.firelite.errors import InvalidArgument
 
 type FieldPath = tuple[str, ...]
@@ -24,7 +24,7 @@ SUBCOLLECTION_MAX_DEPTH = 100
 
 _ROOT_SEGMENTS = 5
 _SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_RESERVED = re.compile(r"__.*__", re.DOTALL)
+_RESERVED = re.compile(r"__.+__", re.DOTALL)
 _QUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
 
@@ -49,7 +49,7 @@ def check_segment(segment: str, name: str) -> None:
         raise InvalidArgument(f"Resource id {segment!r} in {name!r} is not allowed.")
     if len(segment.encode()) > SEGMENT_MAX_BYTES:
         raise InvalidArgument(f"Resource id {segment[:40]!r}… is longer than {SEGMENT_MAX_BYTES} bytes.")
-    if segment.startswith("__") and not segment.startswith("__id") and is_reserved(segment):
+    if segment.startswith("__") and is_reserved(segment) and not is_numeric_id(segment):
         raise InvalidArgument(f"Resource id {segment!r} in {name!r} is reserved.")
 
 
@@ -131,6 +131,8 @@ def parse_field_path(text: str) -> FieldPath:
         rest = rest[1:]
     if any(not name for name in names) or len(text.encode()) > FIELD_PATH_MAX_BYTES:
         raise InvalidArgument(f"Invalid field path {text[:80]!r}: a name is empty or the path too long.")
+    if any(name.startswith("__") and is_reserved(name) for name in names) and names != ["__name__"]:
+        raise InvalidArgument(f"Invalid field path {text[:80]!r}: names of the form __…__ are reserved.")
     return tuple(names)
 
 

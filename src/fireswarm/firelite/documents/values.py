@@ -99,8 +99,18 @@ def encode_number(number: int | float) -> bytes:
 
 
 def _double_bits(number: float) -> int:
-    bits = _unpack_bits(_pack_double(number + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
+    return _ordered_bits(number + 0.0)  # + 0.0 turns -0.0 into 0.0
+
+
+def _ordered_bits(number: float) -> int:
+    bits = _unpack_bits(_pack_double(number))[0]
     return bits ^ _ALL if bits & _SIGN else bits | _SIGN
+
+
+def is_numeric_id(segment: str) -> bool:
+    """Return True for an id like ``__id7__``, which stands for a 64-bit integer."""
+    match = _NUMERIC_ID.fullmatch(segment)
+    return match is not None and -_SIGN <= int(match[1]) < _SIGN
 
 
 def _segment(segment: str) -> bytes:
@@ -161,7 +171,8 @@ def _reference(value: ValuePb) -> bytes:
 
 def _geopoint(value: ValuePb) -> bytes:
     point = value.geo_point_value
-    return struct.pack(">BQQ", TAG_GEOPOINT, _double_bits(point.latitude), _double_bits(point.longitude))
+    # Unlike numbers, the coordinates -0.0 and 0.0 differ.
+    return struct.pack(">BQQ", TAG_GEOPOINT, _ordered_bits(point.latitude), _ordered_bits(point.longitude))
 
 
 def _array(value: ValuePb) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fireswarm.firelite.documents.fields import lookup
-from fireswarm.firelite.documents.paths import FieldPath, parse_field_path
+from fireswarm.firelite.documents.paths import NAME, FieldPath, parse_field_path
 from fireswarm.firelite.documents.protos import FieldsPb, MessagePb, Value, ValuePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import InvalidArgument
@@ -21,6 +21,8 @@ def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
     for aggregation in aggregations:
         if aggregation.WhichOneof("operator") is None:
             raise InvalidArgument("An aggregation has no operator.")
+        if aggregation.count.HasField("up_to") and aggregation.count.up_to.value < 0:
+            raise InvalidArgument("The up_to of a count must not be negative.")
         if not aggregation.alias:
             automatic += 1
         alias = aggregation.alias or f"field_{automatic}"
@@ -33,12 +35,14 @@ def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
 
 
 def aggregated_fields(aggregations: Iterable[MessagePb]) -> list[FieldPath]:
-    """Return the distinct fields that sum and avg read."""
+    """Return the distinct fields that sum and avg read. Raises InvalidArgument for ``__name__``."""
     paths: dict[FieldPath, None] = {}
     for aggregation in aggregations:
         kind = aggregation.WhichOneof("operator")
         if kind in ("sum", "avg"):
             paths[parse_field_path(getattr(aggregation, kind).field.field_path)] = None
+    if NAME in paths:
+        raise InvalidArgument("'sum' and 'avg' cannot be used on '__name__'.")
     return list(paths)
 
 

@@ -90,12 +90,12 @@ class IndexSet:
             ) from error
         return cls(composites, overrides)
 
-    def check(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
+    def check(self, query: Query) -> None:
         """Raise FailedPrecondition, with the JSON to add, if production would miss an index."""
         if not query.scope.collection_id:
             return  # without a collection, only names are compared, and those need no index
         for disjunct in query.disjuncts:
-            need = _need_of(query, disjunct, aggregated)
+            need = _need_of(query, disjunct)
             if need not in self._proven:
                 self._prove(need)
                 self._proven.add(need)
@@ -174,25 +174,25 @@ def _serves_prefix(fields: Sequence[tuple[FieldPath, str]], need: Need) -> bool:
     return all(path in (need.contains if mode == "CONTAINS" else need.equal) for path, mode in fields)
 
 
-def _need_of(query: Query, disjunct: Conjunction, aggregated: Sequence[FieldPath]) -> Need:
+def _need_of(query: Query, disjunct: Conjunction) -> Need:
     """Return the index requirement of one disjunct."""
     equal = frozenset(p.path for p in disjunct if p.op is Op.EQUAL and p.path != NAME)
     contains = frozenset(p.path for p in disjunct if p.op is Op.ARRAY_CONTAINS)
-    orders = [order for order in query.orders if order.path not in equal]
+    ordered = [order for order in query.orders if order.path not in query.aggregated]
+    orders = [order for order in ordered if order.path not in equal]
     last = orders[-2].descending if len(orders) > 1 else False
     if orders[-1].path == NAME and orders[-1].descending == last:
         orders.pop()
-    elif orders[-1].path == NAME and len(orders) == 1 and query.orders[-1].descending and len(query.orders) > 1:
+    elif orders[-1].path == NAME and len(orders) == 1 and ordered[-1].descending and len(ordered) > 1:
         orders.pop()  # this direction comes from an order on an equality field, where it has no effect
     tail = tuple((order.path, "DESCENDING" if order.descending else "ASCENDING") for order in orders)
-    known = equal | {path for path, _ in tail}
     return Need(
         group=query.scope.collection_id,
         scope="COLLECTION" if query.scope.kind == "collection" else "COLLECTION_GROUP",
         equal=equal,
         contains=contains,
         tail=tail,
-        summed=frozenset(path for path in aggregated if path not in known),
+        summed=frozenset(query.aggregated) - equal,
     )
 
 

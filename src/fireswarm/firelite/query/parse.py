@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Sequence
 
+from fireswarm.firelite.documents.limits import PLAIN_KINDS, checked_copy
 from fireswarm.firelite.documents.paths import (
     NAME,
     FieldPath,
+    check_document_name,
     check_parent,
     check_segment,
     format_field_path,
@@ -21,18 +22,19 @@ from fireswarm.firelite.documents.protos import (
     Direction,
     FieldOperator,
     FilterPb,
+    StructuredQuery,
     StructuredQueryPb,
     UnaryOperator,
     ValuePb,
 )
 from fireswarm.firelite.documents.values import NULL, encode, encode_number
 from fireswarm.firelite.errors import InvalidArgument, Unimplemented
+from fireswarm.firelite.query.filter_rules import check_disjuncts, check_operators, check_scope
 from fireswarm.firelite.query.query import INEQUALITIES, Conjunction, Op, Order, Position, Predicate, Query, Scope
 
 # https://firebase.google.com/docs/firestore/query-data/queries#query_limitations
 DISJUNCTIONS_MAX = 30
 NOT_IN_MAX = 10
-INEQUALITY_FIELDS_MAX = 10
 
 _NAN = encode_number(float("nan"))
 _SIMPLE_OPS = {
@@ -44,7 +46,10 @@ _SIMPLE_OPS = {
     FieldOperator.NOT_EQUAL: Op.NOT_EQUAL,
     FieldOperator.ARRAY_CONTAINS: Op.ARRAY_CONTAINS,
 }
+_ARRAY_OPS = frozenset({FieldOperator.ARRAY_CONTAINS, FieldOperator.ARRAY_CONTAINS_ANY})
 _LIST_OPS = {FieldOperator.IN: Op.EQUAL, FieldOperator.ARRAY_CONTAINS_ANY: Op.ARRAY_CONTAINS}
+_NO_VALUE = b"\x02"
+"""An operand that equals no value: below the tags of all types."""
 _UNARY_OPS = {
     UnaryOperator.IS_NULL: (Op.EQUAL, NULL),
     UnaryOperator.IS_NAN: (Op.EQUAL, _NAN),
@@ -53,14 +58,22 @@ _UNARY_OPS = {
 }
 
 
-def parse_query(parent: str, message: StructuredQueryPb) -> Query:
-    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search."""
+def parse_query(parent: str, message: StructuredQueryPb, aggregated: Sequence[FieldPath] = ()) -> Query:
+    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search.
+
+    The query is also sorted by the *aggregated* fields, so it returns only documents that have all of them.
+    """
     if message.HasField("find_nearest"):
         raise Unimplemented("firelite does not implement vector search (StructuredQuery.find_nearest).")
     scope = _scope(parent, message)
-    disjuncts = _normal_form(message.where) if message.HasField("where") else [()]
-    _check_disjuncts(disjuncts)
-    orders = _orders(message, disjuncts)
+    disjuncts = [()]
+    if message.HasField("where"):
+        check_operators(message, parent != scope.root)
+        disjuncts = _normal_form(message.where)
+        check_disjuncts(disjuncts)
+    orders = _orders(message, disjuncts, aggregated)
+    implicit = tuple(path for path in aggregated if path not in _stated_paths(message, disjuncts))
+    check_scope(scope, disjuncts, orders, implicit)
     if message.offset < 0 or (message.HasField("limit") and message.limit.value < 0):
         raise InvalidArgument("A query's limit and offset must not be negative.")
     projection = None
@@ -71,11 +84,12 @@ def parse_query(parent: str, message: StructuredQueryPb) -> Query:
         scope=scope,
         disjuncts=tuple(dict.fromkeys(disjuncts)),
         orders=orders,
-        start=_position(message.start_at, orders) if message.HasField("start_at") else None,
-        end=_position(message.end_at, orders) if message.HasField("end_at") else None,
+        start=_position(message.start_at, orders, len(message.order_by)) if message.HasField("start_at") else None,
+        end=_position(message.end_at, orders, len(message.order_by)) if message.HasField("end_at") else None,
         offset=message.offset,
         limit=message.limit.value if message.HasField("limit") else None,
         projection=projection,
+        aggregated=implicit,
     )
 
 
@@ -83,9 +97,9 @@ def _scope(parent: str, message: StructuredQueryPb) -> Scope:
     """Return the scope of the query's collection selector. Raises InvalidArgument."""
     check_parent(parent)
     selectors = message.from_
-    if len(selectors) != 1:
-        raise InvalidArgument("A query must name exactly one collection selector in 'from'.")
-    selector = selectors[0]
+    if len(selectors) > 1:
+        raise InvalidArgument("A query can have only one collection selector in 'from'.")
+    selector = selectors[0] if selectors else StructuredQuery.CollectionSelector()
     root = root_of(parent)
     if not selector.collection_id:
         return Scope("subtree" if selector.all_descendants else "children", parent, "", root)
@@ -107,44 +121,74 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
     if kind != "composite_filter":
         raise InvalidArgument("A filter is empty.")
     parts = [_normal_form(part) for part in node.composite_filter.filters]
-    if not parts:
-        raise InvalidArgument("A composite filter needs at least one filter.")
     if node.composite_filter.op == CompositeOperator.OR:
+        if not parts:
+            raise InvalidArgument("A composite filter with OR needs at least one filter.")
         return _collect_disjuncts(conjunction for part in parts for conjunction in part)
     if node.composite_filter.op != CompositeOperator.AND:
         raise InvalidArgument("A composite filter's operator must be AND or OR.")
-    return _collect_disjuncts(sum(chosen, ()) for chosen in product(*parts))
+    result: list[Conjunction] = [()]
+    for part in parts:
+        result = _collect_disjuncts(left + right for left in result for right in part)
+    return result
 
 
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
-    result: list[Conjunction] = []
+    """Return the distinct conjunctions. Raises InvalidArgument for too many."""
+    result: dict[Conjunction, None] = {}
     for conjunction in conjunctions:
-        result.append(conjunction)
+        result[_without_repetitions(conjunction)] = None
         if len(result) > DISJUNCTIONS_MAX:
             raise InvalidArgument(f"A query supports at most {DISJUNCTIONS_MAX} disjunctions in normal form.")
-    return result
+    return list(result)
+
+
+def _without_repetitions(conjunction: Conjunction) -> Conjunction:
+    """Return the distinct predicates. Production refuses a second array-contains even if it is equal, so it stays."""
+    if len(set(conjunction)) == len(conjunction):
+        return conjunction
+    contains = [predicate for predicate in conjunction if predicate.op is Op.ARRAY_CONTAINS]
+    return (*dict.fromkeys(p for p in conjunction if p.op is not Op.ARRAY_CONTAINS), *contains)
 
 
 def _field_filter(message: FilterPb) -> list[Conjunction]:
     """Return a field filter as an OR of conjunctions. Raises InvalidArgument or Unimplemented."""
     path = parse_field_path(message.field.field_path)
-    if message.op in _SIMPLE_OPS:
-        op = _SIMPLE_OPS[message.op]
-        if path == NAME and op is Op.ARRAY_CONTAINS:
-            raise InvalidArgument("'array-contains' cannot be used on '__name__'.")
-        return [(Predicate(path, op, (_operand(path, message.value),)),)]
     if message.op == FieldOperator.OPERATOR_UNSPECIFIED:
         raise InvalidArgument("A field filter has no operator.")
+    if path == NAME and message.op in _ARRAY_OPS:
+        raise InvalidArgument("'array-contains' and 'array-contains-any' cannot be used on '__name__'.")
+    if message.op in _SIMPLE_OPS:
+        return [(_comparison(path, _SIMPLE_OPS[message.op], _operand(path, message.value)),)]
+    return _list_filter(path, message)
+
+
+def _comparison(path: FieldPath, op: Op, operand: bytes) -> Predicate:
+    """Return the predicate of a comparison. Nothing compares with null, and NaN only differs from other values."""
+    if operand == _NAN and op is Op.NOT_EQUAL:
+        return Predicate(path, Op.NOT_IN, ())
+    if operand in (NULL, _NAN):
+        # Only the unary filters find null and NaN.
+        return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
+    return Predicate(path, op, (operand,))
+
+
+def _list_filter(path: FieldPath, message: FilterPb) -> list[Conjunction]:
+    """Return a filter with a list of operands as an OR of conjunctions. Raises InvalidArgument or Unimplemented."""
     if message.value.WhichOneof("value_type") != "array_value" or not message.value.array_value.values:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
-    operands = dict.fromkeys(_operand(path, item) for item in message.value.array_value.values)
+    items = checked_copy(message.value, message.field.field_path).array_value.values
+    operands = dict.fromkeys(_operand(path, item) for item in items)
     if message.op in _LIST_OPS:
-        return _collect_disjuncts((Predicate(path, _LIST_OPS[message.op], (operand,)),) for operand in operands)
+        return _collect_disjuncts((_comparison(path, _LIST_OPS[message.op], operand),) for operand in operands)
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
-    if len(message.value.array_value.values) > NOT_IN_MAX:
+    if len(items) > NOT_IN_MAX:
         raise InvalidArgument(f"'not-in' supports at most {NOT_IN_MAX} values.")
-    return [(Predicate(path, Op.NOT_IN, tuple(operands)),)]
+    if set(operands) == {NULL}:
+        return [(_comparison(path, Op.NOT_EQUAL, NULL),)]
+    # NaN differs from every value, even from NaN.
+    return [(Predicate(path, Op.NOT_IN, tuple(operand for operand in operands if operand != _NAN)),)]
 
 
 def _unary_filter(message: FilterPb) -> Predicate:
@@ -159,32 +203,23 @@ def _unary_filter(message: FilterPb) -> Predicate:
 
 def _operand(path: FieldPath, value: ValuePb) -> bytes:
     if path != NAME:
-        return encode(value)
+        kind = value.WhichOneof("value_type")
+        return encode(value if kind in PLAIN_KINDS else checked_copy(value, format_field_path(path)))
     if value.WhichOneof("value_type") != "reference_value":
         raise InvalidArgument("'__name__' can only be compared with a document reference.")
-    return name_key(value.reference_value)
+    return name_key(check_document_name(value.reference_value))
 
 
-def _check_disjuncts(disjuncts: list[Conjunction]) -> None:
-    """Raise InvalidArgument for a combination of operators that production rejects."""
-    negative = 0
-    inequality_fields: set[FieldPath] = set()
-    for disjunct in disjuncts:
-        ops = [predicate.op for predicate in disjunct]
-        if ops.count(Op.ARRAY_CONTAINS) > 1:
-            raise InvalidArgument("A query can use at most one array-contains per disjunction.")
-        if ops.count(Op.NOT_IN) + min(1, ops.count(Op.NOT_EQUAL)) > 1:
-            raise InvalidArgument("'not-in' cannot be combined with '!=' or another 'not-in'.")
-        negative += ops.count(Op.NOT_IN)
-        inequality_fields.update(predicate.path for predicate in disjunct if predicate.op in INEQUALITIES)
-    if negative and len(disjuncts) > 1:
-        raise InvalidArgument("'not-in' cannot be combined with 'or', 'in' or 'array-contains-any'.")
-    if len(inequality_fields) > INEQUALITY_FIELDS_MAX:
-        raise InvalidArgument(f"A query supports inequalities on at most {INEQUALITY_FIELDS_MAX} fields.")
+def _stated_paths(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> set[FieldPath]:
+    """Return the fields by which the query is sorted without aggregations."""
+    paths = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
+    return paths | {parse_field_path(item.field.field_path) for item in message.order_by}
 
 
-def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[Order, ...]:
-    """Return the complete order: the query's fields, its inequality fields, and ``__name__``."""
+def _orders(
+    message: StructuredQueryPb, disjuncts: list[Conjunction], aggregated: Sequence[FieldPath]
+) -> tuple[Order, ...]:
+    """Return the complete order: the query's fields, its inequality and aggregated fields, and ``__name__``."""
     orders: list[Order] = []
     for item in message.order_by:
         path = parse_field_path(item.field.field_path)
@@ -193,16 +228,21 @@ def _orders(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> tuple[O
         orders.append(Order(path, item.direction == Direction.DESCENDING))
     last = bool(orders) and orders[-1].descending
     named = {order.path for order in orders}
+    wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
+    implicit = list(dict.fromkeys([*sorted(wanted - named - {NAME}), *sorted(set(aggregated) - named)]))
+    filtered = {predicate.path for disjunct in disjuncts for predicate in disjunct}
+    if NAME in filtered and set(aggregated) - named - wanted:
+        raise InvalidArgument("A field cannot be aggregated after a filter on '__name__': order by the field.")
     if NAME not in named:
-        # Orders after the name have no effect, so implicit ones come before it, in the direction of the last one.
-        wanted = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
-        orders += [Order(path, last) for path in sorted(wanted - named - {NAME})]
-        orders.append(Order(NAME, last))
-    return tuple(orders[: [order.path for order in orders].index(NAME) + 1])
+        return (*orders, *(Order(path, last) for path in implicit), Order(NAME, last))
+    if implicit or orders[-1].path != NAME:
+        raise InvalidArgument("'__name__' must be the last order, after all fields of inequalities and aggregations.")
+    return tuple(orders)
 
 
-def _position(message: CursorPb, orders: tuple[Order, ...]) -> Position:
-    if len(message.values) > len(orders):
+def _position(message: CursorPb, orders: tuple[Order, ...], count: int) -> Position:
+    """Return the position of a cursor. *count* is the number of orders that the query states."""
+    if len(message.values) > count:
         raise InvalidArgument("A cursor has more values than the query has orders.")
     parts = [order.component(_operand(order.path, value)) for order, value in zip(orders, message.values, strict=False)]
     return Position(b"".join(parts), message.before)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from fireswarm.firelite.documents.paths import NAME, FieldPath, subtree_key
 from fireswarm.firelite.documents.values import ABOVE, descending
-from fireswarm.firelite.query.query import Conjunction, Op, Order, Predicate, Query, Scope
+from fireswarm.firelite.query.query import RANGES, Conjunction, Op, Order, Predicate, Query, Scope
 
 type IndexHome = tuple[str, ...]  # which collections an index covers
 
+_RANGES = RANGES | {Op.EQUAL}
 _ABOVE_PATH = b"\x02"  # the lowest byte that continues a path (see values)
 
 
@@ -109,6 +110,8 @@ def _bounds(query: Query, predicates: list[Predicate]) -> tuple[bytes, bytes, li
 
 def _range(predicate: Predicate, order: Order) -> tuple[bytes, bytes] | None:
     """Return the range of the order's component that satisfies the predicate, or None if that is not one range."""
+    if predicate.op not in _RANGES:
+        return None
     encoded = predicate.operand
     at, above = order.component(encoded), order.component(encoded) + ABOVE
     if predicate.path == NAME:
@@ -124,4 +127,4 @@ def _range(predicate: Predicate, order: Order) -> tuple[bytes, bytes] | None:
         Op.LESS: (above, ceiling) if order.descending else (floor, at),
         Op.LESS_EQUAL: (at, ceiling) if order.descending else (floor, above),
     }
-    return ranges.get(predicate.op)
+    return ranges[predicate.op]

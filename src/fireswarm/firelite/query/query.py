@@ -132,6 +132,7 @@ class Query:
     offset: int = 0
     limit: int | None = None
     projection: tuple[FieldPath, ...] | None = None
+    aggregated: tuple[FieldPath, ...] = ()  # fields that are sorted only because they are aggregated
 
     def sort_key(self, fields: FieldsPb, key: bytes) -> bytes | None:
         """Return the document's sort key, or None if the query does not return it.

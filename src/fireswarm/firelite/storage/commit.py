@@ -28,6 +28,14 @@ from fireswarm.firelite.documents.protos import (
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from fireswarm.firelite.storage.transforms import apply_transform
+from fireswarm.firelite.storage.write_rules import (
+    check_delete,
+    check_repeated,
+    check_source,
+    check_transform_write,
+    check_transforms,
+    check_writes,
+)
 
 
 class Version(NamedTuple):
@@ -77,6 +85,39 @@ def prepare(
     Raises NotFound, AlreadyExists, FailedPrecondition or InvalidArgument with the document; then nothing of the commit
     applies.
     """
+    repeated = len(names) > 1 and len(set(names)) < len(names)
+    if repeated:
+        check_repeated(writes, names)
+    try:
+        prepared = _apply(writes, names, current, commit_us, new_row)
+    except (AlreadyExists, FailedPrecondition, NotFound):
+        check_writes(writes, names)
+        raise
+    if repeated:
+        _repeat_last_times(names, prepared.response.write_results)
+    return prepared
+
+
+def _repeat_last_times(names: Sequence[str], results: Sequence[WriteResultPb]) -> None:
+    """Give all writes to one document the update time of the last one, since the commit applies them as one."""
+    last = dict(zip(names, results, strict=True))
+    for name, result in zip(names, results, strict=True):
+        if result is last[name]:
+            continue
+        if last[name].HasField("update_time"):
+            result.update_time.CopyFrom(last[name].update_time)
+        else:
+            result.ClearField("update_time")
+
+
+def _apply(
+    writes: Sequence[WritePb],
+    names: Sequence[str],
+    current: Callable[[str], Record | None],
+    commit_us: int,
+    new_row: Callable[[], int],
+) -> Prepared:
+    """Apply the writes in order."""
     pending: Pending = {}
     response = CommitResponse()
     set_time(response.commit_time, commit_us)
@@ -90,6 +131,7 @@ def prepare(
             check_precondition(name, write.current_document, old, commit_us)
         result = response.write_results.add()
         if write.WhichOneof("operation") == "delete":
+            check_delete(write, name)
             if old is not None:
                 pending[name] = Version(old.successor(None, commit_us), None)
             continue
@@ -142,7 +184,12 @@ def _write_document(
     document, changed = _draft(name, write, old)
     fields = document.fields
     stamped = False
-    for transform in write.update_transforms or write.transform.field_transforms:
+    transforms = write.update_transforms or write.transform.field_transforms
+    if len(transforms) > 1:
+        check_transforms(transforms)
+    if transforms and any(parse_field_path(item.field_path)[0] in write.update.fields for item in transforms):
+        check_source(write.update, name)
+    for transform in transforms:
         result.transform_results.append(apply_transform(fields, transform, commit_us))
         changed.add(parse_field_path(transform.field_path)[0])
         stamped = stamped or bool(transform.set_to_server_value)
@@ -170,6 +217,7 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
     before = b"" if old is None or old.data is None else old.data
     masked = write.HasField("update_mask")
     if not masked and write.WhichOneof("operation") == "transform":
+        check_transform_write(write, name)
         return Document.FromString(before) if before else Document(name=name), set()
     source = write.update
     fields = set(source.fields)
@@ -177,6 +225,7 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
         return Document.FromString(source.SerializeToString()), fields
     mask = mask_of(write.update_mask.SerializeToString())
     if not (mask.flat and fields <= mask.names):
+        check_source(source, name)
         document = Document.FromString(before) if before else Document(name=name)
         merge(document.fields, source.fields, mask.paths)
         return document, {name for name in mask.names if name in document.fields}

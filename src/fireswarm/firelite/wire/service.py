@@ -47,6 +47,7 @@ from fireswarm.firelite.query.parse import parse_query
 from fireswarm.firelite.status import CODES
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.group_commit import Outcome
+from fireswarm.firelite.storage.write_rules import check_writes
 from fireswarm.firelite.transactions.transactions import Transaction
 from fireswarm.firelite.wire import listing
 
@@ -71,7 +72,9 @@ class Service:
     async def batch_write(self, request: MessagePb) -> MessagePb:
         """BatchWrite: each write separately, with one status per write."""
         _check_size(request)
-        _check_database(request, written_names(request.writes))
+        names = written_names(request.writes)
+        _check_database(request, names)
+        check_writes(request.writes, names)
         return _batch_response(await listing.write_each(self.database, request.writes))
 
     def batch_write_now(self, request: MessagePb) -> MessagePb:
@@ -146,9 +149,11 @@ class Service:
         message = request.structured_aggregation_query
         names = aggregate.aliases(message.aggregations)
         fields = aggregate.aggregated_fields(message.aggregations)
-        query = parse_query(request.parent, message.structured_query)
+        if fields and message.structured_query.HasField("select"):
+            raise InvalidArgument("An aggregation of fields cannot be combined with a projection.")
+        query = parse_query(request.parent, message.structured_query, fields)
         consistency, opened = self._consistency(request)
-        self.database.check_query(query, fields)
+        self.database.check_query(query)
         total = None
         if consistency == Consistency() and aggregate.only_counts(message.aggregations):
             total = self.database.store.count(query)
