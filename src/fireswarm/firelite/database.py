@@ -30,6 +30,7 @@ from fireswarm.firelite.query.query import Query
 from fireswarm.firelite.storage.clock import CommitClock
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
+from fireswarm.firelite.storage.expiry import ExpirySweeper
 from fireswarm.firelite.storage.group_commit import CommitGroup, Outcome
 from fireswarm.firelite.storage.lockfile import FileLock
 from fireswarm.firelite.storage.versions import Store
@@ -74,6 +75,11 @@ class Database:
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
         self.hub = WatchHub(self.store, self.group, self.clock, self.check_query)
+        self.expiry = ExpirySweeper(
+            self.store, {} if indexes is None else indexes.ttl_fields, self.clock.now, self.commit_each_now
+        )
+        if indexes is not None and indexes.ttl_fields:
+            self.group.listeners.append(self.expiry.on_commit)
         self.locks = LockTable(lock_wait_seconds)
         self.transactions = TransactionTable(self.locks, limits, self.clock.now)
 
@@ -89,8 +95,8 @@ class Database:
     ) -> Database:
         """Open a data file, or create it. None keeps everything in memory only.
 
-        ``indexes`` turns on index enforcement, ``clock`` returns nanoseconds since 1970. Raises DataFileInUse,
-        CorruptDataFile, or Unavailable if the file cannot be opened.
+        ``indexes`` turns on index enforcement and its time-to-live policies, ``clock`` returns nanoseconds since
+        1970. Raises DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
         """
         limits = limits or TransactionLimits()
         if path is None:
@@ -124,6 +130,7 @@ class Database:
             return
         self.group.flush()
         self._closed = True
+        self.expiry.close()
         self.transactions.close()
         self.hub.close()
         self._storage.close()

@@ -3,7 +3,8 @@
 Reads ``firestore.indexes.json`` (https://firebase.google.com/docs/reference/firestore/indexes): ``indexes`` are
 composite, ``fieldOverrides`` replace the automatic single-field indexes of a field and, as in production, of the
 fields below it. Without overrides a field is indexed up, down and by array element, for its collection only; a
-collection group query on a field needs an override with ``COLLECTION_GROUP`` scope.
+collection group query on a field needs an override with ``COLLECTION_GROUP`` scope. An override with
+``"ttl": true`` makes the field the time-to-live field of its collection group (see ``storage.expiry``).
 """
 
 from __future__ import annotations
@@ -60,9 +61,13 @@ class IndexSet:
     """The indexes a project has deployed."""
 
     def __init__(
-        self, composites: Sequence[Composite], overrides: Mapping[tuple[str, str], frozenset[tuple[str, str]]]
+        self,
+        composites: Sequence[Composite],
+        overrides: Mapping[tuple[str, str], frozenset[tuple[str, str]]],
+        ttl_fields: Mapping[str, FieldPath],
     ) -> None:
         self.composites = tuple(composites)
+        self.ttl_fields = dict(ttl_fields)  # by collection id
         self._overrides = dict(overrides)
         self._proven: set[Need] = set()
 
@@ -84,11 +89,16 @@ class IndexSet:
                 (entry["collectionGroup"], entry["fieldPath"]): frozenset(map(_single, entry["indexes"]))
                 for entry in content.get("fieldOverrides", ())
             }
+            ttl_fields = {
+                entry["collectionGroup"]: parse_field_path(entry["fieldPath"])
+                for entry in content.get("fieldOverrides", ())
+                if entry.get("ttl")
+            }
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidArgument(
                 f"The index definition is not in the form of firestore.indexes.json: {error!r}."
             ) from error
-        return cls(composites, overrides)
+        return cls(composites, overrides, ttl_fields)
 
     def check(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
         """Raise FailedPrecondition, with the JSON to add, if production would miss an index."""

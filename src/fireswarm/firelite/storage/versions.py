@@ -162,6 +162,15 @@ class Store:
         for members in self._collections.values():
             yield from members.values()
 
+    def collections_of(self, collection_id: str) -> list[str]:
+        """Return the paths of all non-empty collections with this id, in all databases."""
+        groups = [paths for (_, group), paths in self._groups.items() if group == collection_id]
+        return [path for paths in groups for path in paths]
+
+    def names_in(self, collection: str) -> list[str]:
+        """Return the names of a collection's documents."""
+        return list(self._collections.get(collection, ()))
+
     def collection_paths(self) -> dict[str, int]:
         """Return every non-empty collection with its number of documents."""
         return {path: len(members) for path, members in self._collections.items()}
