@@ -27,12 +27,14 @@ from fireswarm.firelite.errors import (
 from fireswarm.firelite.listen.watch import WatchHub
 from fireswarm.firelite.query.index_definitions import IndexSet
 from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.query.slices import in_slices
 from fireswarm.firelite.storage.clock import CommitClock
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
 from fireswarm.firelite.storage.expiry import ExpirySweeper
 from fireswarm.firelite.storage.group_commit import CommitGroup, Outcome
 from fireswarm.firelite.storage.lockfile import FileLock
+from fireswarm.firelite.storage.snapshot_scan import snapshot_steps
 from fireswarm.firelite.storage.versions import Store
 from fireswarm.firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
 from fireswarm.firelite.transactions.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
@@ -274,12 +276,25 @@ class Database:
             if consistency.snapshot_us is None:
                 return records, skipped, self.clock.now()
         snapshot_us = consistency.snapshot_us
-        records, skipped = self.store.run(query, snapshot_us)
-        return records, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+        if snapshot_us is None:
+            result = self.store.run_small(query)
+            if result is not None:
+                return *result, self.clock.now()
+            # From here on, other requests run in between; the history keeps the state of this moment.
+            self.group.flush()
+            snapshot_us = self.clock.now()
+        records, skipped = await in_slices(snapshot_steps(self.store, query, snapshot_us))
+        return records, skipped, snapshot_us
+
+    async def count(self, query: Query) -> int | None:
+        """Count the newest documents that match, or return None if an index is not sufficient."""
+        await in_slices(self.store.all_index_steps(query))
+        return self.store.count(query)
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
         """Run a query and lock its documents. Repeats after a wait, since the result may have changed."""
         while True:
+            await in_slices(self.store.all_index_steps(query))
             self.group.flush()
             records, skipped = self.store.run(query)
             waited = await self.transactions.lock_reads(transaction, [record.name for record in records])

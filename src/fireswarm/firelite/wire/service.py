@@ -6,6 +6,7 @@ FireliteError.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -44,7 +45,9 @@ from fireswarm.firelite.errors import FireliteError, InvalidArgument, NotFound, 
 from fireswarm.firelite.listen.watch import ListenStream
 from fireswarm.firelite.query import aggregate
 from fireswarm.firelite.query.parse import parse_query
+from fireswarm.firelite.query.slices import STEP_DOCUMENTS, in_slices
 from fireswarm.firelite.status import CODES
+from fireswarm.firelite.storage import past_listing
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.group_commit import Outcome
 from fireswarm.firelite.transactions.transactions import Transaction
@@ -131,7 +134,9 @@ class Service:
             response = RunQueryResponse(skipped_results=skipped)
             set_time(response.read_time, read_us)
             yield response
-        for record in records:
+        for number, record in enumerate(records, start=1):
+            if number % STEP_DOCUMENTS == 0:
+                await asyncio.sleep(0)
             response = RunQueryResponse()
             set_time(response.read_time, read_us)
             if query.projection is None:
@@ -151,13 +156,13 @@ class Service:
         self.database.check_query(query, fields)
         total = None
         if consistency == Consistency() and aggregate.only_counts(message.aggregations):
-            total = self.database.store.count(query)
+            total = await self.database.count(query)
         if total is not None:
             read_us = self.database.clock.now()
             values = [aggregate.count_result(aggregation, total) for aggregation in message.aggregations]
         else:
             records, _, read_us = await self.database.run_query(query, consistency)
-            values = aggregate.aggregate(list(message.aggregations), records)
+            values = await in_slices(aggregate.aggregate_steps(list(message.aggregations), records))
         response = RunAggregationQueryResponse()
         if opened is not None:
             response.transaction = opened.id
@@ -189,10 +194,11 @@ class Service:
         """ListCollectionIds: a page of the collections under a document or the root."""
         self.database.check_open()
         check_parent(request.parent)
-        if request.WhichOneof("consistency_selector") is not None:
-            self.database.check_read_us(micros_of(request.read_time))
-            raise Unimplemented("firelite does not list collections of the past (ListCollectionIdsRequest.read_time).")
-        ids = self.database.store.tree.collection_ids(request.parent)
+        consistency, _ = self._consistency(request)
+        if consistency.read_us is None:
+            ids = self.database.store.tree.collection_ids(request.parent)
+        else:
+            ids = past_listing.collection_ids_at(self.database.store, request.parent, consistency.read_us)
         entries = [(collection_id.encode(), collection_id) for collection_id in ids]
         page, token = listing.page(entries, request.page_size, request.page_token)
         return ListCollectionIdsResponse(collection_ids=page, next_page_token=token)
