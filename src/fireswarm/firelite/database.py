@@ -268,8 +268,11 @@ class Database:
         return [self.store.get(name) for name in names], self.clock.now()
 
     async def run_query(self, query: Query, consistency: Consistency) -> tuple[list[Record], int, int]:
-        """Return the query's documents in order, the number skipped by the offset, and the read time (microseconds)."""
-        self.check_query(query)
+        """Return the query's documents in order, the number skipped by the offset, and the read time (microseconds).
+
+        The caller has checked the query's indexes (``check_query``).
+        """
+        self.check_open()
         transaction = consistency.transaction
         if transaction is not None and consistency.snapshot_us is None:
             records, skipped = await self._locked_query(query, transaction)
@@ -303,10 +306,17 @@ class Database:
         transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
         return records, skipped
 
-    def check_query(self, query: Query, aggregated: Sequence[FieldPath] = ()) -> None:
-        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``."""
+    def check_query(
+        self, query: Query, aggregated: Sequence[FieldPath] = (), *, search: FieldPath | None = None
+    ) -> None:
+        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``.
+
+        ``search`` is the vector field of a vector search.
+        """
         self.check_open()
-        if self.indexes is not None:
+        if self.indexes is not None and search is not None:
+            self.indexes.check_search(query, search)
+        elif self.indexes is not None:
             self.indexes.check(query, aggregated)
 
 

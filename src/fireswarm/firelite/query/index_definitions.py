@@ -110,6 +110,20 @@ class IndexSet:
                 self._prove(need)
                 self._proven.add(need)
 
+    def check_search(self, query: Query, field: FieldPath) -> None:
+        """Raise FailedPrecondition, with the JSON to add, if production would miss the index of a vector search.
+
+        The index ends in the vector field, and its other fields are those of the filters.
+        """
+        for disjunct in query.disjuncts:
+            need = _need_of(query, disjunct, ())
+            wanted = {predicate.path for predicate in disjunct if predicate.path != NAME}
+            if not any(
+                composite.fields[-1] == (field, "VECTOR") and {path for path, _ in composite.fields[:-1]} == wanted
+                for composite in self._candidates(need)
+            ):
+                raise _missing_vector(need, sorted(wanted), field)
+
     def _prove(self, need: Need) -> None:
         """Raise FailedPrecondition unless the indexes satisfy the requirement."""
         size = len(need.tail) + len(need.summed)
@@ -175,7 +189,7 @@ def _single(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _mode(entry: Mapping[str, Any]) -> str:
     if "vectorConfig" in entry:
-        return "VECTOR"  # for vector search only, which firelite does not support
+        return "VECTOR"
     return entry["order"] if "order" in entry else entry["arrayConfig"]
 
 
@@ -220,6 +234,16 @@ def _missing_composite(need: Need) -> FailedPrecondition:
     entry = {"collectionGroup": need.group, "queryScope": need.scope, "fields": fields}
     return FailedPrecondition(
         f"The query requires an index. Add this to 'indexes' in firestore.indexes.json: {json.dumps(entry)}"
+    )
+
+
+def _missing_vector(need: Need, filtered: Sequence[FieldPath], vector: FieldPath) -> FailedPrecondition:
+    """Return the error with the JSON of the missing vector index; the dimension is for the reader to fill in."""
+    fields: list[dict[str, object]] = [{"fieldPath": format_field_path(p), "order": "ASCENDING"} for p in filtered]
+    fields.append({"fieldPath": format_field_path(vector), "vectorConfig": {"dimension": "DIMENSION", "flat": {}}})
+    entry = {"collectionGroup": need.group, "queryScope": need.scope, "fields": fields}
+    return FailedPrecondition(
+        f"The vector search requires an index. Add this to 'indexes' in firestore.indexes.json: {json.dumps(entry)}"
     )
 
 

@@ -53,10 +53,13 @@ _UNARY_OPS = {
 }
 
 
-def parse_query(parent: str, message: StructuredQueryPb) -> Query:
-    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search."""
-    if message.HasField("find_nearest"):
-        raise Unimplemented("firelite does not implement vector search (StructuredQuery.find_nearest).")
+def parse_query(parent: str, message: StructuredQueryPb, *, vector_search: bool = False) -> Query:
+    """Return the query in normal form. Raises InvalidArgument.
+
+    Raises Unimplemented for a vector search, unless the caller does it (``nearest``) on the query's documents.
+    """
+    if message.HasField("find_nearest") and not vector_search:
+        raise Unimplemented("firelite implements vector search (StructuredQuery.find_nearest) for RunQuery only.")
     scope = _scope(parent, message)
     disjuncts = _normal_form(message.where) if message.HasField("where") else [()]
     _check_disjuncts(disjuncts)

@@ -80,6 +80,7 @@ async def list_documents(
     if request.show_missing and request.order_by:
         raise InvalidArgument("ListDocuments cannot combine show_missing with order_by.")
     query = _listing_query(request)
+    database.check_query(query)
     records, _, read_us = await database.run_query(query, consistency)
     entries: list[tuple[bytes, Record | str]] = [(_place(query, record), record) for record in records]
     if request.show_missing:
