@@ -59,7 +59,9 @@ format: setup-dev ## Format, and apply automatic lint fixes
 lock: ## Resolve the dependencies into both locks
 	@sh tools/lock.sh
 
-test-emulator: setup-dev ## The conformance tests on Google's emulator (gcloud's component, Java 17)
+test-emulator: setup-dev ## Conformance and security rules on Google's emulator (gcloud's component, Java 17, npm)
+	@npm ci --prefix tests/rules --no-audit --no-fund --ignore-scripts
+	@.venv/bin/pytest tests/rules -q -p no:cacheprovider
 	@$(PY) tools/emulator.py .venv/bin/pytest tests/conformance -k emulator -q -p no:cacheprovider
 
 chaos: setup-dev ## 10,000 tasks under kills, stops, store failures, shifted clocks and bad documents (minutes)

@@ -1,6 +1,8 @@
 """How fast firelite is on this machine; prints one line of JSON. Times in microseconds, medians unless said otherwise.
 
-python benchmarks/firelite_bench.py [--documents 100000]
+python benchmarks/firelite_bench.py [--documents 100000] [--large 300000]
+
+`longest_get_ms` is the longest get during an index build, a sum and a filtered count over the `--large` collection.
 """
 
 from __future__ import annotations
@@ -156,6 +158,31 @@ async def queries(db: Database, client: AsyncClient, sizes: list[int]) -> dict[s
     return results
 
 
+async def longest_gets(db: Database, client: Any, size: int) -> dict[str, Any]:
+    """The longest get, in milliseconds, while one long query runs."""
+    fill(db, f"projects/{client.project}/databases/(default)/documents/large", size)
+    large = client.collection("large")
+    ranges = large.where(filter=FieldFilter("not_before", ">", 5)).where(filter=FieldFilter("created", ">", 7))
+    work: dict[str, Callable[[], Awaitable[object]]] = {
+        "index_build": lambda: large.order_by("priority").order_by("created").limit(5).get(),
+        "sum": lambda: large.sum("priority").get(),
+        "filtered_count": lambda: ranges.count().get(),
+    }
+    return {name: await longest_get(client.document("large/5"), start()) for name, start in work.items()}
+
+
+async def longest_get(reference: Any, work: Awaitable[object]) -> float:
+    task = asyncio.ensure_future(work)
+    longest = 0.0
+    while not task.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        await reference.get()
+        longest = max(longest, time.perf_counter() - began)
+    await task
+    return round(longest * 1e3, 1)
+
+
 def count_of(query: Any) -> Callable[[int], Awaitable[object]]:
     async def count(_: int) -> None:
         await query.count().get()
@@ -176,7 +203,7 @@ def fill(db: Database, root: str, size: int) -> None:
         db.group.commit_now(writes[start : start + 5000])
 
 
-async def in_process(folder: Path, sizes: list[int]) -> dict[str, Any]:
+async def in_process(folder: Path, sizes: list[int], large: int) -> dict[str, Any]:
     with Database.open(folder / "inprocess.db") as db:
         client = connect(db)
         results = {
@@ -188,6 +215,8 @@ async def in_process(folder: Path, sizes: list[int]) -> dict[str, Any]:
     began = time.perf_counter()
     with Database.open(folder / "inprocess.db") as db:
         results["reopen"] = {"documents": db.store.live, "ms": round((time.perf_counter() - began) * 1e3)}
+    with Database.open(None) as db:
+        results["longest_get_ms"] = await longest_gets(db, connect(db), large)
     return results
 
 
@@ -216,13 +245,14 @@ def served(folder: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=100_000, help="size of the large collection")
+    parser.add_argument("--large", type=int, default=300_000, help="size of the collection of the long queries")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(
             json.dumps(
                 {
-                    "inprocess": asyncio.run(in_process(folder, [100, options.documents])),
+                    "inprocess": asyncio.run(in_process(folder, [100, options.documents], options.large)),
                     "grpc": served(folder),
                 }
             )

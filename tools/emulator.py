@@ -89,20 +89,6 @@ def emulator(rules: str | None = None) -> Generator[str]:
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    try:
-        _wait_until_ready(process)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait_until_ready(process: subprocess.Popen[str]) -> None:
-    """Read the emulator's output until it serves, and keep reading it in a thread. Raises NotAvailable."""
     lines: list[str] = []
     ready = threading.Event()
 
@@ -113,7 +99,26 @@ def _wait_until_ready(process: subprocess.Popen[str]) -> None:
                 ready.set()
         ready.set()
 
-    threading.Thread(target=read, daemon=True).start()
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        _wait_until_ready(ready, lines)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        reader.join()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _wait_until_ready(ready: threading.Event, lines: list[str]) -> None:
+    """Wait until the emulator serves. Raises NotAvailable with its output if it ended or takes too long."""
     if not ready.wait(START_SECONDS) or not any(READY in line for line in lines):
         raise NotAvailable(
             f"Google's Firestore emulator did not start: {''.join(lines)[-2000:].strip() or 'no output'}"

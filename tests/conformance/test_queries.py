@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +11,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud.firestore import AsyncClient, GeoPoint
 from google.cloud.firestore_v1.base_query import And, FieldFilter, Or
-from google.cloud.firestore_v1.base_vector_query import DistanceMeasure
 from google.cloud.firestore_v1.field_path import FieldPath
-from google.cloud.firestore_v1.query_profile import ExplainOptions
 from google.cloud.firestore_v1.vector import Vector
 
 pytestmark = pytest.mark.anyio
@@ -345,18 +343,3 @@ TOO_MUCH: dict[str, Callable[[Any], Any]] = {
 async def test_a_query_beyond_the_documented_limits_is_invalid(lite: AsyncClient, case: str) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await ids(TOO_MUCH[case](lite.collection("c")))
-
-
-async def test_vector_search_fails_as_unimplemented_and_names_the_method(lite: AsyncClient) -> None:
-    query = lite.collection("c").find_nearest("v", Vector([1.0]), limit=1, distance_measure=DistanceMeasure.EUCLIDEAN)
-    with pytest.raises(exceptions.MethodNotImplemented, match="find_nearest"):
-        await ids(query)
-
-
-async def test_explain_fails_as_unimplemented_and_names_the_option(lite: AsyncClient) -> None:
-    async def explain() -> AsyncIterator[Any]:
-        async for snapshot in lite.collection("c").stream(explain_options=ExplainOptions(analyze=True)):
-            yield snapshot
-
-    with pytest.raises(exceptions.MethodNotImplemented, match="explain"):
-        assert [snapshot async for snapshot in explain()]

@@ -108,17 +108,6 @@ async def test_deleting_listed_documents_between_pages_skips_none(raw: Raw) -> N
     assert seen == ["0", "1", "2", "3", "4", "5"]
 
 
-async def test_listing_missing_documents_at_a_past_time_is_unimplemented(raw_lite: Raw) -> None:
-    made = await raw_lite.api.update_document(request={"document": raw_lite.document("c/a")})
-    past = {"parent": raw_lite.root, "read_time": made.update_time}
-    with pytest.raises(exceptions.MethodNotImplemented, match="show_missing"):
-        await raw_lite.api.list_documents(request={**past, "collection_id": "c", "show_missing": True})
-    with pytest.raises(exceptions.MethodNotImplemented, match="ListCollectionIds"):
-        await raw_lite.api.list_collection_ids(request=past)
-    pager = await raw_lite.api.list_documents(request={**past, "collection_id": "c"})
-    assert [found.name[-1] async for found in pager] == ["a"]
-
-
 async def test_write_to_another_database_is_refused(raw_lite: Raw) -> None:
     foreign = raw_lite.name("c/d").replace("(default)", "other")
     with pytest.raises(exceptions.InvalidArgument, match="other"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fireswarm.firelite.documents.paths import FieldPath
 from fireswarm.firelite.documents.protos import WritePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import (
@@ -26,11 +27,14 @@ from fireswarm.firelite.errors import (
 from fireswarm.firelite.listen.watch import WatchHub
 from fireswarm.firelite.query.index_definitions import IndexSet
 from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.query.slices import in_slices
 from fireswarm.firelite.storage.clock import CommitClock
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
+from fireswarm.firelite.storage.expiry import ExpirySweeper
 from fireswarm.firelite.storage.group_commit import CommitGroup, Outcome
 from fireswarm.firelite.storage.lockfile import FileLock
+from fireswarm.firelite.storage.snapshot_scan import snapshot_steps
 from fireswarm.firelite.storage.versions import Store
 from fireswarm.firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
 from fireswarm.firelite.transactions.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
@@ -73,6 +77,11 @@ class Database:
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
         self.hub = WatchHub(self.store, self.group, self.clock, self.check_query)
+        self.expiry = ExpirySweeper(
+            self.store, {} if indexes is None else indexes.ttl_fields, self.clock.now, self.commit_each_now
+        )
+        if indexes is not None and indexes.ttl_fields:
+            self.group.listeners.append(self.expiry.on_commit)
         self.locks = LockTable(lock_wait_seconds)
         self.transactions = TransactionTable(self.locks, limits, self.clock.now)
 
@@ -88,8 +97,8 @@ class Database:
     ) -> Database:
         """Open a data file, or create it. None keeps everything in memory only.
 
-        ``indexes`` turns on index enforcement, ``clock`` returns nanoseconds since 1970. Raises DataFileInUse,
-        CorruptDataFile, or Unavailable if the file cannot be opened.
+        ``indexes`` turns on index enforcement and its time-to-live policies, ``clock`` returns nanoseconds since
+        1970. Raises DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
         """
         limits = limits or TransactionLimits()
         if path is None:
@@ -123,6 +132,7 @@ class Database:
             return
         self.group.flush()
         self._closed = True
+        self.expiry.close()
         self.transactions.close()
         self.hub.close()
         self._storage.close()
@@ -258,20 +268,36 @@ class Database:
         return [self.store.get(name) for name in names], self.clock.now()
 
     async def run_query(self, query: Query, consistency: Consistency) -> tuple[list[Record], int, int]:
-        """Return the query's documents in order, the number skipped by the offset, and the read time (microseconds)."""
-        self.check_query(query)
+        """Return the query's documents in order, the number skipped by the offset, and the read time (microseconds).
+
+        The caller has checked the query's indexes (``check_query``).
+        """
+        self.check_open()
         transaction = consistency.transaction
         if transaction is not None and consistency.snapshot_us is None:
             records, skipped = await self._locked_query(query, transaction)
             if consistency.snapshot_us is None:
                 return records, skipped, self.clock.now()
         snapshot_us = consistency.snapshot_us
-        records, skipped = self.store.run(query, snapshot_us)
-        return records, skipped, snapshot_us if snapshot_us is not None else self.clock.now()
+        if snapshot_us is None:
+            result = self.store.run_small(query)
+            if result is not None:
+                return *result, self.clock.now()
+            # From here on, other requests run in between; the history keeps the state of this moment.
+            self.group.flush()
+            snapshot_us = self.clock.now()
+        records, skipped = await in_slices(snapshot_steps(self.store, query, snapshot_us))
+        return records, skipped, snapshot_us
+
+    async def count(self, query: Query) -> int | None:
+        """Count the newest documents that match, or return None if an index is not sufficient."""
+        await in_slices(self.store.all_index_steps(query))
+        return self.store.count(query)
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
         """Run a query and lock its documents. Repeats after a wait, since the result may have changed."""
         while True:
+            await in_slices(self.store.all_index_steps(query))
             self.group.flush()
             records, skipped = self.store.run(query)
             waited = await self.transactions.lock_reads(transaction, [record.name for record in records])
@@ -280,10 +306,15 @@ class Database:
         transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
         return records, skipped
 
-    def check_query(self, query: Query) -> None:
-        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``."""
+    def check_query(self, query: Query, *, search: FieldPath | None = None) -> None:
+        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``.
+
+        ``search`` is the vector field of a vector search.
+        """
         self.check_open()
-        if self.indexes is not None:
+        if self.indexes is not None and search is not None:
+            self.indexes.check_search(query, search)
+        elif self.indexes is not None:
             self.indexes.check(query)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.cloud.firestore_v1.types import aggregation_result, common, document, firestore, query, write
+from google.cloud.firestore_v1.types import aggregation_result, common, document, firestore, query, query_profile, write
 from google.rpc import status_pb2
 
 type DocumentPb = Any
@@ -35,6 +35,7 @@ WriteResult: Any = write.WriteResult.pb()
 Precondition: Any = common.Precondition.pb()
 TransactionOptions: Any = common.TransactionOptions.pb()
 StructuredQuery: Any = query.StructuredQuery.pb()
+ExplainMetrics: Any = query_profile.ExplainMetrics.pb()
 Cursor: Any = query.Cursor.pb()
 AggregationResult: Any = aggregation_result.AggregationResult.pb()
 
@@ -56,6 +57,7 @@ Status: Any = status_pb2.Status
 FieldOperator = query.StructuredQuery.FieldFilter.Operator
 UnaryOperator = query.StructuredQuery.UnaryFilter.Operator
 CompositeOperator = query.StructuredQuery.CompositeFilter.Operator
+DistanceMeasure = query.StructuredQuery.FindNearest.DistanceMeasure
 Direction = query.StructuredQuery.Direction
 TargetChangeType = firestore.TargetChange.TargetChangeType
 

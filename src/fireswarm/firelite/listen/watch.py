@@ -11,6 +11,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 from fireswarm.firelite.documents.fields import project
 from fireswarm.firelite.documents.protos import (
@@ -29,6 +30,7 @@ from fireswarm.firelite.listen.targets import DocumentsTarget, Events, QueryTarg
 from fireswarm.firelite.query.parse import parse_query
 from fireswarm.firelite.query.planner import IndexHome
 from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.query.slices import in_slices
 from fireswarm.firelite.status import CODES
 from fireswarm.firelite.storage.clock import CommitClock
 from fireswarm.firelite.storage.group_commit import CommitGroup
@@ -143,12 +145,23 @@ class ListenStream:
     async def _read(self, requests: AsyncIterator[MessagePb]) -> None:
         try:
             async for request in requests:
+                await self._prepare(request)
                 self.handle(request)
         except FireliteError as error:
             self.fail(error)
         finally:
             self._ended = True
             self._ready.set()
+
+    async def _prepare(self, request: MessagePb) -> None:
+        """Build the indexes of a new target's query while other requests are served."""
+        message = request.add_target.query
+        if not message.HasField("structured_query"):
+            return
+        with suppress(FireliteError):  # `handle` reports it
+            query = parse_query(message.parent, message.structured_query)
+            self._hub.check_query(query)
+            await in_slices(self._hub.store.all_index_steps(query))
 
     def fail(self, error: FireliteError) -> None:
         """End the stream with an error, after the unsent messages."""

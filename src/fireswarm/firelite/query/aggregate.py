@@ -9,6 +9,7 @@ from fireswarm.firelite.documents.paths import NAME, FieldPath, parse_field_path
 from fireswarm.firelite.documents.protos import FieldsPb, MessagePb, Value, ValuePb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import InvalidArgument
+from fireswarm.firelite.query.slices import STEP_DOCUMENTS, Steps
 
 AGGREGATIONS_MAX = 5  # StructuredAggregationQuery: "a minimum of one and maximum of five aggregations"
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
@@ -51,7 +52,7 @@ def only_counts(aggregations: Iterable[MessagePb]) -> bool:
     return all(aggregation.WhichOneof("operator") == "count" for aggregation in aggregations)
 
 
-def aggregate(aggregations: list[MessagePb], records: Iterable[Record]) -> list[ValuePb]:
+def aggregate_steps(aggregations: list[MessagePb], records: Iterable[Record]) -> Steps[list[ValuePb]]:
     """Return one result per aggregation.
 
     As in production, a document that lacks one of the summed fields is excluded from all aggregations of the request.
@@ -59,7 +60,9 @@ def aggregate(aggregations: list[MessagePb], records: Iterable[Record]) -> list[
     paths = aggregated_fields(aggregations)
     columns: dict[FieldPath, list[int | float]] = {path: [] for path in paths}
     total = 0
-    for record in records:
+    for number, record in enumerate(records, start=1):
+        if number % STEP_DOCUMENTS == 0:
+            yield
         fields: FieldsPb = record.fields() if paths else None
         values = [lookup(fields, path) for path in paths]
         if any(value is None for value in values):

@@ -3,7 +3,8 @@
 Reads ``firestore.indexes.json`` (https://firebase.google.com/docs/reference/firestore/indexes): ``indexes`` are
 composite, ``fieldOverrides`` replace the automatic single-field indexes of a field and, as in production, of the
 fields below it. Without overrides a field is indexed up, down and by array element, for its collection only; a
-collection group query on a field needs an override with ``COLLECTION_GROUP`` scope.
+collection group query on a field needs an override with ``COLLECTION_GROUP`` scope. An override with
+``"ttl": true`` makes the field the time-to-live field of its collection group (see ``storage.expiry``).
 """
 
 from __future__ import annotations
@@ -60,9 +61,13 @@ class IndexSet:
     """The indexes a project has deployed."""
 
     def __init__(
-        self, composites: Sequence[Composite], overrides: Mapping[tuple[str, str], frozenset[tuple[str, str]]]
+        self,
+        composites: Sequence[Composite],
+        overrides: Mapping[tuple[str, str], frozenset[tuple[str, str]]],
+        ttl_fields: Mapping[str, FieldPath],
     ) -> None:
         self.composites = tuple(composites)
+        self.ttl_fields = dict(ttl_fields)  # by collection id
         self._overrides = dict(overrides)
         self._proven: set[Need] = set()
 
@@ -84,11 +89,16 @@ class IndexSet:
                 (entry["collectionGroup"], entry["fieldPath"]): frozenset(map(_single, entry["indexes"]))
                 for entry in content.get("fieldOverrides", ())
             }
+            ttl_fields = {
+                entry["collectionGroup"]: parse_field_path(entry["fieldPath"])
+                for entry in content.get("fieldOverrides", ())
+                if entry.get("ttl")
+            }
         except (KeyError, TypeError, AttributeError) as error:
             raise InvalidArgument(
                 f"The index definition is not in the form of firestore.indexes.json: {error!r}."
             ) from error
-        return cls(composites, overrides)
+        return cls(composites, overrides, ttl_fields)
 
     def check(self, query: Query) -> None:
         """Raise FailedPrecondition, with the JSON to add, if production would miss an index."""
@@ -99,6 +109,20 @@ class IndexSet:
             if need not in self._proven:
                 self._prove(need)
                 self._proven.add(need)
+
+    def check_search(self, query: Query, field: FieldPath) -> None:
+        """Raise FailedPrecondition, with the JSON to add, if production would miss the index of a vector search.
+
+        The index ends in the vector field, and its other fields are those of the filters.
+        """
+        for disjunct in query.disjuncts:
+            need = _need_of(query, disjunct)
+            wanted = {predicate.path for predicate in disjunct if predicate.path != NAME}
+            if not any(
+                composite.fields[-1] == (field, "VECTOR") and {path for path, _ in composite.fields[:-1]} == wanted
+                for composite in self._candidates(need)
+            ):
+                raise _missing_vector(need, sorted(wanted), field)
 
     def _prove(self, need: Need) -> None:
         """Raise FailedPrecondition unless the indexes satisfy the requirement."""
@@ -165,7 +189,7 @@ def _single(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _mode(entry: Mapping[str, Any]) -> str:
     if "vectorConfig" in entry:
-        return "VECTOR"  # for vector search only, which firelite does not support
+        return "VECTOR"
     return entry["order"] if "order" in entry else entry["arrayConfig"]
 
 
@@ -210,6 +234,16 @@ def _missing_composite(need: Need) -> FailedPrecondition:
     entry = {"collectionGroup": need.group, "queryScope": need.scope, "fields": fields}
     return FailedPrecondition(
         f"The query requires an index. Add this to 'indexes' in firestore.indexes.json: {json.dumps(entry)}"
+    )
+
+
+def _missing_vector(need: Need, filtered: Sequence[FieldPath], vector: FieldPath) -> FailedPrecondition:
+    """Return the error with the JSON of the missing vector index; the dimension is for the reader to fill in."""
+    fields: list[dict[str, object]] = [{"fieldPath": format_field_path(p), "order": "ASCENDING"} for p in filtered]
+    fields.append({"fieldPath": format_field_path(vector), "vectorConfig": {"dimension": "DIMENSION", "flat": {}}})
+    entry = {"collectionGroup": need.group, "queryScope": need.scope, "fields": fields}
+    return FailedPrecondition(
+        f"The vector search requires an index. Add this to 'indexes' in firestore.indexes.json: {json.dumps(entry)}"
     )
 
 

@@ -58,13 +58,16 @@ _UNARY_OPS = {
 }
 
 
-def parse_query(parent: str, message: StructuredQueryPb, aggregated: Sequence[FieldPath] = ()) -> Query:
-    """Return the query in normal form. Raises InvalidArgument, or Unimplemented for vector search.
+def parse_query(
+    parent: str, message: StructuredQueryPb, aggregated: Sequence[FieldPath] = (), *, vector_search: bool = False
+) -> Query:
+    """Return the query in normal form. Raises InvalidArgument.
 
-    The query is also sorted by the *aggregated* fields, so it returns only documents that have all of them.
+    The query is also sorted by the *aggregated* fields, so it returns only documents that have all of them. Raises
+    Unimplemented for a vector search, unless the caller does it (``nearest``) on the query's documents.
     """
-    if message.HasField("find_nearest"):
-        raise Unimplemented("firelite does not implement vector search (StructuredQuery.find_nearest).")
+    if message.HasField("find_nearest") and not vector_search:
+        raise Unimplemented("firelite implements vector search (StructuredQuery.find_nearest) for RunQuery only.")
     scope = _scope(parent, message)
     disjuncts = [()]
     if message.HasField("where"):

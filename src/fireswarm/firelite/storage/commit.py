@@ -26,9 +26,8 @@ from fireswarm.firelite.documents.protos import (
     set_time,
 )
 from fireswarm.firelite.documents.record import Record
-from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
-from fireswarm.firelite.storage.transforms import apply_transform
-from fireswarm.firelite.storage.write_rules import (
+from fireswarm.firelite.documents.transforms import apply_transform
+from fireswarm.firelite.documents.write_rules import (
     check_delete,
     check_repeated,
     check_source,
@@ -36,6 +35,7 @@ from fireswarm.firelite.storage.write_rules import (
     check_transforms,
     check_writes,
 )
+from fireswarm.firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 
 
 class Version(NamedTuple):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -17,10 +18,12 @@ from fireswarm.firelite.documents.paths import last_segment, root_of
 from fireswarm.firelite.documents.protos import FieldsPb
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import FailedPrecondition
-from fireswarm.firelite.query.planner import IndexHome, Scan, Shape, index_home, indexed_scope, plan
+from fireswarm.firelite.query.planner import IndexHome, Scan, Shape, index_home, plan
 from fireswarm.firelite.query.query import EncodedFields, Query, Scope
+from fireswarm.firelite.query.slices import SMALL_DOCUMENTS, Steps, at_once
 from fireswarm.firelite.query.sorted_index import IndexCatalog, OrderedIndex
 from fireswarm.firelite.storage.collection_tree import CollectionTree
+from fireswarm.firelite.storage.snapshot_scan import snapshot_steps
 
 # A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
 HISTORY_SECONDS = 300
@@ -51,6 +54,7 @@ class Store:
         self._groups: dict[tuple[str, str], dict[str, None]] = {}
         self._history: deque[tuple[Record, int]] = deque()  # new version, size of the old one in bytes
         self._history_bytes = 0
+        self._pins: list[int] = []  # times being read; the history back to the earliest is kept
 
     def get(self, name: str) -> Record | None:
         """Return the current document, or None."""
@@ -69,6 +73,15 @@ class Store:
         """Raise FailedPrecondition if the time is before the kept history."""
         if read_us < self.horizon_us:
             raise FailedPrecondition("The requested read_time is too old: firelite no longer keeps that version.")
+
+    @contextmanager
+    def pin(self, read_us: int) -> Generator[None]:
+        """Keep the history back to this time as long as the block runs."""
+        self._pins.append(read_us)
+        try:
+            yield
+        finally:
+            self._pins.remove(read_us)
 
     def load(self, records: Iterable[Record]) -> None:
         """Add the documents of the data file, on opening."""
@@ -126,6 +139,8 @@ class Store:
         oldest_us = now_us - HISTORY_SECONDS * 1_000_000
         history = self._history
         while history and (history[0][0].update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
+            if self._pins and history[0][0].update_us > min(self._pins):
+                return
             new, weight = history.popleft()
             self._history_bytes -= weight
             new.previous = None
@@ -143,24 +158,25 @@ class Store:
             changed.setdefault(record.name, record)
         return changed
 
-    def members(self, scope: Scope) -> Iterator[Record]:
-        """Yield every existing document in the scope, in no particular order."""
-        if scope.kind == "collection":
-            yield from self._collections.get(scope.path, {}).values()
-            return
-        if scope.kind == "group":
-            paths: Iterable[str] = list(self._groups.get((scope.root, scope.collection_id), {}))
-        else:
-            paths = [path for path in self._collections if path.startswith(scope.root + "/")]
-        for path in paths:
-            for record in self._collections[path].values():
-                if scope.contains(record.name):
-                    yield record
-
     def everything(self) -> Iterator[Record]:
         """Yield every existing document of every database, in no particular order."""
         for members in self._collections.values():
             yield from members.values()
+
+    def collections_of(self, collection_id: str) -> list[str]:
+        """Return the paths of all non-empty collections with this id, in all databases."""
+        groups = [paths for (_, group), paths in self._groups.items() if group == collection_id]
+        return [path for paths in groups for path in paths]
+
+    def names_in(self, collection: str) -> list[str]:
+        """Return the names of a collection's documents."""
+        return list(self._collections.get(collection, ()))
+
+    def names_below(self, path: str) -> Iterator[str]:
+        """Yield the names of the documents in the collection at the path and in all collections below it."""
+        for collection, members in self._collections.items():
+            if collection == path or collection.startswith(path + "/"):
+                yield from members
 
     def collection_paths(self) -> dict[str, int]:
         """Return every non-empty collection with its number of documents."""
@@ -168,27 +184,57 @@ class Store:
 
     def run(self, query: Query, read_us: int | None = None) -> tuple[list[Record], int]:
         """Return the query's documents in order, and the number skipped by the offset."""
+        if read_us is not None and read_us < self.last_commit_us:
+            return at_once(snapshot_steps(self, query, read_us))
+        return self._collect(query, plan(query))
+
+    def run_small(self, query: Query) -> tuple[list[Record], int] | None:
+        """Return the same as ``run``, or None if that would take long because of many documents."""
+        scans = plan(query)
+        return self._collect(query, scans) if all(self._is_small(query, scan) for scan in scans) else None
+
+    def _collect(self, query: Query, scans: list[Scan]) -> tuple[list[Record], int]:
         if query.limit == 0:
             return [], 0
-        records = self._stream(query, read_us)
+        if len(scans) == 1:
+            records = (record for _, record in self._scan(query, scans[0]))
+        else:
+            records = self._merge(query, scans)
         skipped = sum(1 for _ in islice(records, query.offset)) if query.offset else 0
         return list(islice(records, query.limit) if query.limit is not None else records), skipped
+
+    def _is_small(self, query: Query, scan: Scan) -> bool:
+        """Return True if the scan reads few documents and its index exists or has few."""
+        index = self.indexes.find(index_home(query.scope), scan.shape)
+        if index is None:
+            return self._has_at_most(SMALL_DOCUMENTS, query.scope)
+        if len(index) <= SMALL_DOCUMENTS:
+            return True
+        if query.limit is not None and not scan.residual and not scan.check_scope:
+            return query.offset + query.limit <= SMALL_DOCUMENTS or index.count(scan) <= SMALL_DOCUMENTS
+        return index.count(scan) <= SMALL_DOCUMENTS
+
+    def _has_at_most(self, number: int, scope: Scope) -> bool:
+        """Return True if the scope's index family has few documents."""
+        if self.live <= number:
+            return True
+        return sum(len(self._collections[path]) for path in self._home_collections(scope)) <= number
+
+    def _home_collections(self, scope: Scope) -> list[str]:
+        """Return the collections of the scope's index family."""
+        if scope.kind == "collection":
+            return [scope.path] if scope.path in self._collections else []
+        if scope.kind == "group":
+            return list(self._groups.get((scope.root, scope.collection_id), ()))
+        return [path for path in self._collections if path.startswith(scope.root + "/")]
 
     def count(self, query: Query) -> int | None:
         """Count the matching documents (offset and limit applied), or return None if an index is not sufficient."""
         scans = plan(query)
         if len(scans) != 1 or scans[0].residual or scans[0].check_scope:
             return None
-        matching = max(0, self._index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
+        matching = max(0, self.index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
         return matching if query.limit is None else min(matching, query.limit)
-
-    def _stream(self, query: Query, read_us: int | None) -> Iterator[Record]:
-        if read_us is not None and read_us < self.last_commit_us:
-            return iter(self._scan_at(query, read_us))
-        scans = plan(query)
-        if len(scans) == 1:
-            return (record for _, record in self._scan(query, scans[0]))
-        return self._merge(query, scans)
 
     def _merge(self, query: Query, scans: list[Scan]) -> Iterator[Record]:
         last = None
@@ -201,7 +247,7 @@ class Store:
 
     def _scan(self, query: Query, scan: Scan) -> Iterator[tuple[bytes, Record]]:
         """Yield the sort key and the document of each match of one scan, in order."""
-        index = self._index(query.scope, scan.shape)
+        index = self.index(query.scope, scan.shape)
         for place, name in index.scan(scan):
             if scan.check_scope and not query.scope.contains(name):
                 continue
@@ -212,26 +258,32 @@ class Store:
                     continue
             yield place, record
 
-    def _index(self, scope: Scope, shape: Shape) -> OrderedIndex:
+    def index(self, scope: Scope, shape: Shape) -> OrderedIndex:
+        """Return the index, and build it first if it is missing."""
         home = index_home(scope)
         index = self.indexes.find(home, shape)
         if index is None:
-            index = self.indexes.build(home, shape, self.members(indexed_scope(scope)))
+            at_once(self.index_steps(scope, shape))
+            index = self.indexes.find(home, shape)
+        assert index is not None
         return index
 
-    def _scan_at(self, query: Query, read_us: int) -> list[Record]:
-        """Return the query's documents at a past time, in order, without an index."""
-        self.check_readable(read_us)
-        names = {record.name for record in self.members(query.scope)}
-        names.update(name for name in self.changed_since(read_us) if query.scope.contains(name))
-        entries: list[tuple[bytes, Record]] = []
-        for name in names:
-            record = self.get_at(name, read_us)
-            place = None if record is None else query.sort_key(record.fields(), record.key)
-            if record is not None and place is not None:
-                entries.append((place, record))
-        entries.sort(key=lambda item: item[0])
-        return [record for _, record in entries]
+    def index_steps(self, scope: Scope, shape: Shape) -> Steps[None]:
+        """Build an index unless it exists. Others may do steps of the same index in between."""
+        home = index_home(scope)
+        while self.indexes.find(home, shape) is None:
+            self.indexes.build(home, shape, self._names_of(scope), self.get)
+            yield
+
+    def all_index_steps(self, query: Query) -> Steps[None]:
+        """Build the missing indexes of a query."""
+        for scan in plan(query):
+            yield from self.index_steps(query.scope, scan.shape)
+
+    def _names_of(self, scope: Scope) -> Iterator[str]:
+        """Yield the documents of the scope's index family; collections that are new meanwhile are left out."""
+        for path in self._home_collections(scope):
+            yield from self.names_in(path)
 
 
 @lru_cache(maxsize=1024)

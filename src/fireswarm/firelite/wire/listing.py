@@ -21,9 +21,10 @@ from fireswarm.firelite.documents.protos import (
     WritePb,
 )
 from fireswarm.firelite.documents.record import Record
-from fireswarm.firelite.errors import FireliteError, InvalidArgument, Unimplemented
+from fireswarm.firelite.errors import FireliteError, InvalidArgument
 from fireswarm.firelite.query.parse import parse_query
 from fireswarm.firelite.query.query import Order, Query
+from fireswarm.firelite.storage import past_listing
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.group_commit import Outcome
 
@@ -78,15 +79,15 @@ async def list_documents(
     """Return a page of a collection's documents, sorted by name or by ``order_by``, and the next token."""
     if request.show_missing and request.order_by:
         raise InvalidArgument("ListDocuments cannot combine show_missing with order_by.")
-    if request.show_missing and consistency.snapshot_us is not None:
-        raise Unimplemented("firelite does not list missing documents of the past (show_missing with a read time).")
     query = _listing_query(request)
-    records, _, _ = await database.run_query(query, consistency)
+    database.check_query(query)
+    records, _, read_us = await database.run_query(query, consistency)
     entries: list[tuple[bytes, Record | str]] = [(_place(query, record), record) for record in records]
     if request.show_missing:
         collection = f"{request.parent}/{request.collection_id}"
         names = {record.name for record in records}
-        paths = [f"{collection}/{document_id}" for document_id in database.store.tree.on_the_way(collection)]
+        ids = past_listing.on_the_way_at(database.store, collection, read_us)
+        paths = [f"{collection}/{document_id}" for document_id in ids]
         entries += [(name_key(name), name) for name in paths if name not in names]
         entries.sort(key=lambda entry: entry[0])
     chosen, token = page(entries, request.page_size, request.page_token)

@@ -70,6 +70,7 @@ class Server:
         await server.start()
         self._server = server
         self._database.publish_endpoint(self.endpoint)
+        self._database.expiry.start()
         return self.port
 
     async def stop(self) -> None:

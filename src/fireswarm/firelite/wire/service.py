@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from time import perf_counter
 
 from fireswarm.firelite.database import Consistency, Database
 from fireswarm.firelite.documents.fields import project
@@ -32,7 +33,6 @@ from fireswarm.firelite.documents.protos import (
     PartitionQueryResponse,
     Precondition,
     RunAggregationQueryResponse,
-    RunQueryResponse,
     Write,
     WritePb,
     WriteResponse,
@@ -40,18 +40,23 @@ from fireswarm.firelite.documents.protos import (
     set_time,
 )
 from fireswarm.firelite.documents.record import Record
+from fireswarm.firelite.documents.write_rules import check_writes
 from fireswarm.firelite.errors import FireliteError, InvalidArgument, NotFound, Unimplemented
 from fireswarm.firelite.listen.watch import ListenStream
 from fireswarm.firelite.query import aggregate
+from fireswarm.firelite.query.explain import add_stats, explain
 from fireswarm.firelite.query.parse import parse_query
+from fireswarm.firelite.query.slices import in_slices
 from fireswarm.firelite.status import CODES
+from fireswarm.firelite.storage import past_listing
 from fireswarm.firelite.storage.commit import written_names
 from fireswarm.firelite.storage.group_commit import Outcome
-from fireswarm.firelite.storage.write_rules import check_writes
 from fireswarm.firelite.transactions.transactions import Transaction
 from fireswarm.firelite.wire import listing
+from fireswarm.firelite.wire.queries import RunningQuery
 
 AUTO_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+ENTRIES_PER_READ = 1000  # an aggregation is billed one read for as many index entries
 AUTO_ID_LENGTH = 20  # what all official clients use
 
 
@@ -122,47 +127,42 @@ class Service:
 
     async def run_query(self, request: MessagePb) -> AsyncIterator[MessagePb]:
         """RunQuery."""
-        _refuse_explain(request)
         if request.WhichOneof("query_type") is None:
             raise InvalidArgument("RunQuery needs a structured_query.")
-        query = parse_query(request.parent, request.structured_query)
-        consistency, opened = self._consistency(request)
-        records, skipped, read_us = await self.database.run_query(query, consistency)
-        if opened is not None:
-            yield RunQueryResponse(transaction=opened.id)
-        if skipped or not records:
-            response = RunQueryResponse(skipped_results=skipped)
-            set_time(response.read_time, read_us)
-            yield response
-        for record in records:
-            response = RunQueryResponse()
-            set_time(response.read_time, read_us)
-            if query.projection is None:
-                response.document.MergeFromString(record.data)
-            else:
-                response.document.CopyFrom(project(_data(record), query.projection))
-            yield response
+        running = RunningQuery(self.database, request)
+        if not running.runs:
+            yield running.plan()
+            return
+        async with aclosing(running.responses(*self._consistency(request))) as responses:
+            async for response in responses:
+                yield response
 
     async def run_aggregation_query(self, request: MessagePb) -> AsyncIterator[MessagePb]:
         """RunAggregationQuery."""
-        _refuse_explain(request)
         message = request.structured_aggregation_query
         names = aggregate.aliases(message.aggregations)
         fields = aggregate.aggregated_fields(message.aggregations)
         if fields and message.structured_query.HasField("select"):
             raise InvalidArgument("An aggregation of fields cannot be combined with a projection.")
         query = parse_query(request.parent, message.structured_query, fields)
-        consistency, opened = self._consistency(request)
         self.database.check_query(query)
+        explains = request.HasField("explain_options")
+        if explains and not request.explain_options.analyze:
+            yield RunAggregationQueryResponse(explain_metrics=explain(query))
+            return
+        consistency, opened = self._consistency(request)
+        began = perf_counter()
         total = None
         if consistency == Consistency() and aggregate.only_counts(message.aggregations):
-            total = self.database.store.count(query)
+            total = await self.database.count(query)
         if total is not None:
             read_us = self.database.clock.now()
+            scanned = total
             values = [aggregate.count_result(aggregation, total) for aggregation in message.aggregations]
         else:
             records, _, read_us = await self.database.run_query(query, consistency)
-            values = aggregate.aggregate(list(message.aggregations), records)
+            scanned = len(records)
+            values = await in_slices(aggregate.aggregate_steps(list(message.aggregations), records))
         response = RunAggregationQueryResponse()
         if opened is not None:
             response.transaction = opened.id
@@ -170,6 +170,11 @@ class Service:
         for alias, value in zip(names, values, strict=True):
             response.result.aggregate_fields[alias].CopyFrom(value)
         yield response
+        if explains:
+            metrics = explain(query)
+            reads = -(-scanned // ENTRIES_PER_READ)
+            add_stats(metrics, results=1, reads=reads, seconds=perf_counter() - began)
+            yield RunAggregationQueryResponse(explain_metrics=metrics)
 
     async def partition_query(self, request: MessagePb) -> MessagePb:
         """PartitionQuery: cursors that divide a collection group into parts of about the same size."""
@@ -194,10 +199,11 @@ class Service:
         """ListCollectionIds: a page of the collections under a document or the root."""
         self.database.check_open()
         check_parent(request.parent)
-        if request.WhichOneof("consistency_selector") is not None:
-            self.database.check_read_us(micros_of(request.read_time))
-            raise Unimplemented("firelite does not list collections of the past (ListCollectionIdsRequest.read_time).")
-        ids = self.database.store.tree.collection_ids(request.parent)
+        consistency, _ = self._consistency(request)
+        if consistency.read_us is None:
+            ids = self.database.store.tree.collection_ids(request.parent)
+        else:
+            ids = past_listing.collection_ids_at(self.database.store, request.parent, consistency.read_us)
         entries = [(collection_id.encode(), collection_id) for collection_id in ids]
         page, token = listing.page(entries, request.page_size, request.page_token)
         return ListCollectionIdsResponse(collection_ids=page, next_page_token=token)
@@ -312,8 +318,3 @@ def _check_database(request: MessagePb, names: Sequence[str]) -> None:
     for name in names:
         if not name.startswith(prefix):
             raise InvalidArgument(f"Document {name!r} is not in the database {request.database!r} of the request.")
-
-
-def _refuse_explain(request: MessagePb) -> None:
-    if request.HasField("explain_options"):
-        raise Unimplemented("firelite does not implement query explain (explain_options).")

@@ -13,8 +13,8 @@ from fireswarm.firelite.documents.fields import mask_of
 from fireswarm.firelite.documents.limits import check_values
 from fireswarm.firelite.documents.paths import parse_field_path
 from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb, micros_of
+from fireswarm.firelite.documents.transforms import apply_transform
 from fireswarm.firelite.errors import InvalidArgument
-from fireswarm.firelite.storage.transforms import apply_transform
 
 
 def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
