@@ -14,6 +14,8 @@ from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import InvalidArgument
 from fireswarm.firelite.query.planner import IndexHome, index_home
 from fireswarm.firelite.query.query import Query
+from fireswarm.firelite.query.slices import at_once
+from fireswarm.firelite.storage.snapshot_scan import snapshot_steps
 from fireswarm.firelite.storage.versions import Change, Store
 
 type Events = dict[str, Record | None]
@@ -87,7 +89,7 @@ class QueryTarget:
 
     def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
         if self.query.bounded:
-            before, _ = store.run(self.query, resume_us)
+            before, _ = at_once(snapshot_steps(store, self.query, resume_us))
             return _difference({record.name: record.update_us for record in before}, found)
         for name in store.changed_since(resume_us):
             if name not in self.shown and self.query.scope.contains(name):

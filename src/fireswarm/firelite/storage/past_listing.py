@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fireswarm.firelite.storage.versions import Store
+from fireswarm.firelite.storage.versions import Store
 
 
 def collection_ids_at(store: Store, parent: str, read_us: int) -> list[str]:

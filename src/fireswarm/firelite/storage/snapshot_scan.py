@@ -10,15 +10,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.query.planner import Scan, plan
 from fireswarm.firelite.query.query import EncodedFields, Query
 from fireswarm.firelite.query.slices import STEP_DOCUMENTS, Steps
-
-if TYPE_CHECKING:
-    from fireswarm.firelite.storage.versions import Store
+from fireswarm.firelite.storage.versions import Store
 
 
 class Matches(NamedTuple):

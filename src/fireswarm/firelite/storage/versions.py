@@ -23,7 +23,6 @@ from fireswarm.firelite.query.query import EncodedFields, Query, Scope
 from fireswarm.firelite.query.slices import SMALL_DOCUMENTS, Steps, at_once
 from fireswarm.firelite.query.sorted_index import IndexCatalog, OrderedIndex
 from fireswarm.firelite.storage.collection_tree import CollectionTree
-from fireswarm.firelite.storage.snapshot_scan import snapshot_steps
 
 # A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
 HISTORY_SECONDS = 300
@@ -182,10 +181,8 @@ class Store:
         """Return every non-empty collection with its number of documents."""
         return {path: len(members) for path, members in self._collections.items()}
 
-    def run(self, query: Query, read_us: int | None = None) -> tuple[list[Record], int]:
+    def run(self, query: Query) -> tuple[list[Record], int]:
         """Return the query's documents in order, and the number skipped by the offset."""
-        if read_us is not None and read_us < self.last_commit_us:
-            return at_once(snapshot_steps(self, query, read_us))
         return self._collect(query, plan(query))
 
     def run_small(self, query: Query) -> tuple[list[Record], int] | None:
