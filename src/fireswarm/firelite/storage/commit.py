@@ -128,7 +128,9 @@ def _apply(
         if old is not None and old.data is None:
             old = None
         if write.HasField("current_document"):
-            check_precondition(name, write.current_document, old, commit_us)
+            # A second write requires the update time before the commit, which the first one has checked.
+            if earlier is None or not write.current_document.HasField("update_time"):
+                check_precondition(name, write.current_document, old, commit_us)
         result = response.write_results.add()
         if write.WhichOneof("operation") == "delete":
             check_delete(write, name)
