@@ -109,6 +109,7 @@ _TABLE = (
         "In a deadlock, the transaction that has waited longer is aborted. A commit locks its documents one by one.",
         "The transaction that has read first wins.",
         "Observed in production. Firelite also keeps the age of a retried transaction, so that it wins in the end.",
+        always=False,
     ),
     Quirk(
         "order_of_waiting_writes",
