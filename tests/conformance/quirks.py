@@ -82,7 +82,7 @@ _TABLE = (
         "future_update_time",
         "A precondition on an update time in the future fails with FAILED_PRECONDITION.",
         "It fails with INVALID_ARGUMENT.",
-        "No source: firelite's earlier decision, not verified. A time that no version can have is a fault of the request.",
+        "No source: firelite's earlier decision, not verified.",
     ),
     Quirk(
         "vectors_in_array_transforms",
@@ -109,8 +109,7 @@ _TABLE = (
         "victim_of_a_deadlock",
         "In a deadlock, the transaction that has waited longer is aborted. A commit locks its documents one by one.",
         "The transaction that has read first wins.",
-        "No source: firelite's earlier decision, not verified. Firelite keeps the age of a retried transaction, so that "
-        "it wins in the end.",
+        "No source: firelite's earlier decision, not verified. It lets a retried transaction win.",
         always=False,
     ),
     Quirk(
