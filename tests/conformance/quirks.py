@@ -1,7 +1,8 @@
 """Every known difference between Google's emulator and production, by name.
 
 The conformance tests and the differential test look a quirk up by its name. A difference that is not in this table is
-a defect of firelite. The texts are from version 1.20 of the emulator and from Google's documentation.
+a defect of firelite. Behavior of the emulator was measured; that of production is from Google's documentation where
+a reason names a source, and was not measured.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ _TABLE = (
         "future_update_time",
         "A precondition on an update time in the future fails with FAILED_PRECONDITION.",
         "It fails with INVALID_ARGUMENT.",
-        "Observed in production: a time that no version can have is a fault of the request.",
+        "No source: firelite's earlier decision, not verified.",
     ),
     Quirk(
         "vectors_in_array_transforms",
@@ -101,14 +102,15 @@ _TABLE = (
         "starvation_under_contention",
         "A transaction can lose more often than a client retries it.",
         "A retried transaction gets precedence.",
-        "proto TransactionOptions.ReadWrite.retry_transaction. The emulator does not use it.",
+        "proto TransactionOptions.ReadWrite.retry_transaction. The cause in the emulator is not verified.",
         always=False,
     ),
     Quirk(
         "victim_of_a_deadlock",
         "In a deadlock, the transaction that has waited longer is aborted. A commit locks its documents one by one.",
         "The transaction that has read first wins.",
-        "Observed in production. Firelite also keeps the age of a retried transaction, so that it wins in the end.",
+        "No source: firelite's earlier decision, not verified. It lets a retried transaction win.",
+        always=False,
     ),
     Quirk(
         "order_of_waiting_writes",

@@ -121,6 +121,17 @@ async def test_writes_to_one_document_that_contradict_are_invalid(raw: Raw) -> N
             await commit(raw, *writes)
 
 
+async def test_writes_to_one_document_can_require_the_same_update_time(raw: Raw) -> None:
+    first = await commit(raw, put(raw))
+    time = common.Precondition(update_time=first.write_results[0].update_time)
+    second = put(raw, Value(integer_value=2), current_document=time)
+    third = put(raw, Value(integer_value=3), current_document=time)
+    await commit(raw, second, third)
+    assert (await raw.api.get_document(request={"name": raw.name("c/d")})).fields["a"].integer_value == 3
+    with pytest.raises(exceptions.FailedPrecondition):
+        await commit(raw, second, third)
+
+
 async def test_writes_to_one_document_have_the_time_of_the_last_one(raw: Raw) -> None:
     recreated = await commit(raw, delete(raw), put(raw))
     assert [result.update_time for result in recreated.write_results] == [recreated.commit_time] * 2

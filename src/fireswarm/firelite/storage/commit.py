@@ -128,7 +128,7 @@ def _apply(
         if old is not None and old.data is None:
             old = None
         if write.HasField("current_document"):
-            check_precondition(name, write.current_document, old, commit_us)
+            _check_write_precondition(name, write, old, commit_us, is_first=earlier is None)
         result = response.write_results.add()
         if write.WhichOneof("operation") == "delete":
             check_delete(write, name)
@@ -147,6 +147,12 @@ def _apply(
                 f"A commit can apply at most {TRANSFORMS_MAX} field transforms to a document; {name!r} has {count}."
             )
     return Prepared(pending, response)
+
+
+def _check_write_precondition(name: str, write: WritePb, old: Record | None, commit_us: int, *, is_first: bool) -> None:
+    """Check a write's precondition. Later writes to a document repeat the update time that the first one checked."""
+    if is_first or not write.current_document.HasField("update_time"):
+        check_precondition(name, write.current_document, old, commit_us)
 
 
 def check_precondition(name: str, precondition: PreconditionPb, old: Record | None, now_us: int) -> None:
