@@ -33,6 +33,14 @@ MEASURED = (
 )
 """Tests whose branch coverage counts: the others do not aim at the core, and tracing makes all tests slower by half."""
 
+REPEATING = (
+    "fundamentals/test_big_fans.py",
+    "unit/firelite/test_query_model.py",
+    "unit/firelite/test_watch_model.py",
+    "unit/swarm/test_board_machine.py",
+)
+"""Tests among them that run the same code thousands of times, like those of firelite over gRPC: not measured either."""
+
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
 os.environ.update(dict.fromkeys(BASE_URLS, NOWHERE))  # also what a test starts as a process stays on this machine
@@ -48,10 +56,13 @@ def _loopback_only(real: Callable[[socket.socket, Any], Any]) -> Callable[[socke
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure branch coverage only in the tests of the core."""
-    measured = tuple(Path(__file__).parent / name for name in MEASURED)
+    """Measure branch coverage only in the tests of the core, and in each of them once."""
+    tests = Path(__file__).parent
+    measured = tuple(tests / name for name in MEASURED)
+    repeating = {tests / name for name in REPEATING}
     for item in items:
-        if not any(item.path.is_relative_to(place) for place in measured):
+        of_the_core = any(item.path.is_relative_to(place) for place in measured)
+        if not of_the_core or item.path in repeating or "[grpc" in item.name:
             item.add_marker("no_cover")
 
 

@@ -55,7 +55,7 @@ def test_missing_keys_get_defaults() -> None:
         (TEXT[:-20], "not valid JSON"),
         (TEXT + TEXT, "more than one JSON object"),
         (f"{TEXT}\nor else\n{TEXT}", "more than one JSON object"),
-        ('{"planned_actions": "none"}', "planned_actions: Input should be a valid"),
+        ('{"planned_actions": "none"}', "planned_actions: Input should be a list"),
         ('{"selected_skill": 5}', "selected_skill"),
         ('{"thoughts": "hm"}', "thoughts: Extra inputs"),
         ('{"planned_actions": [{"type": "dance"}]}', "planned_actions.0.type"),
