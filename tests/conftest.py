@@ -25,19 +25,21 @@ MEASURED = (
     "unit/firelite",
     "unit/storage",
     "unit/swarm",
+    "chaos/test_poison_documents.py",
+    "integration/test_answers_by_hand.py",
+    "integration/test_answers_by_mail.py",
     "integration/test_bad_documents.py",
     "integration/test_time.py",
     "integration/test_upkeep.py",
+    "integration/test_work_by_mail.py",
     "integration/test_worker.py",
     "integration/test_worker_faults.py",
 )
 """Tests whose branch coverage counts: the others do not aim at the core, and tracing makes all tests slower by half."""
 
 REPEATING = (
-    "fundamentals/test_big_fans.py",
     "unit/firelite/test_query_model.py",
     "unit/firelite/test_watch_model.py",
-    "unit/swarm/test_board_machine.py",
 )
 """Tests among them that run the same code thousands of times, like those of firelite over gRPC: not measured either."""
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from google.cloud.firestore import GeoPoint
 from google.cloud.firestore_v1.vector import Vector
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.documents.protos import Write
+from fireswarm.firelite.documents.protos import Value, Write
 from fireswarm.firelite.documents.record import Record
 from fireswarm.firelite.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from fireswarm.firelite.wire import admin
@@ -71,6 +71,7 @@ async def test_exported_documents_are_imported_exactly(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(VALUES.filter(lambda value: rank(value) != 9))
+@example(Value(double_value=float("nan")))
 def test_any_value_survives_export_and_import(value: Any) -> None:
     # Arrays are left out at the top only because one directly inside another cannot be stored.
     with Database.open(None) as one, Database.open(None) as two:
@@ -84,7 +85,7 @@ def test_any_value_survives_export_and_import(value: Any) -> None:
         text = io.StringIO()
         admin.export_jsonl(one, text)
         admin.import_jsonl(two, io.StringIO(text.getvalue()))
-        assert stored(two).fields() == stored(one).fields()
+        assert str(stored(two).fields()) == str(stored(one).fields()), "as text, in which NaN equals NaN"
 
 
 def stored(db: Database) -> Record:
