@@ -22,7 +22,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
-from tests.support.fleet import lay_out, role_processes, swarm_up, until, with_signal
+from tests.support.fleet import GRAPH, lay_out, role_processes, swarm_up, until, with_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
@@ -35,22 +35,6 @@ SETTINGS = {
     "leases": {"lease_seconds": LEASE_SECONDS, "backoff_base_seconds": 0.1},
     "worker": {"concurrency": 2, "drain_seconds": 3},
 }
-DIAMOND = """
-from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
-
-ROLES = ("scout", "executor", "predictor", "memory", "architect")
-
-def run(request):
-    if request.children:
-        return SkillResult(summary=f"{len(request.children)} children ended")
-    def task(key, role, needs=()):
-        context = {"evidence": request.context["evidence"], "key": key}
-        return PlannedTask(key=key, assigned_to=role, objective=key, skill="leave-evidence", context=context,
-                           depends_on=needs, max_attempts=50)
-    middle = [task(f"m{n}", ROLES[n % 5], ("top",)) for n in range(request.context["count"] - 2)]
-    tail = task("tail", "executor", tuple(item.key for item in middle))
-    return SkillResult(state=SkillState.DELEGATING, summary="planned", tasks=(task("top", "scout"), *middle, tail))
-"""
 EVIDENCE = """
 import os, time, uuid  # the work takes some time, so that kills interrupt it: no test waits here
 from pathlib import Path
@@ -71,7 +55,7 @@ async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path
     rng = random.Random(seed)
     evidence = tmp_path / "evidence"
     evidence.mkdir()
-    lay_out(tmp_path, {"leave-evidence": EVIDENCE, "diamond": DIAMOND}, settings=SETTINGS)
+    lay_out(tmp_path, {"leave-evidence": EVIDENCE, "diamond": GRAPH}, settings=SETTINGS)
     replicas = [f"--replicas={role}=2" for role in ("architect", "executor", "memory", "predictor", "scout")]
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import QueueFull
 from fireswarm.swarm.board import BoardRules
 from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.swarm import SwarmRig, open_test_swarm
+from tests.support.working import work_message
 
 pytestmark = pytest.mark.anyio
 
@@ -39,14 +39,7 @@ async def test_plan_is_created_whatever_the_queue() -> None:
 async def test_message_to_a_role_with_a_full_queue_is_answered_with_a_refusal() -> None:
     async with open_test_swarm(rules=BoardRules(max_queued=1)) as swarm:
         blocker = await swarm.submit("first")
-        envelope = Envelope(
-            envelope_id="m1",
-            task=TaskRef(task_id="m1", assigned_to="scout"),
-            session_hash="s1",
-            notes="count the words",
-            trace=Trace(chain_id="c1", step=1),
-        )
-        await swarm.core.mailbox.send(envelope, "architect-1", "scout", sender_role="architect")
+        await swarm.core.mailbox.send(work_message(), "architect-1", "scout", sender_role="architect")
         message = await swarm.store.get("agent_mailbox/m1")
         await mail.act_on(swarm.core, "scout", message, work_by_mail.create_work)
         assert [task.task_id for task in await swarm.board.list()] == [blocker.task_id]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed, Handoff
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -90,3 +91,45 @@ async def test_canceled_dependency_escalates_what_is_behind_it_and_its_parent_go
     assert (await swarm.task(children["b"].task_id)).status_reason is StatusReason.ESCALATED
     await swarm.settle(await swarm.claim_one(role="predictor"), done())
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
+async def damage(swarm: SwarmRig, task_id: str) -> None:
+    await swarm.store.commit([Merge(f"agent_tasks/{task_id}", {"max_attempts": "many"})])
+
+
+async def test_unreadable_child_is_named_to_its_parent_which_goes_on(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await damage(swarm, children["a"].task_id)
+    assert await swarm.claim(role="executor") == []
+    assert (await swarm.raw(children["a"].task_id))["status_reason"] == "dead_letter"
+    waiting = await swarm.task(parent.task_id)
+    assert waiting.waiting_on == 1 and "was set aside" in waiting.summary and "max_attempts" in waiting.summary
+    assert "was set aside" in (await swarm.task(children["b"].task_id)).summary
+    await swarm.settle(await swarm.claim_one(role="predictor"), done())
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_unreadable_task_behind_a_child_is_named_too(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    await damage(swarm, children["b"].task_id)
+    await swarm.settle(await swarm.claim_one(role="executor"), done())
+    assert (await swarm.raw(children["b"].task_id))["status_reason"] == "dead_letter"
+    assert "was set aside" in (await swarm.task(parent.task_id)).summary
+    assert swarm.board.aside.count == 1
+
+
+async def test_dependents_that_name_no_document_do_not_stop_a_task_from_being_set_aside(swarm: SwarmRig) -> None:
+    parent, children = await plan(swarm)
+    stored = {"dependents": [7, "a/b", "..", "__x__", "", None, parent.task_id], "max_attempts": "many"}
+    await swarm.store.commit([Merge(f"agent_tasks/{children['c'].task_id}", stored)])
+    assert await swarm.claim(role="predictor") == []
+    assert "was set aside" in (await swarm.task(parent.task_id)).summary
+
+
+@pytest.mark.parametrize("odd", ["__x__", ".", ".."])
+async def test_document_that_names_an_impossible_id_is_set_aside_before_it_runs(swarm: SwarmRig, odd: str) -> None:
+    task = await swarm.submit("part")
+    await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", {"dependents": [odd]})])
+    assert await swarm.claim() == []
+    raw = await swarm.raw(task.task_id)
+    assert raw["status_reason"] == "dead_letter" and "dependents" in raw["summary"] and "reserved" in raw["summary"]

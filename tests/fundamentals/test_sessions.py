@@ -9,12 +9,11 @@ import pytest
 from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.outcome import Done
 from fireswarm.contracts.swarm.task import Task, TaskResult, TaskStatus, idempotency_key, task_id_for
 from fireswarm.errors import InvalidInput
 from tests.support.swarm import SwarmRig
-from tests.support.working import eventually, with_skills, working
+from tests.support.working import eventually, with_skills, work_message, working
 
 pytestmark = pytest.mark.anyio
 
@@ -99,14 +98,8 @@ async def test_message_of_another_session_gives_no_artifacts(swarm: SwarmRig) ->
         seen.append([artifact.value for artifact in request.artifacts])
         return SkillResult(summary="read")
 
-    envelope = Envelope(
-        envelope_id="m1",
-        task=TaskRef(task_id="m1", assigned_to="executor"),
-        session_hash="theirs",
-        notes="keep it",
-        artifacts=(Artifact(type="note", value=SECRET),),
-        trace=Trace(chain_id="c1", step=1),
-    )
+    artifacts = (Artifact(type="note", value=SECRET),)
+    envelope = work_message(role="executor", session="theirs", artifacts=artifacts)
     await swarm.core.mailbox.send(envelope, "architect-1", "executor", sender_role="architect")
     async with working(with_skills(swarm, noop=noop)) as worker:
         await write(swarm, "by-hand", message_id="m1")
@@ -124,3 +117,19 @@ async def test_worker_does_not_reclaim_the_lease_that_it_holds_itself(swarm: Swa
     assert (swept.queued, swept.blocked) == ((), ())
     swept = await swarm.board.reclaim_expired("scout")
     assert swept.queued == (held.task.task_id,)
+
+
+async def test_submitted_task_of_another_session_under_the_same_id_is_not_returned(swarm: SwarmRig) -> None:
+    await theirs(swarm)
+    key = task_id_for("ours", idempotency_key("find it", {}, ""), "scout")
+    await write(swarm, key, session_hash="theirs")
+    with pytest.raises(InvalidInput, match=r"is of session 'theirs'. Correct or delete this document"):
+        await swarm.submit("find it", session="ours")
+
+
+@pytest.mark.parametrize("edit", [{"assigned_to": "executor"}, {"idempotency_key": "another"}, {"objective": "else"}])
+async def test_submitted_task_is_found_again_after_an_edit(swarm: SwarmRig, edit: dict[str, Any]) -> None:
+    task = await swarm.submit("find it")
+    await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", edit)])
+    again = await swarm.submit("find it")
+    assert again.task_id == task.task_id

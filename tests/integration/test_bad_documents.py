@@ -14,12 +14,11 @@ from fireswarm import wiring
 from fireswarm.contracts.ports import Create, Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
-from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from tests.integration.test_cli import swarm as command
 from tests.support.swarm import SwarmRig
-from tests.support.working import Gate, eventually, with_skills, working
+from tests.support.working import Gate, eventually, with_skills, work_message, working
 
 
 async def spoil(store: Any, now: Any) -> None:
@@ -76,13 +75,7 @@ async def test_memory_returns_the_readable_facts(swarm: SwarmRig, caplog: pytest
 async def test_unreadable_message_is_refused_and_the_next_one_creates_a_task(swarm: SwarmRig) -> None:
     bad = {"to_agent_id": "predictor", "status": "new", "kind": "message", "created_at": 1}
     await swarm.store.commit([Create("agent_mailbox/bad", bad)])
-    good = Envelope(
-        envelope_id="good",
-        task=TaskRef(task_id="t1", assigned_to="predictor"),
-        session_hash="s1",
-        notes="forecast it",
-        trace=Trace(chain_id="c1", step=1),
-    )
+    good = work_message("good", "predictor", "forecast it")
     await swarm.core.mailbox.send(good, "scout-1", "predictor", sender_role="scout")
     async with working(swarm.core, "predictor", "predictor-1"):
         await swarm.clock.settle()

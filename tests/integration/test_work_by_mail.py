@@ -9,24 +9,12 @@ import pytest
 from fireswarm.contracts.ports import Create, Merge, Query
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.swarm import SwarmRig
-from tests.support.working import eventually, with_skills, working
+from tests.support.working import eventually, with_skills, work_message, working
 
 pytestmark = pytest.mark.anyio
-
-
-def envelope(message_id: str = "m1", notes: str = "count the words", role: str = "scout", **fields: Any) -> Envelope:
-    return Envelope(
-        envelope_id=message_id,
-        task=TaskRef(task_id=message_id, assigned_to=role),
-        session_hash="s1",
-        notes=notes,
-        trace=Trace(chain_id="c1", step=1),
-        **fields,
-    )
 
 
 async def outcome(swarm: SwarmRig, message_id: str) -> tuple[str, str]:
@@ -47,7 +35,7 @@ async def test_message_to_a_role_or_agent_creates_a_task_with_its_artifacts(swar
         seen.append((request.objective, [artifact.value for artifact in request.artifacts]))
         return SkillResult(summary="counted")
 
-    sent = envelope(artifacts=(Artifact(type="note", value="a b c"),))
+    sent = work_message(artifacts=(Artifact(type="note", value="a b c"),))
     async with working(with_skills(swarm, noop=noop)) as worker:
         await swarm.core.mailbox.send(sent, "architect-1", to, sender_role="architect")
         await eventually(swarm, lambda: worker.settled == 1, "trying")
@@ -63,7 +51,7 @@ async def test_message_to_a_role_or_agent_creates_a_task_with_its_artifacts(swar
 
 
 async def test_message_that_is_handled_twice_creates_one_task(swarm: SwarmRig) -> None:
-    await swarm.core.mailbox.send(envelope(), "architect-1", "scout", sender_role="architect")
+    await swarm.core.mailbox.send(work_message(), "architect-1", "scout", sender_role="architect")
     snapshot = await swarm.store.get("agent_mailbox/m1")
     for _ in range(2):
         await mail.act_on(swarm.core, "scout", snapshot, work_by_mail.create_work)
@@ -77,7 +65,9 @@ async def test_message_that_is_handled_twice_creates_one_task(swarm: SwarmRig) -
 async def test_refusal_is_written_to_the_message_and_sent_to_the_sender(
     swarm: SwarmRig, sender: str, notes: str, reason: str
 ) -> None:
-    await swarm.core.mailbox.send(envelope(notes=notes, role="executor"), sender, "executor", sender_role="architect")
+    await swarm.core.mailbox.send(
+        work_message(notes=notes, role="executor"), sender, "executor", sender_role="architect"
+    )
     async with working(swarm.core, "executor", "executor-1"):
         await swarm.clock.settle()
     assert await swarm.board.list() == []
@@ -97,7 +87,7 @@ async def test_message_written_in_the_console_needs_a_receiver_and_notes_only(sw
 
 
 async def test_message_that_only_informs_an_agent_stays_new(swarm: SwarmRig) -> None:
-    await swarm.core.mailbox.send(envelope(), "scout-1", "scout", sender_role="scout")
+    await swarm.core.mailbox.send(work_message(), "scout-1", "scout", sender_role="scout")
     data = (await swarm.store.get("agent_mailbox/m1")).data
     await swarm.store.commit(
         [Create("agent_mailbox/info", {**data, "message_id": "info", "kind": "", "to_agent_id": "scout-1"})]
@@ -110,7 +100,7 @@ async def test_message_that_only_informs_an_agent_stays_new(swarm: SwarmRig) -> 
 
 async def test_refusal_of_a_message_with_the_longest_id_is_sent_too(swarm: SwarmRig) -> None:
     message_id = "m" * 512
-    await swarm.core.mailbox.send(envelope(message_id, notes=" "), "architect-1", "scout", sender_role="architect")
+    await swarm.core.mailbox.send(work_message(message_id, notes=" "), "architect-1", "scout", sender_role="architect")
     async with working(with_skills(swarm)) as worker:
         await swarm.clock.settle()
         assert worker.faults == 0
@@ -126,7 +116,7 @@ async def test_message_without_room_for_a_refusal_is_ended_and_the_next_one_crea
     async with working(with_skills(swarm)) as worker:
         await swarm.store.commit([Create("agent_mailbox/full", full)])
         await swarm.clock.settle()
-        await swarm.core.mailbox.send(envelope(), "architect-1", "scout", sender_role="architect")
+        await swarm.core.mailbox.send(work_message(), "architect-1", "scout", sender_role="architect")
         await swarm.clock.settle()
         assert worker.faults == 0
     assert [task.objective for task in await swarm.board.list()] == ["count the words"]
@@ -144,7 +134,9 @@ async def test_error_in_the_code_refuses_one_message_and_the_next_one_creates_wo
 
     monkeypatch.setattr(work_by_mail, "check_task", broken)
     for message_id, notes in (("m1", "break"), ("m2", "count the words")):
-        await swarm.core.mailbox.send(envelope(message_id, notes), "architect-1", "scout", sender_role="architect")
+        await swarm.core.mailbox.send(
+            work_message(message_id, notes=notes), "architect-1", "scout", sender_role="architect"
+        )
     async with working(with_skills(swarm)):
         await swarm.clock.settle()
     assert [task.objective for task in await swarm.board.list()] == ["count the words"]

@@ -17,6 +17,25 @@ import psutil
 import yaml
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
+GRAPH = """
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
+
+ROLES = ("scout", "executor", "predictor", "memory", "architect")
+
+def run(request):
+    if request.children:
+        return SkillResult(summary=f"{len(request.children)} children ended")
+    fails = request.context.get("fails")
+    def task(key, role, needs=()):
+        context = {"evidence": request.context["evidence"], "key": key}
+        skill = "fail-once" if fails and key.endswith(fails) else "leave-evidence"
+        return PlannedTask(key=key, assigned_to=role, objective=key, skill=skill, context=context,
+                           depends_on=needs, max_attempts=50)
+    middle = [task(f"m{n}", ROLES[n % 5], ("top",)) for n in range(request.context["count"] - 2)]
+    tail = task("tail", "executor", tuple(item.key for item in middle))
+    return SkillResult(state=SkillState.DELEGATING, summary="planned", tasks=(task("top", "scout"), *middle, tail))
+"""
+"""A skill that plans ``count`` tasks in the shape of a diamond; those whose key ends in ``fails`` fail once."""
 
 
 def lay_out(root: Path, skills: Mapping[str, str], *, settings: Mapping[str, Any]) -> None:
@@ -105,3 +124,15 @@ async def until(condition: Any, *, seconds: float, every: float = 0.05, what: st
 async def _tick(seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await anyio.Event().wait()
+
+
+async def pid_in(path: Path) -> int:
+    """Return the process id that a process writes into a file, as soon as it is there."""
+    with anyio.fail_after(20):
+        while not (text := _text_of(path)):
+            await anyio.lowlevel.checkpoint()
+    return int(text)
+
+
+def _text_of(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

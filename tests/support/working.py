@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.swarm.swarm import InlineSkill, Swarm, noop
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.swarm import SwarmRig
@@ -57,3 +59,17 @@ class Gate:
         await self.opened.wait()
         self.ended += 1
         return await noop(request)
+
+
+def work_message(
+    message_id: str = "m1", role: str = "scout", notes: str = "count the words", *, session: str = "s1", **fields: Any
+) -> Envelope:
+    """A message that asks a role for work."""
+    return Envelope(
+        envelope_id=message_id,
+        task=TaskRef(task_id=message_id, assigned_to=role),
+        session_hash=session,
+        notes=notes,
+        trace=Trace(chain_id=message_id, step=1),
+        **fields,
+    )

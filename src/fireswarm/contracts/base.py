@@ -4,15 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """A role name: lowercase letters, digits and hyphens. Five roles ship in ``roles/``; users can add more."""
 
-DocumentId = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^/]+$")]
-"""A Firestore document id: no slash, at most 512 characters (Firestore allows 1,500 bytes)."""
+MAX_ID_CHARS = 512
+
+
+def is_document_id(value: object) -> TypeGuard[str]:
+    """Return True for an id that Firestore accepts: no slash, not ``.``, ``..`` or ``__x__``, up to 512 characters."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= MAX_ID_CHARS
+        and "/" not in value
+        and value not in (".", "..")
+        and not (value.startswith("__") and value.endswith("__"))
+    )
+
+
+def _check_document_id(value: str) -> str:
+    if not is_document_id(value):
+        raise ValueError("Firestore accepts no document id of this form: '.', '..' and '__x__' are reserved")
+    return value
+
+
+DocumentId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_ID_CHARS, pattern=r"^[^/]+$"),
+    AfterValidator(_check_document_id),
+]
+"""A Firestore document id (Firestore allows 1,500 bytes)."""
 
 MAX_JSON_DEPTH = 20
 """Levels of nesting that Firestore stores."""

@@ -61,7 +61,7 @@ class Descendants:
                 environment = process.environ()
                 if self.mark in environment.get(MARK, "").split():
                     marked.append(process)
-                elif not environment and process.status() != psutil.STATUS_ZOMBIE:
+                elif not environment and process.exe():  # a kernel thread and a zombie have no program
                     unreadable = True
         return marked, unreadable
 

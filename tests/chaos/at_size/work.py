@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,11 +16,12 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.cloud.firestore_v1 import AsyncClient
 
 from fireswarm.contracts.ports import Create
-from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, StoreError
 from fireswarm.swarm.swarm import Swarm
 from tests.chaos.test_poison_documents import spoil
+from tests.support.fleet import until
+from tests.support.working import work_message
 
 SESSION = "chaos"
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
@@ -30,23 +32,6 @@ GRAPHS = 0.3
 
 LARGEST_OTHER = 4
 
-GRAPH = """
-from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
-
-ROLES = ("scout", "executor", "predictor", "memory", "architect")
-
-def run(request):
-    if request.children:
-        return SkillResult(summary=f"{len(request.children)} children ended")
-    def task(key, role, needs=()):
-        context = {"evidence": request.context["evidence"], "key": key}
-        skill = "fail-once" if key.endswith("7") else "leave-evidence"
-        return PlannedTask(key=key, assigned_to=role, objective=key, skill=skill, context=context,
-                           depends_on=needs, max_attempts=50)
-    middle = [task(f"m{n}", ROLES[n % 5], ("top",)) for n in range(request.context["count"] - 2)]
-    tail = task("tail", "executor", tuple(item.key for item in middle))
-    return SkillResult(state=SkillState.DELEGATING, summary="planned", tasks=(task("top", "scout"), *middle, tail))
-"""
 EVIDENCE = """
 import uuid
 from pathlib import Path
@@ -119,7 +104,9 @@ class Seeder:
         return f"{kind} {self.counts[kind]}"
 
     async def _graph(self, count: int) -> None:
-        spec = self._spec(self._name("graph"), assigned_to="architect", skill="graph", context={"count": count})
+        spec = self._spec(
+            self._name("graph"), assigned_to="architect", skill="graph", context={"count": count, "fails": "7"}
+        )
         await self._surely(partial(self.swarm.board.submit, spec))
         self.counts["tasks"] += count + 1
 
@@ -158,12 +145,17 @@ class Seeder:
 
     async def _surely(self, act: Callable[[], Awaitable[Any]]) -> Any:
         """Repeat *act* while the store cannot be reached."""
-        while True:
+        answers: list[Any] = []
+
+        async def answered() -> bool:
             try:
-                return await act()
+                answers.append(await act())
             except (StoreError, GoogleAPICallError):
                 self.counts["seeding_retries"] += 1
-                await anyio.sleep(0.3)
+            return bool(answers)
+
+        await until(answered, seconds=math.inf, every=0.3)
+        return answers[0]
 
     def _document(self, objective: str) -> dict[str, Any]:
         return {
@@ -178,13 +170,7 @@ class Seeder:
 
     async def _message(self) -> None:
         message_id = self._name("message").replace(" ", "-")
-        envelope = Envelope(
-            envelope_id=message_id,
-            task=TaskRef(task_id=message_id, assigned_to="courier"),
-            session_hash=SESSION,
-            notes=f"carry {message_id}",
-            trace=Trace(chain_id=message_id, step=1),
-        )
+        envelope = work_message(message_id, "courier", f"carry {message_id}", session=SESSION)
         for _ in range(3):
             send = partial(self.swarm.mailbox.send, envelope, "architect-1", "courier", sender_role="architect")
             await self._surely(send)

@@ -14,6 +14,7 @@ import pytest
 
 from fireswarm.processes.child_pool import run_in_child
 from fireswarm.processes.descendants import Descendants
+from tests.support.fleet import pid_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="setsid")]
 LONG_SECONDS = 60
@@ -26,17 +27,6 @@ def start_grandchildren(folder: str) -> None:
     subprocess.Popen(["setsid", "bash", "-c", write, "session"])
     subprocess.run(["bash", "-c", 'setsid bash -c "$1" orphan & disown', "x", write], check=True)
     signal.pause()
-
-
-async def pid_in(path: Path) -> int:
-    with anyio.fail_after(20):
-        while not (text := read(path)):
-            await anyio.lowlevel.checkpoint()
-    return int(text)
-
-
-def read(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
 
 
 def alive(pid: int) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from fireswarm.processes.shell import CANNOT_START, TIMED_OUT, Shell
 from fireswarm.settings import AgentSettings
 from fireswarm.wiring.model import without_secrets
+from tests.support.fleet import pid_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]
 SHELL = Shell(("/bin/bash", "-c"), 3_000, {"PATH": "/usr/bin:/bin"})
@@ -29,17 +30,6 @@ def gone(pid: int) -> bool:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-async def pid_in(path: Path) -> int:
-    with anyio.fail_after(10):
-        while not (told := read(path)):
-            await anyio.lowlevel.checkpoint()
-    return int(told)
-
-
-def read(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
 
 
 async def test_command_returns_its_output_and_exit_code(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again
-from fireswarm.swarm.board.by_hand.set_aside import handle_error, set_aside
+from fireswarm.swarm.board.by_hand.set_aside import handle_error
+from fireswarm.swarm.board.dependents import set_aside
 from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext
@@ -82,7 +83,7 @@ class Claimer:
             try:
                 task = await self._admit(snapshot)
             except Exception as error:  # whatever the document holds, the others are claimed
-                await handle_error(self.board.store, self.board.aside, snapshot, error)
+                await handle_error(self.board, snapshot, error)
                 continue
             if task is not None:
                 ready.append((task, snapshot))
@@ -162,7 +163,7 @@ class Claimer:
                 if conflict.ambiguous:
                     leases.extend(await self._mine_after_all(task))
             except StoreRejected as error:
-                await set_aside(self.board.store, self.board.aside, snapshot, error)
+                await set_aside(self.board, snapshot, error)
 
         async with anyio.create_task_group() as group:
             for task, snapshot in ready:
@@ -255,7 +256,7 @@ async def refresh(board: BoardContext, held: HeldLease) -> Task:
     try:
         task = parse_task_snapshot(snapshot)
     except InvalidInput as error:
-        await set_aside(board.store, board.aside, snapshot, error)
+        await set_aside(board, snapshot, error)
         raise LeaseLost(f"epoch {held.epoch} of task {held.task.task_id} is over: {error}") from error
     lease = task.lease
     if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:

@@ -1,9 +1,9 @@
 """Update the tasks that wait for another one: in the commit that ends it, gives it up, or queues it again.
 
 Each end of a task is a write to the documents that wait for it, and Firestore sustains about one write a second to one
-document. So a task that waits for more than `MAX_COUNTED` others is not written: after the commit its unfinished tasks
-are counted with an aggregation query, and it is written only when few are left. A sweep repeats the count, for the case
-that a worker ended between commit and count.
+document. So a task that waits for more than `MAX_WRITTEN` others is not written at each end: after the commit its
+unfinished tasks are counted with an aggregation query, and it is written when none is left. Its ``waiting_on`` does not
+change until then. A sweep repeats the count, for the case that a worker ended between commit and count.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
@@ -23,18 +25,46 @@ from fireswarm.contracts.swarm.task import (
     Task,
     TaskStatus,
 )
-from fireswarm.errors import Conflict, InvalidInput, StoreError
+from fireswarm.errors import Conflict, InvalidInput, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.set_aside import set_aside_write
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import (
+    first_line,
+    is_set_aside,
+    queued_fields,
+    set_aside_write,
+    shortest_set_aside_write,
+    unleased_fields,
+)
 
-MAX_COUNTED = 8
-"""Largest number of awaited tasks of which each writes the waiting document when it ends."""
+MAX_WRITTEN = 8
+"""A task that waits for more others is not written at each of their ends, but counted."""
 
 _log = logging.getLogger(__name__)
+
+
+class Awaited(Protocol):
+    """A task that others wait for."""
+
+    @property
+    def task_id(self) -> str:
+        """Its document id."""
+        ...
+
+    @property
+    def dependents(self) -> Sequence[str]:
+        """Ids of the tasks that wait for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableTask:
+    """A task whose document cannot be read: its id, and the tasks that wait for it."""
+
+    task_id: str
+    dependents: Sequence[str]
 
 
 @dataclass(slots=True)
@@ -48,10 +78,14 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The writes that update the dependents of a task, and the dependents to count after their commit."""
+    """The writes that update the dependents of a task, and what follows their commit.
+
+    *to_count* are the dependents to count, *unreadable* those to set aside.
+    """
 
     writes: list[Write] = field(default_factory=list)
     to_count: list[str] = field(default_factory=list)
+    unreadable: list[tuple[Snapshot, InvalidInput]] = field(default_factory=list)
 
 
 async def commit_with_dependents(
@@ -65,16 +99,26 @@ async def commit_with_dependents(
     """Commit *writes*, which bring *task* to *status*, together with those that update its dependents.
 
     Each dependent must be unchanged. Costs one read and one write per dependent, for one that waits for more than
-    `MAX_COUNTED` tasks three reads and no write; a task without dependents costs nothing. A task that was given up also
+    `MAX_WRITTEN` tasks three reads; a task without dependents costs nothing. A task that was given up also
     costs a read for each task behind it. Raises Conflict.
     """
     told = await _tell(board.store, task, status, reason, summary)
     await board.store.commit([*writes, *told.writes])
+    await _follow_up(board, told)
+
+
+async def _follow_up(board: BoardContext, told: Told) -> None:
+    """Count and set aside what the commit left to do. It stands whatever fails here, and a sweep counts again."""
     for task_id in told.to_count:
         try:
             await count_awaited(board, task_id)
-        except (StoreError, Conflict, InvalidInput) as error:  # the commit stands; a sweep counts again
+        except (StoreError, Conflict, InvalidInput) as error:
             _log.warning("the tasks that %s waits for could not be counted: %s", task_id, error)
+    for snapshot, fault in told.unreadable:
+        try:
+            await set_aside(board, snapshot, fault)
+        except StoreError as error:
+            _log.warning("%s could not be set aside: %s", snapshot.path, error)
 
 
 async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReason | None, summary: str) -> Told:
@@ -93,8 +137,8 @@ async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReas
 async def _tell_of_end(store: Store, ended: Task) -> Told:
     """Return the writes that count a task which is done; one that was given up before is counted already."""
     told = Told()
-    async for waiting in _read_waiting(store, ended.dependents, told.writes):
-        if waiting.task.waiting_on > MAX_COUNTED:
+    async for waiting in _read_waiting(store, ended.dependents, told):
+        if waiting.task.waiting_on > MAX_WRITTEN:
             told.to_count.append(waiting.task.task_id)
         elif ended.task_id not in waiting.task.gave_up:
             told.writes.append(Update(waiting.snapshot.path, _fewer(waiting.task, 1), waiting.snapshot.update_time))
@@ -102,11 +146,7 @@ async def _tell_of_end(store: Store, ended: Task) -> Told:
 
 
 async def count_awaited(board: BoardContext, task_id: str) -> bool:
-    """Count the tasks that a task waits for; queue it, or correct ``waiting_on``, if at most `MAX_COUNTED` are left.
-
-    Returns True if the document changed. The task is read before the others are counted, so the write fails if
-    another worker counted one of them meanwhile.
-    """
+    """Count the tasks that a task waits for, and queue it if none is left. Returns True if this call queued it."""
     store = board.store
     for _ in range(board.rules.settle_attempts):
         snapshot = await store.get(task_path(task_id))
@@ -115,15 +155,14 @@ async def count_awaited(board: BoardContext, task_id: str) -> bool:
         task = parse_task_snapshot(snapshot)
         if task.status is not TaskStatus.BLOCKED or task.status_reason not in WAITS_FOR_OTHERS:
             return False
-        left = await _count_left(store, task)
-        if left > MAX_COUNTED or left >= task.waiting_on:
+        if await _count_left(store, task):
             return False
         try:
-            await store.commit([Update(snapshot.path, _fewer(task, task.waiting_on - left), snapshot.update_time)])
+            await store.commit([Update(snapshot.path, _fewer(task, task.waiting_on), snapshot.update_time)])
         except Conflict:
             continue
         return True
-    return False  # others are counting
+    return False  # a sweep counts again
 
 
 async def _count_left(store: Store, task: Task) -> int:
@@ -131,20 +170,54 @@ async def _count_left(store: Store, task: Task) -> int:
     registered = await store.count(queries.awaited_by(task.task_id))
     done = await store.count(queries.awaited_by(task.task_id, status=TaskStatus.DONE.value))
     left = registered - done
-    if left - len(task.gave_up) > MAX_COUNTED:
-        return left - len(task.gave_up)
+    if left > len(task.gave_up):
+        return left - len(task.gave_up)  # at least
     given_up = await store.get_many([task_path(child_id) for child_id in task.gave_up])
     return left - sum((child.data or {}).get("status") not in (None, TaskStatus.DONE) for child in given_up)
 
 
-async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: bool) -> Told:
+async def set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -> bool:
+    """Block a document that cannot be worked on, with *error* as the reason, and tell the tasks that wait for it.
+
+    Returns False if it changed, or is set aside already. Without a lease and without ``sweep_at``, neither a claim nor
+    a sweep reads the document again.
+    """
+    if snapshot.data is None or is_set_aside(snapshot.data):
+        return False
+    shortest = [shortest_set_aside_write(snapshot)]
+    for commit in (partial(_commit_set_aside, board, snapshot, error), partial(board.store.commit, shortest)):
+        try:
+            await commit()
+        except Conflict:
+            return False
+        except StoreRejected as refused:  # a document near 1 MiB has no room for the reason
+            _log.warning("%s could not be set aside: %s", snapshot.path, refused)
+        else:
+            _log.warning("%s was set aside: %s", snapshot.path, error)
+            board.aside.add(snapshot.path, error)
+            return True
+    return False
+
+
+async def _commit_set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -> None:
+    stored: Any = (snapshot.data or {}).get("dependents")
+    ids = [item for item in stored if is_document_id(item)] if isinstance(stored, list) else []
+    text = f"task {snapshot.id[:SHORT_ID_CHARS]} was set aside: {first_line(str(error))}"
+    told = (
+        await _tell_of_failure(board.store, UnreadableTask(snapshot.id, ids), text, canceled=False) if ids else Told()
+    )
+    await board.store.commit([set_aside_write(snapshot, error), *told.writes])
+    await _follow_up(board, told)
+
+
+async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, canceled: bool) -> Told:
     """Return the writes that name the failure on every task behind *failed*, and resume or fail their parents.
 
     A task that depends on a canceled one can never run as planned: it is escalated.
     """
     told = Told()
     writes = told.writes
-    stuck, parents = await _find_stuck(store, failed, writes)
+    stuck, parents = await _find_stuck(store, failed, told)
     for waiting in stuck:
         if canceled and waiting.task.duplicate_of == failed.task_id:
             ready = f"task {failed.task_id} with the same work was canceled, this one does it"
@@ -161,7 +234,7 @@ async def _tell_of_failure(store: Store, failed: Task, text: str, *, canceled: b
     for waiting in parents:
         ended = {failed.task_id} if canceled else set[str]()
         writes.append(Update(waiting.snapshot.path, _after_failure(waiting, text, ended), waiting.snapshot.update_time))
-        if waiting.task.waiting_on > MAX_COUNTED:
+        if waiting.task.waiting_on > MAX_WRITTEN:
             told.to_count.append(waiting.task.task_id)
     return told
 
@@ -171,13 +244,15 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
     if task.status_reason not in GIVEN_UP or not task.dependents:
         return []
     writes: list[Write] = []
-    stuck, parents = await _find_stuck(store, task, writes)
+    stuck, parents = await _find_stuck(store, task, Told(writes))
     for waiting in stuck:
         fields = {"summary": f"waits for {waiting.task.waiting_on} task(s)", "updated_at": SERVER_TIME}
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
     for waiting in parents:
         again = waiting.children & set(waiting.task.gave_up)
-        count = waiting.task.waiting_on + len(again)
+        count = waiting.task.waiting_on
+        if count <= MAX_WRITTEN:
+            count += len(again)
         fields: dict[str, Any] = {
             "gave_up": [task_id for task_id in waiting.task.gave_up if task_id not in again],
             "waiting_on": count,
@@ -188,14 +263,14 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
     return writes
 
 
-async def _find_stuck(store: Store, failed: Task, writes: list[Write]) -> tuple[list[WaitingTask], list[WaitingTask]]:
+async def _find_stuck(store: Store, failed: Awaited, told: Told) -> tuple[list[WaitingTask], list[WaitingTask]]:
     """Return the tasks that depend on *failed*, directly or not, and the parents of all of these."""
     stuck: dict[str, WaitingTask] = {}
     parents: dict[str, WaitingTask] = {}
-    pending = [failed]
+    pending: list[Awaited] = [failed]
     while pending:
         current = pending.pop()
-        async for waiting in _read_waiting(store, current.dependents, writes):
+        async for waiting in _read_waiting(store, current.dependents, told):
             dependent = waiting.task
             if current.task_id in dependent.children:
                 parents.setdefault(dependent.task_id, waiting).children.add(current.task_id)
@@ -205,8 +280,8 @@ async def _find_stuck(store: Store, failed: Task, writes: list[Write]) -> tuple[
     return list(stuck.values()), list(parents.values())
 
 
-async def _read_waiting(store: Store, ids: Iterable[str], writes: list[Write]) -> AsyncIterator[WaitingTask]:
-    """Yield the tasks of *ids* that wait for others. An unreadable one is set aside by a write, and stops no other."""
+async def _read_waiting(store: Store, ids: Iterable[str], told: Told) -> AsyncIterator[WaitingTask]:
+    """Yield the tasks of *ids* that wait for others. An unreadable one is set aside later, and stops no other."""
     for snapshot in await store.get_many([task_path(task_id) for task_id in dict.fromkeys(ids)]):
         if snapshot.data is None:
             continue
@@ -214,7 +289,7 @@ async def _read_waiting(store: Store, ids: Iterable[str], writes: list[Write]) -
             task = parse_task_snapshot(snapshot)
         except InvalidInput as error:
             if snapshot.data.get("status") == TaskStatus.BLOCKED:
-                writes.append(set_aside_write(snapshot, error))
+                told.unreadable.append((snapshot, error))
             continue
         if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_OTHERS:
             yield WaitingTask(snapshot, task)
@@ -232,8 +307,9 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
             summary = truncate(f"{text}. Retry runs this task with what there is", MAX_STORED_SUMMARY_CHARS)
             return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
     fresh = sorted(counted - set(task.gave_up))
-    left = max(0, task.waiting_on - len(fresh))
-    fields = _fewer(task, len(fresh)) | {"gave_up": [*task.gave_up, *fresh]}
+    less = len(fresh) if task.waiting_on <= MAX_WRITTEN else 0  # otherwise it is counted after the commit
+    left = max(0, task.waiting_on - less)
+    fields = _fewer(task, less) | {"gave_up": [*task.gave_up, *fresh]}
     return fields | ({"summary": _waiting_summary(left, text)} if left else {})
 
 

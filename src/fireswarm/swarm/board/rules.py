@@ -35,7 +35,7 @@ class BoardRules:
     """Attempts to commit a state change; each one after the first follows a write conflict."""
 
     aging_seconds: float = 600.0
-    """A task that has been queued for longer is also claimed by age, whatever its priority."""
+    """A queued task that was created longer ago is also claimed by age, whatever its priority."""
 
     max_queued: int = 10_000
     """Queued tasks of a role at which a submit is refused; 0: no limit. The tasks of a plan are always created."""

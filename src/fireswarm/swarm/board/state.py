@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
-from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge
+from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge, Snapshot, Update
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.build import next_sweep, run_identity
 from fireswarm.storage.documents.paths import run_path
+
+SET_ASIDE: dict[str, Any] = {
+    "status": TaskStatus.BLOCKED.value,
+    "status_reason": StatusReason.DEAD_LETTER.value,
+    "lease": None,
+    "sweep_at": DELETE_FIELD,
+}
+"""State of a document that neither a claim nor a sweep reads again."""
 
 
 def unleased_fields(
@@ -58,3 +67,30 @@ def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Me
         "ended_at": SERVER_TIME,
     }
     return Merge(run_path(task.run_id(lease.epoch)), identity | ended)
+
+
+def is_set_aside(data: Mapping[str, Any]) -> bool:
+    """Return True if a task document is dead-lettered and no sweep will look at it."""
+    return (
+        data.get("status") == TaskStatus.BLOCKED.value
+        and data.get("status_reason") == StatusReason.DEAD_LETTER.value
+        and data.get("lease") is None
+        and "sweep_at" not in data
+    )
+
+
+def set_aside_write(snapshot: Snapshot, error: Exception) -> Update:
+    """Return the write that sets the document aside, if it is unchanged."""
+    text = str(error) or type(error).__name__
+    fields: dict[str, Any] = {
+        **SET_ASIDE,
+        "summary": truncate(f"set aside: {text}. Correct it, then set status to queued.", MAX_STORED_SUMMARY_CHARS),
+        "error": truncate(text, MAX_ERROR_CHARS),
+        "updated_at": SERVER_TIME,
+    }
+    return Update(snapshot.path, fields, snapshot.update_time)
+
+
+def shortest_set_aside_write(snapshot: Snapshot) -> Update:
+    """Return the write that sets aside a document with no room for the reason."""
+    return Update(snapshot.path, {**SET_ASIDE, "summary": "too large", "error": DELETE_FIELD}, snapshot.update_time)

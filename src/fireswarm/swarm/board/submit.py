@@ -40,9 +40,9 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """
     board.check_role(spec.assigned_to)
     store, clock, rules = board.store, board.clock, board.rules
-    owner = await _owner_in_full_queue(board, spec)
-    if owner is not None and owner.task is not None:
-        return Submitted(owner.task, created=False)
+    if (earlier := await _sent_to_full_queue(board, spec)) is not None:
+        return Submitted(earlier, created=False)
+    owner: Owner | None = None
     for _ in range(rules.settle_attempts):
         parents = await _parents(store, spec)
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
@@ -58,7 +58,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
         try:
             await store.commit(writes)
         except Conflict as conflict:
-            owner = await read_owner(store, task.task_id)
+            owner = await read_owner(store, task.task_id, task.session_hash)
             if owner.task is not None:
                 return Submitted(owner.task, created=conflict.ambiguous and owner.task.task_id == task.task_id)
             if owner.fault is not None and owner.snapshot.id == task.task_id:
@@ -70,7 +70,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     )
 
 
-async def _owner_in_full_queue(board: BoardContext, spec: TaskSpec) -> Owner | None:
+async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | None:
     """Return None unless the role's queue is full, and then the task that was submitted before.
 
     Raises QueueFull if there is none. Costs one read for each 1,000 queued tasks.
@@ -78,18 +78,18 @@ async def _owner_in_full_queue(board: BoardContext, spec: TaskSpec) -> Owner | N
     most = board.rules.max_queued
     if not most or await board.store.count(queries.queued_tasks(spec.assigned_to, most)) < most:
         return None
-    owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id)
+    owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id, spec.session_hash)
     if owner.task is None:
         raise QueueFull(
             f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was submitted. "
             "Start more agents of the role, cancel tasks, or send it again later"
         )
-    return owner
+    return owner.task
 
 
 async def _sent_before(store: Store, task: Task) -> Submitted:
     """Return the task if it was submitted before its deadline. Raises InvalidInput if it was not."""
-    owner = await read_owner(store, task.task_id)
+    owner = await read_owner(store, task.task_id, task.session_hash)
     if owner.task is None:
         raise InvalidInput(
             f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"

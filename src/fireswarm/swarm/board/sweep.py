@@ -21,7 +21,7 @@ from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
-from fireswarm.swarm.board.dependents import MAX_COUNTED, commit_with_dependents, count_awaited
+from fireswarm.swarm.board.dependents import MAX_WRITTEN, commit_with_dependents, count_awaited
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
 
@@ -72,16 +72,16 @@ async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[st
 
 async def count_awaited_by_role(board: BoardContext, role: str) -> None:
     """Count again for the tasks that wait for many: a worker may have ended between its commit and its count."""
-    many = queries.waiting_for_many(role, MAX_COUNTED, board.rules.sweep_batch)
+    many = queries.waiting_for_many(role, MAX_WRITTEN, board.rules.sweep_batch)
     for snapshot in await board.store.query(many):
-        await work_on_document(board.store, board.aside, snapshot, partial(count_awaited, board, snapshot.id))
+        await work_on_document(board, snapshot, partial(count_awaited, board, snapshot.id))
 
 
 async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: datetime) -> Swept:
     queued: list[str] = []
     blocked: list[str] = []
     for snapshot in snapshots:
-        status = await work_on_document(board.store, board.aside, snapshot, partial(check_due, board, snapshot, now))
+        status = await work_on_document(board, snapshot, partial(check_due, board, snapshot, now))
         if status is TaskStatus.QUEUED:
             queued.append(snapshot.id)
         elif status is TaskStatus.BLOCKED:
@@ -157,7 +157,7 @@ async def admit_hand_written(board: BoardContext, role: str) -> int:
     for snapshot in await board.store.query(queries.queued_tasks(role, board.rules.sweep_batch)):
         data = snapshot.data or {}
         if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
-            await work_on_document(board.store, board.aside, snapshot, partial(_adopt, board.store, snapshot))
+            await work_on_document(board, snapshot, partial(_adopt, board.store, snapshot))
             admitted += 1
     return admitted
 

@@ -185,7 +185,7 @@ class Upkeep:
         async with board.store.listen(queries.ended_by_hand(self.role)) as batches:
             async for snapshots in batches:
                 for snapshot in snapshots:
-                    await work_on_document(board.store, board.aside, snapshot, partial(board.settle_edited, snapshot))
+                    await work_on_document(board, snapshot, partial(board.settle_edited, snapshot))
 
     async def _take_message(self, swarm: Swarm, role: str, snapshot: Snapshot) -> None:
         """Act on a message to this agent: a canceled task stops at once, other work is created for its role.

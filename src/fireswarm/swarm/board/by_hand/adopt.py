@@ -37,7 +37,7 @@ async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
         key = idempotency_key(task.objective, task.context, task.fresh_key)
         key_id = task_id_for(task.session_hash, key, task.assigned_to)
         fields |= {"idempotency_key": key, "key_id": key_id}
-        owner = await read_owner(store, key_id)
+        owner = await read_owner(store, key_id, task.session_hash)
         if does_work(owner, task):
             state, writes = _repeats(owner, task)
         elif owner.key.data is None or owner.key.data.get("task_id") != task.task_id:

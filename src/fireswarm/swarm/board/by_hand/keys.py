@@ -33,8 +33,8 @@ def create_key(key_id: str, task: Task) -> Create:
     return Create(key_path(key_id), _fields(task))
 
 
-async def read_owner(store: Store, key_id: str) -> Owner:
-    """Read which task does the work of a key.
+async def read_owner(store: Store, key_id: str, session: str) -> Owner:
+    """Read which task does the work of a key, in a session.
 
     A submitted task has the key's id; a hand-written one is named by the key's document. A task that was deleted, or
     cannot be read, does no work.
@@ -46,11 +46,15 @@ async def read_owner(store: Store, key_id: str) -> Owner:
         snapshot = await store.get(task_path(named))
     try:
         task = parse_task_snapshot(snapshot)
-        # A key that was written by hand may name any task: only a task of the same session and role counts.
-        own = task_id_for(task.session_hash, task.idempotency_key, task.assigned_to) == key_id
-        return Owner(key, snapshot, task if own else None)
     except InvalidInput as fault:
         return Owner(key, snapshot, None, None if snapshot.data is None else fault)
+    if snapshot.id == key_id:  # its role or objective may have been edited since
+        if task.session_hash == session:
+            return Owner(key, snapshot, task)
+        return Owner(key, snapshot, None, InvalidInput(f"{snapshot.path} is of session {task.session_hash!r}"))
+    # A key that was written by hand may name any task: only a task of the same session and role counts.
+    own = task_id_for(task.session_hash, task.idempotency_key, task.assigned_to) == key_id
+    return Owner(key, snapshot, task if own else None)
 
 
 def _fields(task: Task) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.set_aside import is_set_aside
 from fireswarm.swarm.board.rules import BoardContext
+from fireswarm.swarm.board.state import is_set_aside
 
 STATUSES = frozenset(TaskStatus)
 
