@@ -132,6 +132,20 @@ class Redactor:
                     break
         return end
 
+    def start_of_secret(self, text: str, end: int) -> int:
+        """Return the position up to *end* where the secret begins that spans *end*, or *end* if none does."""
+        patterns = [_SHAPES, _IN_URL, _BEARER] if self._known is None else [self._known, _SHAPES, _IN_URL, _BEARER]
+        before = -1
+        while before != end:  # secrets of two formats may overlap
+            before = end
+            for pattern in patterns:
+                for match in pattern.finditer(text):
+                    if match.start() >= end:
+                        break
+                    if match.end() > end:
+                        end = match.start()
+        return end
+
     def clean(self, text: str) -> str:
         """Return *text* without control characters and without secrets."""
         return self.text(sanitize(text))
@@ -199,11 +213,12 @@ class StreamRedactor:
             return self._redactor.clean(ready)
         if open_key or len(self._held) < self.LONGEST_HELD:
             return ""
-        # No place to cut: what is complete is removed, and as much is held as may be the beginning of a secret.
-        cleaned = self._redactor.clean(self._held)
-        end = max(0, len(cleaned) - max(self._redactor.longest, self.LONGEST_HELD // 2))
-        ready, self._held = cleaned[:end], cleaned[end:]
-        return ready
+        # No white space to cut at: hold as much as may be the beginning of a secret, and a secret that goes on.
+        end = max(0, len(self._held) - max(self._redactor.longest, self.LONGEST_HELD // 2))
+        if len(self._held) < self.LONGEST_KEY:
+            end = self._redactor.start_of_secret(self._held, end)
+        ready, self._held = self._held[:end], self._held[end:]
+        return self._redactor.clean(ready)
 
     def rest(self) -> str:
         """Return the held text; the input has ended."""

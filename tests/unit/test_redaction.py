@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values
@@ -130,6 +130,8 @@ def test_secret_split_over_pieces_is_redacted(parts: list[str], sizes: list[int]
 
 @settings(deadline=None)
 @given(st.integers(1, 9_000), st.sampled_from(SHAPES), st.integers(16, 700))
+@example(6_109, SHAPES[0], 16)
+@example(1, "sk-" + "a1" * 5_000, 700)
 def test_secret_in_a_long_line_without_blanks_is_removed(before: int, secret: str, size: int) -> None:
     text = "." * before + secret + "." * 5_000
     stream = StreamRedactor(Redactor())
