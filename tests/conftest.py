@@ -38,10 +38,11 @@ MEASURED = (
 """Tests whose branch coverage counts: the others do not aim at the core, and tracing makes all tests slower by half."""
 
 REPEATING = (
+    "fundamentals/test_big_fans.py",
     "unit/firelite/test_query_model.py",
     "unit/firelite/test_watch_model.py",
 )
-"""Tests among them that run the same code thousands of times, like those of firelite over gRPC: not measured either."""
+"""Tests among them that run the same code thousands of times, and those of firelite over gRPC: not measured either."""
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)

@@ -11,23 +11,25 @@ from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.base_query import FieldFilter
 
 from fireswarm.firelite.query import slices
+from fireswarm.firelite.storage import versions
 from tests.conformance.test_listen import listening
 
 pytestmark = pytest.mark.anyio
 
-DOCUMENTS = 2 * slices.SMALL_DOCUMENTS
+DOCUMENTS = 1_500
 
 
 @pytest.fixture(autouse=True)
 def shortest_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pause after every step, however fast the machine is."""
+    """Pause after every step, however fast the machine is, and take a few hundred documents for many."""
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(versions, "SMALL_DOCUMENTS", DOCUMENTS // 2)
 
 
 async def fill(client: AsyncClient) -> None:
-    for start in range(0, DOCUMENTS, 500):
+    for start in range(0, DOCUMENTS, 300):
         batch = client.batch()
-        for number in range(start, start + 500):
+        for number in range(start, start + 300):
             batch.set(client.document(f"c/{number:04}"), {"n": 1, "even": number % 2 == 0})
         await batch.commit()
 

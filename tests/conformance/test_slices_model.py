@@ -16,9 +16,9 @@ from fireswarm.firelite.query import slices
 
 pytestmark = pytest.mark.anyio
 
-DOCUMENTS = 400
-QUERIES = 12
-SEEDS = range(int(os.environ.get("FIRESWARM_SLICE_SEEDS", "3")))
+DOCUMENTS = 250
+QUERIES = 8
+SEEDS = range(int(os.environ.get("FIRESWARM_SLICE_SEEDS", "2")))
 HUNDREDS = 10
 
 type State = dict[str, dict[str, int]]
@@ -77,8 +77,8 @@ class Question:
         self.least = rng.randrange(HUNDREDS)
         self.descending = rng.random() < 0.5
         self.second = rng.random() < 0.5
-        self.offset = rng.choice((0, 0, 7, 150))
-        self.limit = rng.choice((None, 5, 100, 300))
+        self.offset = rng.choice((0, 0, 7, 90))
+        self.limit = rng.choice((None, 5, 60, 200))
         self.group = rng.random() < 0.3
 
     def query(self, client: AsyncClient) -> Any:

@@ -198,17 +198,22 @@ def test_empty_folder_gives_an_empty_inventory(tmp_path: Path, make_request: Mak
     assert result.signals == ()
 
 
+EMPTY = "an empty folder"
+
+
 @pytest.mark.parametrize(
     ("context", "says"),
     [
         ({"path": "/no/such/folder"}, "Give the absolute path"),
         ({"path": "/", "shard_files": 0}, "shard_files"),
-        ({"path": "/tmp", "shard": {"index": 4, "count": 4}}, "not between 0 and 3"),
+        ({"path": EMPTY, "shard": {"index": 4, "count": 4}}, "not between 0 and 3"),
     ],
 )
 def test_impossible_task_fails_permanently_with_advice(
-    context: dict[str, Any], says: str, make_request: MakeRequest
+    context: dict[str, Any], says: str, make_request: MakeRequest, tmp_path: Path
 ) -> None:
+    if context["path"] == EMPTY:
+        context = context | {"path": str(tmp_path)}
     result = run_skill(NAME, make_request(context=context))
     assert result.state is SkillState.FAILED
     assert not result.retryable

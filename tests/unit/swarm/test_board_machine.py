@@ -213,5 +213,5 @@ class BoardMachine(RuleBasedStateMachine):
 
 TestBoardMachine = BoardMachine.TestCase
 TestBoardMachine.settings = settings(
-    max_examples=50, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

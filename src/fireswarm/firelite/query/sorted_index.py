@@ -33,7 +33,8 @@ class OrderedIndex:
             *((path, False) for path in shape.equal),
             *((order.path, order.descending) for order in shape.orders),
         ]
-        self._keys: dict[str, tuple[bytes, ...]] = {}
+        # A document's one key, or its keys. A tuple for each of many documents would cause full garbage collections.
+        self._keys: dict[str, bytes | tuple[bytes, ...]] = {}
         self._entries: Any = SortedDict()  # sort key -> document name; sortedcontainers' types are not generic
 
     def _keys_of(self, fields: EncodedFields) -> tuple[bytes, ...]:
@@ -52,7 +53,8 @@ class OrderedIndex:
     def update(self, name: str, fields: EncodedFields | None) -> None:
         """Enter a document's new fields; None removes it."""
         new = () if fields is None else self._keys_of(fields)
-        old = self._keys.get(name, ())
+        stored = self._keys.get(name, ())
+        old = (stored,) if isinstance(stored, bytes) else stored
         if new == old:
             return
         for key in old:
@@ -60,7 +62,7 @@ class OrderedIndex:
         for key in new:
             self._entries[key] = name
         if new:
-            self._keys[name] = new
+            self._keys[name] = new[0] if len(new) == 1 else new
         else:
             del self._keys[name]
 
