@@ -17,10 +17,18 @@ class Trace(Contract):
     step: int = Field(default=0, ge=0, le=2**53)
 
 
-class SecurityContext(Contract):
-    """Limits for the receiver; passed along, and enforced where actions are executed."""
+class SecurityMode(StrEnum):
+    """Permissions of the receiver of an envelope, the strictest first."""
 
-    mode: str = "standard"
+    READ_ONLY = "read_only"
+    DEMO_SAFE = "demo_safe"
+    STANDARD = "standard"
+
+
+class SecurityContext(Contract):
+    """Limits for the receiver, enforced where actions are executed. A mode that is not known is refused."""
+
+    mode: str = SecurityMode.STANDARD.value
 
 
 class TaskRef(Contract):

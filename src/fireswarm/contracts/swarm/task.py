@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -122,6 +123,23 @@ class Constraints(Contract):
     def _check_unknown_keys(self) -> Self:
         check_json(self.model_extra)
         return self
+
+    def tighten(self, planned: Mapping[str, Any]) -> Constraints:
+        """Return these limits together with those of a plan, which can add and tighten limits but loosen none.
+
+        A key of another program keeps the value that it has here. Raises ValidationError for a malformed limit.
+        """
+        added = Constraints.model_validate(dict(planned))
+        timeouts = [limit for limit in (self.timeout_seconds, added.timeout_seconds) if limit is not None]
+        return Constraints.model_validate(
+            (added.model_extra or {})
+            | (self.model_extra or {})
+            | {
+                "demo_safe": self.demo_safe or added.demo_safe,
+                "read_only": self.read_only or added.read_only,
+                "timeout_seconds": min(timeouts, default=None),
+            }
+        )
 
 
 class TaskSpec(Contract):

@@ -124,7 +124,16 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
 
 
 def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
-    """Build the task planned by *parent* in its turn of *epoch*; ``depends_on`` still contains plan keys."""
+    """Build the task planned by *parent* in its turn of *epoch*; ``depends_on`` still contains plan keys.
+
+    No limit of the parent is loosened: neither its constraints, its deadline or its session, nor its configuration of
+    a capability. Raises InvalidInput for malformed constraints.
+    """
+    try:
+        constraints = parent.constraints.tighten(planned.constraints)
+    except ValidationError as error:
+        raise InvalidInput(f"constraints of the task {planned.key}: {explain_validation(error)}") from error
+    configured = {use.id: use for use in parent.capabilities}
     spec = TaskSpec(
         objective=planned.objective,
         assigned_to=planned.assigned_to,
@@ -132,10 +141,10 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
         created_by=parent.assigned_to,
         skill=planned.skill,
         context=planned.context,
-        constraints=parent.constraints.model_copy(update=planned.constraints),
-        capabilities=tuple(CapabilityUse(id=name) for name in planned.capabilities),
+        constraints=constraints,
+        capabilities=tuple(configured.get(name, CapabilityUse(id=name)) for name in planned.capabilities),
         priority=planned.priority or parent.priority,
-        deadline=planned.deadline or parent.deadline,
+        deadline=min(planned.deadline or parent.deadline, parent.deadline),
         max_attempts=planned.max_attempts or parent.max_attempts,
         on_child_failure=parent.on_child_failure,
         handoff_reason=planned.handoff_reason,

@@ -26,9 +26,10 @@ from fireswarm.contracts.swarm.envelope import (
     MailStatus,
     Message,
     SecurityContext,
+    SecurityMode,
     TaskRef,
 )
-from fireswarm.contracts.swarm.task import Task, TaskResult
+from fireswarm.contracts.swarm.task import Constraints, Task, TaskResult
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from fireswarm.storage.documents.build import message_document, plain
 from fireswarm.storage.documents.paths import message_path, task_path
@@ -58,7 +59,7 @@ class Mailbox:
                 signals=result.signals,
                 attachments=task.attachments,
                 notes=notes or child.handoff_reason,
-                security_context=SecurityContext(mode="demo_safe" if child.constraints.demo_safe else "standard"),
+                security_context=SecurityContext(mode=mode_of(child.constraints)),
                 trace=child.trace,
             )
             self.policy.check(envelope, task.assigned_to)
@@ -203,3 +204,17 @@ def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[st
             "trace": trace,
         } | payload
     return message
+
+
+def mode_of(constraints: Constraints) -> SecurityMode:
+    """Return the strictest mode of an envelope that constraints demand."""
+    if constraints.read_only:
+        return SecurityMode.READ_ONLY
+    return SecurityMode.DEMO_SAFE if constraints.demo_safe else SecurityMode.STANDARD
+
+
+def constraints_of(mode: str) -> Constraints:
+    """Return the constraints of a task that an envelope of a mode asks for. Raises InvalidInput for an unknown mode."""
+    if mode not in set(SecurityMode):
+        raise InvalidInput(f"payload.security_context.mode is {mode!r}: use {', '.join(SecurityMode)}")
+    return Constraints(read_only=mode == SecurityMode.READ_ONLY, demo_safe=mode != SecurityMode.STANDARD)

@@ -14,9 +14,9 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.envelope import Envelope, Message, TaskRef
-from fireswarm.contracts.swarm.task import Constraints, TaskSpec
+from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import InvalidInput
-from fireswarm.swarm.records.mailbox import parse_message
+from fireswarm.swarm.records.mailbox import constraints_of, parse_message
 from fireswarm.swarm.submission.check import check_task
 from fireswarm.swarm.swarm import Swarm
 
@@ -51,7 +51,7 @@ def _spec(message: Message, envelope: Envelope, role: str) -> TaskSpec:
         assigned_to=role,
         session_hash=message.session_hash,
         created_by=message.from_agent_id,
-        constraints=Constraints(demo_safe=envelope.security_context.mode == "demo_safe"),
+        constraints=constraints_of(envelope.security_context.mode),
         attachments=envelope.attachments,
         handoff_reason=f"asked by {message.from_agent_id}",
         fresh_key=f"message/{message.message_id}",
