@@ -189,3 +189,39 @@ async def test_aggregation_that_no_index_can_serve_is_invalid(
 ) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await aggregate(raw, aggregation, **structured)
+
+
+HAS_ONE = compare("a", Ops.ARRAY_CONTAINS, ONE)
+HAS_DOUBLE = compare("a", Ops.ARRAY_CONTAINS, Value(double_value=1.0))
+EQUAL_B = compare("b", Ops.EQUAL, ONE)
+EITHER = combine(HAS_ONE, EQUAL_B, op="OR")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        combine(HAS_ONE, HAS_ONE),
+        combine(HAS_ONE, HAS_ONE, EQUAL_B),
+        combine(combine(HAS_ONE, HAS_ONE), EQUAL_B),
+        combine(EITHER, EITHER),
+    ],
+)
+async def test_repeated_filter_of_one_composite_filter_is_one_filter(raw: Raw, where: dict[str, Any]) -> None:
+    content = document.Document(name=raw.name("c/d"), fields={"a": listed(ONE), "b": ONE})
+    await raw.api.update_document(request={"document": content})
+    assert await keys(raw, where=where) == ["d"]
+
+
+@pytest.mark.parametrize(
+    "where", [combine(HAS_ONE, combine(HAS_ONE, EQUAL_B)), combine(HAS_ONE, HAS_DOUBLE), combine(EITHER, HAS_ONE)]
+)
+async def test_second_array_contains_of_another_level_or_spelling_is_refused(raw: Raw, where: dict[str, Any]) -> None:
+    with pytest.raises(exceptions.InvalidArgument):
+        await keys(raw, where=where)
+
+
+async def test_equal_numbers_of_two_types_are_two_disjunctions(raw: Raw) -> None:
+    numbers = [compare("a", Ops.EQUAL, Value(integer_value=number)) for number in range(30)]
+    assert await keys(raw, where=combine(*numbers, numbers[0], op="OR")) == []
+    with pytest.raises(exceptions.InvalidArgument):
+        await keys(raw, where=combine(*numbers, compare("a", Ops.EQUAL, Value(double_value=1.0)), op="OR"))

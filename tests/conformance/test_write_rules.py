@@ -149,3 +149,19 @@ async def test_id_that_is_not_reserved_is_accepted(raw: Raw, key: str) -> None:
 async def test_reserved_id_is_invalid(raw: Raw, key: str) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await raw.api.update_document(request={"document": raw.document(f"c/{key}", n=1)})
+
+
+async def test_update_time_of_the_first_write_is_compared_with_those_of_all_later_ones(raw: Raw) -> None:
+    await commit(raw, put(raw))
+    stored = await raw.api.get_document(request={"name": raw.name("c/d")})
+    same = common.Precondition(update_time=stored.update_time)
+    other = common.Precondition(update_time={"seconds": 1})
+    for writes in (
+        [put(raw), put(raw, current_document=same)],
+        [put(raw, current_document=same), put(raw, current_document=other)],
+    ):
+        with pytest.raises(exceptions.InvalidArgument):
+            await commit(raw, *writes)
+    with pytest.raises(exceptions.FailedPrecondition):
+        await commit(raw, put(raw, current_document=other), put(raw), put(raw, current_document=other))
+    await commit(raw, put(raw, current_document=same), put(raw), put(raw, current_document=same))

@@ -66,6 +66,7 @@ def check_transforms(transforms: Sequence[MessagePb]) -> None:
 def check_repeated(writes: Sequence[WritePb], names: Sequence[str]) -> None:
     """Raise InvalidArgument for writes to one document that can never succeed in this order."""
     last: dict[str, WritePb] = {}
+    first_time: dict[str, int | None] = {}
     for write, name in zip(writes, names, strict=True):
         if name in last:
             deleted = last[name].WhichOneof("operation") == "delete"
@@ -73,9 +74,10 @@ def check_repeated(writes: Sequence[WritePb], names: Sequence[str]) -> None:
             if required is not None and required is deleted:
                 before, after = ("missing", "existing") if deleted else ("existing", "missing")
                 raise InvalidArgument(f"A write leaves {name} {before}, and a later one requires it {after}.")
-            if _update_time(write) not in (None, _update_time(last[name])):
+            if _update_time(write) not in (None, first_time[name]):
                 raise InvalidArgument(f"Two writes of one commit require different update times of {name}.")
         last[name] = write
+        first_time.setdefault(name, _update_time(write))
 
 
 def _existence(write: WritePb) -> bool | None:

@@ -123,7 +123,9 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
         return [(_unary_filter(node.unary_filter),)]
     if kind != "composite_filter":
         raise InvalidArgument("A filter is empty.")
-    parts = [_normal_form(part) for part in node.composite_filter.filters]
+    # Production takes repeated filters of one composite filter for one.
+    distinct = {part.SerializeToString(deterministic=True): part for part in node.composite_filter.filters}
+    parts = [_normal_form(part) for part in distinct.values()]
     if node.composite_filter.op == CompositeOperator.OR:
         if not parts:
             raise InvalidArgument("A composite filter with OR needs at least one filter.")
@@ -147,7 +149,7 @@ def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]
 
 
 def _without_repetitions(conjunction: Conjunction) -> Conjunction:
-    """Return the distinct predicates. Production refuses a second array-contains even if it is equal, so it stays."""
+    """Return the distinct predicates. Production refuses an equal array-contains of another level, so it stays."""
     if len(set(conjunction)) == len(conjunction):
         return conjunction
     contains = [predicate for predicate in conjunction if predicate.op is Op.ARRAY_CONTAINS]
@@ -162,18 +164,19 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
     if path == NAME and message.op in _ARRAY_OPS:
         raise InvalidArgument("'array-contains' and 'array-contains-any' cannot be used on '__name__'.")
     if message.op in _SIMPLE_OPS:
-        return [(_comparison(path, _SIMPLE_OPS[message.op], _operand(path, message.value)),)]
+        return [(_comparison(path, _SIMPLE_OPS[message.op], message.value),)]
     return _list_filter(path, message)
 
 
-def _comparison(path: FieldPath, op: Op, operand: bytes) -> Predicate:
+def _comparison(path: FieldPath, op: Op, value: ValuePb) -> Predicate:
     """Return the predicate of a comparison. Nothing compares with null, and NaN only differs from other values."""
+    operand = _operand(path, value)
     if operand == _NAN and op is Op.NOT_EQUAL:
         return Predicate(path, Op.NOT_IN, ())
     if operand in (NULL, _NAN):
         # Only the unary filters find null and NaN.
         return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
-    return Predicate(path, op, (operand,))
+    return Predicate(path, op, (operand,), is_double=value.WhichOneof("value_type") == "double_value")
 
 
 def _list_filter(path: FieldPath, message: FilterPb) -> list[Conjunction]:
@@ -181,15 +184,15 @@ def _list_filter(path: FieldPath, message: FilterPb) -> list[Conjunction]:
     if message.value.WhichOneof("value_type") != "array_value" or not message.value.array_value.values:
         raise InvalidArgument("'in', 'not-in' and 'array-contains-any' need a non-empty array.")
     items = checked_copy(message.value, message.field.field_path).array_value.values
-    operands = dict.fromkeys(_operand(path, item) for item in items)
     if message.op in _LIST_OPS:
-        return _collect_disjuncts((_comparison(path, _LIST_OPS[message.op], operand),) for operand in operands)
+        return _collect_disjuncts((_comparison(path, _LIST_OPS[message.op], item),) for item in items)
     if message.op != FieldOperator.NOT_IN:
         raise Unimplemented(f"firelite does not know the filter operator {message.op}.")
     if len(items) > NOT_IN_MAX:
         raise InvalidArgument(f"'not-in' supports at most {NOT_IN_MAX} values.")
+    operands = dict.fromkeys(_operand(path, item) for item in items)
     if set(operands) == {NULL}:
-        return [(_comparison(path, Op.NOT_EQUAL, NULL),)]
+        return [(_comparison(path, Op.NOT_EQUAL, items[0]),)]
     # NaN differs from every value, even from NaN.
     return [(Predicate(path, Op.NOT_IN, tuple(operand for operand in operands if operand != _NAN)),)]
 

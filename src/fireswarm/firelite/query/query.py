@@ -34,11 +34,15 @@ INEQUALITIES = RANGES | {Op.NOT_EQUAL, Op.NOT_IN}
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One comparison of a field with encoded operands (one, except for NOT_IN)."""
+    """One comparison of a field with encoded operands (one, except for NOT_IN).
+
+    A double equals the same integer, but counts as another operand where production counts disjunctions.
+    """
 
     path: FieldPath
     op: Op
     operands: tuple[bytes, ...]
+    is_double: bool = False
 
     @property
     def operand(self) -> bytes:
