@@ -30,7 +30,7 @@ _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK
 _SHAPES = re.compile(
     r"""
       (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}      # Anthropic
-    | (?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,}     # other model providers
+    | (?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}          # other model providers, if it has a digit
     | AIza[0-9A-Za-z_-]{30,}                         # Google API keys
     | ya29\.[0-9A-Za-z_-]{20,}                       # Google OAuth access tokens
     | gh[pousr]_[A-Za-z0-9]{30,}                     # GitHub
@@ -38,11 +38,13 @@ _SHAPES = re.compile(
     | glpat-[A-Za-z0-9_-]{18,}                       # GitLab
     | xox[abeprs]-[A-Za-z0-9-]{10,}                  # Slack
     | (?:AKIA|ASIA)[0-9A-Z]{16}                      # AWS access key ids
-    | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}      # JSON web tokens
+    | (?<![A-Za-z0-9_-])[A-Za-z0-9_-]{11,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{8,}+){1,2}  # JSON web tokens
     | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
     """,
     re.VERBOSE,
 )
+"""Matched in linear time: no part is scanned again from a later start. `_hide` leaves what a match has too much."""
+
 _KEY_END = re.compile(r"-----END[^-\n]*-----")
 _HINTS = (
     "sk-", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA",
@@ -54,10 +56,10 @@ _HINT_BYTES = tuple(hint.encode() for hint in _HINTS)
 
 _IS = r"\\*[\"']?\s*[:=]\s*\\*[\"']?"
 _BEARER = re.compile(rf"(?i)\b(authorization{_IS}(?:bearer|basic|token)\s+|x-(?:goog-)?api-key{_IS})[^\s\"',;\\]{{8,}}")
-_OPEN = re.compile(r"(?i)\b(?:authorization|x-(?:goog-)?api-key)[\\\"'\s:=]*(?:bearer|basic|token)?\s*[^\s\"',;]*$")
-"""Matches a header name at the end of a text: the next piece may contain its value."""
+_HEADER = re.compile(r"(?i)\b(?:authorization|x-(?:goog-)?api-key)")
+_HEADER_VALUE = re.compile(r"(?i)[\\\"'\s:=]*+(?:bearer|basic|token)?+\s*+[^\s\"',;]*+")
 
-_IN_URL = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]{3,}(?=@)")
+_IN_URL = re.compile(r"(?i)(?<![^a-z0-9+.-])(://[^\s/:@]+:)[^\s/@]{3,}+(?=@)")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -113,7 +115,7 @@ class Redactor:
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
         if any(hint in text for hint in _HINTS):
-            text = _SHAPES.sub(REDACTED, text)
+            text = _SHAPES.sub(_hide, text)
         if "://" in text:
             text = _IN_URL.sub(rf"\g<1>{REDACTED}", text)
         lowered = text.lower()
@@ -123,8 +125,7 @@ class Redactor:
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
-        if match := _OPEN.search(text, 0, end):
-            end = match.start()
+        end = _open_header(text, end)
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
                 if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):
@@ -224,6 +225,26 @@ class StreamRedactor:
         """Return the held text; the input has ended."""
         held, self._held = self._held, ""
         return self._redactor.clean(held)
+
+
+def _hide(match: re.Match[str]) -> str:
+    """Return the replacement of a string in the format of a credential."""
+    found = match[0]
+    if found.startswith("sk-") and not any(char.isdigit() for char in found):
+        return found
+    return (found[: found.index("eyJ")] if ".eyJ" in found else "") + REDACTED
+
+
+def _open_header(text: str, end: int) -> int:
+    """Return the start of a header name whose value may go on after *end*, or *end*."""
+    judged = 0
+    for name in _HEADER.finditer(text, 0, end):
+        if name.start() >= judged:  # otherwise it is within a value that ends before *end*
+            value = _HEADER_VALUE.match(text, name.end(), end)
+            judged = name.end() if value is None else value.end()
+            if judged == end:
+                return name.start()
+    return end
 
 
 def _parts(value: str) -> Iterable[str]:

@@ -140,6 +140,14 @@ def test_secret_in_a_long_line_without_blanks_is_removed(before: int, secret: st
     assert secret[-8:] not in shown
 
 
+@pytest.mark.parametrize("before", range(6_090, 6_130))
+def test_password_of_a_url_is_removed_wherever_a_long_line_is_cut(before: int) -> None:
+    text = "+" * before + "http://u:" + "p4ss" * 18 + "@h/" + "+" * 5_000
+    stream = StreamRedactor(Redactor())
+    shown = "".join(stream.feed(text[place : place + 16]) for place in range(0, len(text), 16)) + stream.rest()
+    assert "p4ss" not in shown
+
+
 def test_words_are_shown_as_soon_as_they_are_complete() -> None:
     stream = StreamRedactor(Redactor([KNOWN]))
     assert stream.feed("hello wor") == "hello "

@@ -35,7 +35,7 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_es
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _PARAMETER = re.compile(r""";\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)""")
-_DATA_URI = re.compile(r"\(data:[^)\s]{40,}\)")
+_DATA_URI = re.compile(r"\(data:[^()\s]{40,}+\)")
 
 
 def type_of(content_type: str) -> str:

@@ -240,8 +240,12 @@ def _metadata_map(value: Any, line: int, _: Path) -> Iterator[Found]:
 def _allowed_tools(value: Any, line: int, _: Path) -> Iterator[Found]:
     if not _is_text(value):
         yield line, "allowed-tools-text", "allowed-tools must be one text of tools separated by spaces"
-    elif "," in re.sub(r"\([^)]*\)", "", str(value.value)):
+    elif "," in _without_parentheses(str(value.value)):
         yield line, "allowed-tools-text", "separate allowed-tools by spaces, not by commas"
+
+
+def _without_parentheses(text: str) -> str:
+    return re.sub(r"\([^()]*+\)", "", text)
 
 
 _JUDGES = {

@@ -27,7 +27,9 @@ _COMPACT_NESTING = re.compile(r"(?:[-?:][ \t]+){30}")
 """``- - - -`` nests once per dash, without a bracket, and causes the same crash."""
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|)$")
-_SIMPLE = re.compile(r"""([a-z][a-z_-]*):[ ]+(?:'([^'\n\t]*[^'\s])'|"([^"\\\n\t]*[^"\\\s])"|([A-Za-z0-9][ -~]*))[ ]*""")
+_SIMPLE = re.compile(
+    r"""([a-z][a-z_-]*):[ ]+(?:'([^'\n\t]*[^'\s])'|"([^"\\\n\t]*[^"\\\s])"|([A-Za-z0-9][ -~]*+))[ ]*"""
+)
 """``key: value`` on one line: in single quotes, in double quotes without an escape, or plain ASCII."""
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u0084\u0086-\u009f\ufffe\uffff\ud800-\udfff]")

@@ -98,9 +98,12 @@ def _about(name: str, head: str) -> str:
     return _short(" ".join(words))
 
 
+_DOCSTRING = re.compile(r"(?:\s++|#[^\n]*+\n)*+[rR]?(\"{3}|'{3}|\"|')(.*?)\1", re.DOTALL)
+
+
 def _docstring(head: str) -> str:
     """Return the module's docstring. The head may end within a statement, so it is found by its quotes."""
-    match = re.match(r"(?:\s*#[^\n]*\n|\s*\n)*\s*[rR]?(\"{3}|'{3}|\"|')(.*?)\1", head, re.DOTALL)
+    match = _DOCSTRING.match(head)
     if match is None:
         return ""
     try:
