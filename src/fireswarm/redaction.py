@@ -38,7 +38,7 @@ _SHAPES = re.compile(
     | glpat-[A-Za-z0-9_-]{18,}                       # GitLab
     | xox[abeprs]-[A-Za-z0-9-]{10,}                  # Slack
     | (?:AKIA|ASIA)[0-9A-Z]{16}                      # AWS access key ids
-    | (?<![A-Za-z0-9_-])[A-Za-z0-9_-]{11,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{8,}+){1,2}  # JSON web tokens
+    | (?P<token>(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{11,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{8,}+){1,2})  # JSON web
     | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
     """,
     re.VERBOSE,
@@ -232,7 +232,7 @@ def _hide(match: re.Match[str]) -> str:
     found = match[0]
     if found.startswith("sk-") and not any(char.isdigit() for char in found):
         return found
-    return (found[: found.index("eyJ")] if ".eyJ" in found else "") + REDACTED
+    return (found[: found.index("eyJ")] if match["token"] else "") + REDACTED
 
 
 def _open_header(text: str, end: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.ports import Merge
+from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed, Handoff
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -133,3 +133,13 @@ async def test_document_that_names_an_impossible_id_is_set_aside_before_it_runs(
     assert await swarm.claim() == []
     raw = await swarm.raw(task.task_id)
     assert raw["status_reason"] == "dead_letter" and "dependents" in raw["summary"] and "reserved" in raw["summary"]
+
+
+@pytest.mark.parametrize("allowed", ["____", "__id7__", "__x", "..."])
+async def test_unusual_id_that_firestore_accepts_is_accepted(swarm: SwarmRig, allowed: str) -> None:
+    data = {"assigned_to": "executor", "status": "queued", "objective": "first", "session_hash": "s1"}
+    await swarm.store.commit([Create(f"agent_tasks/{allowed}", data)])
+    await swarm.board.admit_hand_written("executor")
+    last = await swarm.submit("last", depends_on=(allowed,))
+    await swarm.settle(await swarm.claim_one(role="executor"), done())
+    assert (await swarm.task(last.task_id)).status is TaskStatus.QUEUED

@@ -148,6 +148,17 @@ def test_password_of_a_url_is_removed_wherever_a_long_line_is_cut(before: int) -
     assert "p4ss" not in shown
 
 
+@pytest.mark.parametrize("before", ["", "jwt_", "session.", "a-long-session-name."])
+def test_web_token_is_removed_whatever_stands_before_it(before: str) -> None:
+    shown = Redactor().text(f"{before}{SHAPES[-1]}")
+    assert shown == f"{before}{REDACTED}"
+
+
+def test_private_key_with_a_part_of_a_web_token_is_removed_whole() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIE\n.eyJ\n-----END PRIVATE KEY-----"
+    assert Redactor().text(key) == REDACTED
+
+
 def test_words_are_shown_as_soon_as_they_are_complete() -> None:
     stream = StreamRedactor(Redactor([KNOWN]))
     assert stream.feed("hello wor") == "hello "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeGuard
@@ -12,6 +13,8 @@ RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """A role name: lowercase letters, digits and hyphens. Five roles ship in ``roles/``; users can add more."""
 
 MAX_ID_CHARS = 512
+_RESERVED_ID = re.compile(r"__(?!id-?\d{1,19}__$).+__", re.DOTALL)
+"""``__id7__`` is allowed: documents that come from Datastore have such ids."""
 
 
 def is_document_id(value: object) -> TypeGuard[str]:
@@ -21,7 +24,7 @@ def is_document_id(value: object) -> TypeGuard[str]:
         and 0 < len(value) <= MAX_ID_CHARS
         and "/" not in value
         and value not in (".", "..")
-        and not (value.startswith("__") and value.endswith("__"))
+        and not _RESERVED_ID.fullmatch(value)
     )
 
 
