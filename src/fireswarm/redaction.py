@@ -200,30 +200,39 @@ class StreamRedactor:
     def __init__(self, redactor: Redactor) -> None:
         """Clean with *redactor*."""
         self._redactor = redactor
-        self._held = ""
+        self._pieces: list[str] = []
+        self._length = 0
+        self._next_look = self.LONGEST_HELD
 
     def feed(self, piece: str) -> str:
         """Add a piece and return the text that can be shown now."""
-        self._held += piece
-        end = max(self._held.rfind(" "), self._held.rfind("\n")) + 1
-        key = self._held.rfind("-----BEGIN")
-        open_key = 0 <= key > len(self._held) - self.LONGEST_KEY and not _KEY_END.search(self._held, key)
-        end = self._redactor.safe_end(self._held, min(end, key) if open_key else end)
-        if end:
-            ready, self._held = self._held[:end], self._held[end:]
-            return self._redactor.clean(ready)
-        if open_key or len(self._held) < self.LONGEST_HELD:
-            return ""
+        self._pieces.append(piece)
+        self._length += len(piece)
+        if self._length < self._next_look and " " not in piece and "\n" not in piece:
+            return ""  # a look takes as long as the held text, so not at each piece
+        held = "".join(self._pieces)
+        end = self._safe_end(held)
+        self._pieces = [held[end:]]
+        self._length -= end
+        self._next_look = max(self.LONGEST_HELD, 2 * self._length)
+        return self._redactor.clean(held[:end]) if end else ""
+
+    def _safe_end(self, held: str) -> int:
+        """Return where *held* can be cut: no secret begins before and ends after."""
+        end = max(held.rfind(" "), held.rfind("\n")) + 1
+        key = held.rfind("-----BEGIN")
+        open_key = 0 <= key > len(held) - self.LONGEST_KEY and not _KEY_END.search(held, key)
+        end = self._redactor.safe_end(held, min(end, key) if open_key else end)
+        if end or open_key or len(held) < self.LONGEST_HELD:
+            return end
         # No white space to cut at: hold as much as may be the beginning of a secret, and a secret that goes on.
-        end = max(0, len(self._held) - max(self._redactor.longest, self.LONGEST_HELD // 2))
-        if len(self._held) < self.LONGEST_KEY:
-            end = self._redactor.start_of_secret(self._held, end)
-        ready, self._held = self._held[:end], self._held[end:]
-        return self._redactor.clean(ready)
+        end = max(0, len(held) - max(self._redactor.longest, self.LONGEST_HELD // 2))
+        return self._redactor.start_of_secret(held, end) if len(held) < self.LONGEST_KEY else end
 
     def rest(self) -> str:
         """Return the held text; the input has ended."""
-        held, self._held = self._held, ""
+        held = "".join(self._pieces)
+        self._pieces, self._length = [], 0
         return self._redactor.clean(held)
 
 

@@ -228,6 +228,7 @@ def test_init_creates_a_swarm_that_passes_the_doctor(tmp_path: Path) -> None:
         (("submit", "x", "--pipeline", "node", "--skill", "noop"), "exclude each other"),
         (("submit", "x", "--role", "scout", "--deadline", "2026-01-01"), "has passed: nothing was submitted"),
         (("show", "ghost"), "there is no task ghost"),
+        (("show", "__x__"), "give a task id, or the beginning of one"),
         (("tasks", "--status", "finished"), "use one of queued, in_progress"),
         (("tasks", "--store", "mysql://x"), "is not known: use embedded"),
         (("tasks", "--store", "firelite://127.0.0.1"), "names no port"),

@@ -117,13 +117,13 @@ class Processes:
                 self.store.ensure(self.root)
             for agent in self.agents:
                 self.counts["starts"] += agent.ensure(self.root)
-            await anyio.sleep(0.3)
+            await anyio.sleep(0.3)  # as often as Cloud Run would: nothing is waited for
 
     async def break_things(self, every: float, stop_seconds: float) -> None:
         """Kill a role process, stop one for longer than a lease, and now and then kill the store, until canceled."""
         rounds = 0
         while True:
-            await anyio.sleep(every)
+            await anyio.sleep(every)  # the rate of the faults
             rounds += 1
             self.counts["kills"] += self.rng.choice(self.agents).signal(signal.SIGKILL)
             if self.stopped is None and rounds % 3 == 0:

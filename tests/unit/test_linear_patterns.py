@@ -26,6 +26,11 @@ def stream(text: str) -> str:
     return "".join(redactor.feed(text[place : place + 4_096]) for place in range(0, len(text), 4_096)) + redactor.rest()
 
 
+def small_pieces(text: str) -> str:
+    redactor = StreamRedactor(Redactor())
+    return "".join(redactor.feed(text[place : place + 16]) for place in range(0, len(text), 16)) + redactor.rest()
+
+
 ATTACKS: dict[str, tuple[Callable[[str], object], str, str]] = {
     "sk": (redact, "sk-", " "),
     "sk word": (redact, "sk-ab-", "@"),
@@ -41,6 +46,7 @@ ATTACKS: dict[str, tuple[Callable[[str], object], str, str]] = {
     "open header": (stream, "x-api-key.", " x"),
     "open header spaces": (stream, "authorization : ", '"x '),
     "stream": (stream, "eyJ-", "@"),
+    "stream of a long secret": (small_pieces, "sk-a1", ""),
     "escape": (Redactor().clean, "\x1b[0", "!"),
     "data uri": (lambda text: content._DATA_URI.sub("", text), "(data:{", "\n"),
     "parentheses": (pack._without_parentheses, "(", "\n"),

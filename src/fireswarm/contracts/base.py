@@ -13,15 +13,19 @@ RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """A role name: lowercase letters, digits and hyphens. Five roles ship in ``roles/``; users can add more."""
 
 MAX_ID_CHARS = 512
+MAX_ID_BYTES = 1500
+"""Firestore's limit. Ours is in characters as well, so that a path in an error message stays readable."""
+
 _RESERVED_ID = re.compile(r"__(?!id-?\d{1,19}__$).+__", re.DOTALL)
 """``__id7__`` is allowed: documents that come from Datastore have such ids."""
 
 
 def is_document_id(value: object) -> TypeGuard[str]:
-    """Return True for an id that Firestore accepts: no slash, not ``.``, ``..`` or ``__x__``, up to 512 characters."""
+    """Return True for an id that Firestore accepts, up to 512 characters: no slash, not ``.``, ``..`` or ``__x__``."""
     return (
         isinstance(value, str)
         and 0 < len(value) <= MAX_ID_CHARS
+        and len(value.encode(errors="replace")) <= MAX_ID_BYTES
         and "/" not in value
         and value not in (".", "..")
         and not _RESERVED_ID.fullmatch(value)
@@ -30,7 +34,9 @@ def is_document_id(value: object) -> TypeGuard[str]:
 
 def _check_document_id(value: str) -> str:
     if not is_document_id(value):
-        raise ValueError("Firestore accepts no document id of this form: '.', '..' and '__x__' are reserved")
+        raise ValueError(
+            f"Firestore accepts no such document id: '.', '..' and '__x__' are reserved, at most {MAX_ID_BYTES:,} bytes"
+        )
     return value
 
 
@@ -39,7 +45,7 @@ DocumentId = Annotated[
     StringConstraints(min_length=1, max_length=MAX_ID_CHARS, pattern=r"^[^/]+$"),
     AfterValidator(_check_document_id),
 ]
-"""A Firestore document id (Firestore allows 1,500 bytes)."""
+"""A Firestore document id."""
 
 MAX_JSON_DEPTH = 20
 """Levels of nesting that Firestore stores."""

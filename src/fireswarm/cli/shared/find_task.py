@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
@@ -12,7 +13,7 @@ from fireswarm.swarm.swarm import Swarm
 
 async def find_task(swarm: Swarm, prefix: str) -> Task:
     """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
-    if not prefix or "/" in prefix:
+    if not is_document_id(prefix):
         raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
     exact = await swarm.store.get(task_path(prefix))
     snapshots = [exact] if exact.data is not None else await swarm.store.query(queries.id_prefix(prefix))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.run import Run
 from fireswarm.storage.documents import queries
@@ -99,7 +100,7 @@ async def read_spending(store: Store, limit: int, session: str | None = None) ->
     snapshots = await store.query(query)
     spending = sum_runs(parse_readable(snapshots[:limit], parse_run_snapshot), more=len(snapshots) > limit)
     dearest = [name for name, _ in sort_by_cost(spending.by_objective)][:MAX_NAMED_OBJECTIVES]
-    for task in await store.get_many([task_path(name) for name in dearest]):
+    for task in await store.get_many([task_path(name) for name in dearest if is_document_id(name)]):
         spending.objectives[task.id] = str((task.data or {}).get("objective", ""))
     return spending
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import Task, TaskStatus, task_id_for
 from fireswarm.errors import InvalidInput
@@ -42,7 +43,7 @@ async def read_owner(store: Store, key_id: str, session: str) -> Owner:
     key, submitted = await store.get_many([key_path(key_id), task_path(key_id)])
     named = (key.data or {}).get("task_id")
     snapshot = submitted
-    if isinstance(named, str) and named not in (key_id, "") and "/" not in named:
+    if is_document_id(named) and named != key_id:
         snapshot = await store.get(task_path(named))
     try:
         task = parse_task_snapshot(snapshot)
