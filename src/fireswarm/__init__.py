@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from fireswarm.contracts.swarm.task import TaskSpec as TaskSpec
     from fireswarm.contracts.swarm.task import TaskStatus as TaskStatus
     from fireswarm.llm.providers.scripted import ScriptedModel as ScriptedModel
+    from fireswarm.processes.git import run_git as run_git
     from fireswarm.settings import AgentSettings as AgentSettings
     from fireswarm.settings import Settings as Settings
     from fireswarm.settings import load_agent_settings as load_agent_settings
@@ -107,6 +108,7 @@ _HOMES = {
     "RoleCard": "contracts.swarm.role",
     "RoleConfig": "swarm.worker.role",
     "run_agent": "agent.embedded",
+    "run_git": "processes.git",
     "TaskEvent": "swarm.swarm",
     "truncate": "contracts.limits",
     "ScriptedModel": "llm.providers.scripted",
@@ -170,6 +172,7 @@ __all__ = [
     "RoleCard",
     "RoleConfig",
     "run_agent",
+    "run_git",
     "TaskEvent",
     "ScriptedModel",
     "Settings",

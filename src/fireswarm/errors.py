@@ -21,6 +21,7 @@ The tree::
     ├── SkillFailed           a skill raised or returned something that is not a result
     ├── ToolFailed            a tool failed although its input was valid: no answer, a time limit
     │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
+    ├── GitFailed             git is missing, failed, or would read files of another folder
     ├── GateFailed            a pipeline step left or asked for what its gate does not let through
     ├── NotDone               a task that a program waited for did not end as done
     ├── NoProgress            a run of the mind repeats itself
@@ -199,6 +200,12 @@ class SandboxRefused(ToolFailed):
     """The sandbox does not work on this machine, so the code was not run; the message says what is missing."""
 
     code = "sandbox_refused"
+
+
+class GitFailed(FireswarmError):
+    """git is missing, failed or took too long; the message contains git's own words."""
+
+    code = "git_failed"
 
 
 class GateFailed(FireswarmError):

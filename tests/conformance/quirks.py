@@ -113,6 +113,13 @@ _TABLE = (
         always=False,
     ),
     Quirk(
+        "lock_timeout",
+        "A write outside a transaction that waits for a lock ends with ABORTED after two seconds.",
+        "A lock wait ends with ABORTED after about 15 seconds.",
+        "Our notes on production; firelite waits 15 seconds.",
+        always=False,
+    ),
+    Quirk(
         "order_of_waiting_writes",
         "A write outside a transaction that waits for a lock can be overtaken by a later one.",
         "The order of concurrent writes is not defined.",

@@ -225,3 +225,41 @@ async def test_equal_numbers_of_two_types_are_two_disjunctions(raw: Raw) -> None
     assert await keys(raw, where=combine(*numbers, numbers[0], op="OR")) == []
     with pytest.raises(exceptions.InvalidArgument):
         await keys(raw, where=combine(*numbers, compare("a", Ops.EQUAL, Value(double_value=1.0)), op="OR"))
+
+
+def vector(*coordinates: float) -> Value:
+    values = listed(*(Value(double_value=coordinate) for coordinate in coordinates))
+    return Value(map_value={"fields": {"__type__": Value(string_value="__vector__"), "value": values}})
+
+
+VECTOR_OF_NAN = vector(math.nan)
+
+
+@pytest.mark.parametrize(
+    ("op", "operand", "expected"),
+    [
+        (Ops.EQUAL, VECTOR_OF_NAN, []),
+        (Ops.NOT_EQUAL, VECTOR_OF_NAN, ["low", "one", "long"]),
+        (Ops.LESS_THAN, VECTOR_OF_NAN, ["low", "one"]),
+        (Ops.GREATER_THAN, VECTOR_OF_NAN, ["long"]),
+        (Ops.IN, listed(VECTOR_OF_NAN, vector(1.0)), ["one"]),
+        (Ops.NOT_IN, listed(VECTOR_OF_NAN, vector(1.0)), ["low", "long"]),
+        (Ops.ARRAY_CONTAINS, VECTOR_OF_NAN, []),
+    ],
+)
+async def test_vector_of_nan_in_a_filter_sorts_after_numbers(
+    raw: Raw, op: Ops, operand: Value, expected: list[str]
+) -> None:
+    stored = {"one": vector(1.0), "low": vector(-math.inf), "long": vector(1.0, 1.0)}
+    writes = [{"update": document.Document(name=raw.name(f"c/{name}"), fields={"a": stored[name]})} for name in stored]
+    await raw.api.commit(request={"database": raw.database, "writes": writes})
+    assert await keys(raw, where=compare("a", op, operand)) == expected
+
+
+async def test_zeros_of_different_signs_in_vectors_differ(raw: Raw) -> None:
+    stored = {"minus": vector(-0.0), "plus": vector(0.0)}
+    writes = [{"update": document.Document(name=raw.name(f"c/{name}"), fields={"a": stored[name]})} for name in stored]
+    await raw.api.commit(request={"database": raw.database, "writes": writes})
+    for name, value in stored.items():
+        assert await keys(raw, where=compare("a", Ops.EQUAL, value)) == [name]
+    assert await keys(raw, where=compare("a", Ops.LESS_THAN, vector(0.0))) == ["minus"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm import MAX_DETAIL_CHARS, SkillRequest, SkillResult, pipelines, truncate
+from fireswarm import MAX_DETAIL_CHARS, SkillRequest, SkillResult, errors, pipelines, run_git, truncate
 
 GIT_SECONDS = 60.0
 AUTHOR = {
@@ -17,13 +15,7 @@ AUTHOR = {
     "GIT_AUTHOR_EMAIL": "fireswarm@localhost",
     "GIT_COMMITTER_NAME": "fireswarm",
     "GIT_COMMITTER_EMAIL": "fireswarm@localhost",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
 }
-
-
-class _GitFailed(Exception):
-    """git said no; the message is its own."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -40,8 +32,8 @@ def run(request: SkillRequest) -> SkillResult:
         with tempfile.TemporaryDirectory() as place:
             git = _Git(Path(place), moment)
             made = _prepare(git, carried, snapshot, branch, request)
-    except _GitFailed as failure:
-        return SkillResult.failure(f"git: {failure}")
+    except errors.GitFailed as failure:
+        return SkillResult.failure(str(failure))
     carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
     carried.write_json("pull_request.json", made)
     merged = "merged" if made["merge_executed"] else "not merged"
@@ -60,28 +52,13 @@ class _Git:
 
     def __init__(self, folder: Path, moment: str) -> None:
         self.folder = folder
-        dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
-        self.environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), **AUTHOR, **dates}
+        self.environment = {**AUTHOR, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
 
     def __call__(self, *arguments: str, at: Path | None = None) -> str:
-        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgsign=false", *arguments]
-        try:
-            ran = subprocess.run(
-                command,
-                cwd=at or self.folder,
-                env=self.environment,
-                capture_output=True,
-                text=True,
-                timeout=GIT_SECONDS,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise _GitFailed("git is not installed") from error
-        except subprocess.TimeoutExpired as error:
-            raise _GitFailed(f"{arguments[0]} took longer than {GIT_SECONDS:g} s") from error
-        if ran.returncode:
-            raise _GitFailed(f"{' '.join(arguments[:2])}: {ran.stderr.strip() or ran.stdout.strip()}")
-        return ran.stdout
+        place = at or self.folder
+        bare = place if not (place / ".git").exists() and (place / "objects").is_dir() else None
+        said = run_git(place, *arguments, environment=self.environment, git_dir=bare, timeout_seconds=GIT_SECONDS)
+        return said.decode("utf-8", "replace")
 
 
 def _prepare(

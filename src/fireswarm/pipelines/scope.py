@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import GitFailed, InvalidInput
 from fireswarm.pipelines.files import lay_out, read_back, safe_path
+from fireswarm.processes.git import run_git
 
 GIT_SECONDS = 30.0
 
@@ -74,15 +73,11 @@ def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most
         folder = Path(place)
         lay_out(files, folder)
         text = patch if patch.endswith("\n") else f"{patch}\n"
-        command = ["git", "apply", "--recount", "--whitespace=nowarn", "-"]
         try:
-            ran = subprocess.run(
-                command, cwd=folder, input=text, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
-            )
-        except FileNotFoundError as error:
-            raise InvalidInput("git is needed to apply patches: install it") from error
-        if ran.returncode:
-            raise InvalidInput(f"the patch does not apply: {truncate(ran.stderr.strip(), MAX_DETAIL_CHARS)}")
+            command = ("apply", "--recount", "--whitespace=nowarn", "-")
+            run_git(folder, *command, stdin=text.encode(), timeout_seconds=GIT_SECONDS)
+        except GitFailed as error:
+            raise InvalidInput(f"the patch does not apply: {error}") from error
         after = read_back(folder, {*files, *paths})
     if faults := allowlist.faults(changed_files(files, after), most):
         raise InvalidInput("; ".join(faults))

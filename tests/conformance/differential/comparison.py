@@ -19,7 +19,7 @@ from tests.conformance.differential.steps import Step
 from tests.conformance.differential.values import PROJECT, ROOT
 
 READS = frozenset({"RunQuery", "RunAggregationQuery", "BatchGetDocuments", "ListDocuments", "ListCollectionIds"})
-LOCKING = frozenset({"victim_of_a_deadlock", "order_of_waiting_writes", "range_locks_of_queries"})
+LOCKING = frozenset({"victim_of_a_deadlock", "lock_timeout", "order_of_waiting_writes", "range_locks_of_queries"})
 """After one of these quirks the two servers hold different documents."""
 
 

@@ -61,6 +61,14 @@ def _aborts_another(steps: Sequence[Step], position: int, ours: Sequence[Answer]
     return bool(different) and all(codes == ["ABORTED", "OK"] for codes in different)
 
 
+def _waits_longer(steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]) -> bool:
+    mine, other = ours[position], theirs[position]
+    plain = steps[position].rpc == "Commit" and not steps[position].actor
+    codes = {step.actor: answer.code for step, answer in zip(steps, ours, strict=True) if step.rpc == "Commit"}
+    deadlock = "ABORTED" in codes.values()
+    return plain and deadlock and (mine.code, other.code) == ("OK", "ABORTED") and "lock timeout" in other.details
+
+
 def _grants_in_another_order(
     steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]
 ) -> bool:
@@ -81,6 +89,7 @@ _EXPLANATIONS: dict[str, Callable[[Sequence[Step], int, Sequence[Answer], Sequen
     "mask_of_missing_documents": _masks_missing_documents,
     "future_update_time": _requires_future_time,
     "victim_of_a_deadlock": _aborts_another,
+    "lock_timeout": _waits_longer,
     "order_of_waiting_writes": _grants_in_another_order,
     "range_locks_of_queries": _queries_in_transaction,
 }

@@ -94,7 +94,9 @@ def _check_operand(value: ValuePb, field: str) -> None:
             _check_operand(element, field)
     elif kind == "map_value":
         fields = value.map_value.fields
-        if is_vector(fields) or not all(map(_is_name, fields)):
+        if is_vector(fields):
+            _check_vector("of the filter", field, fields)
+        elif not all(map(_is_name, fields)):
             _check_map("of the filter", field, fields, 1)
         for inner in fields.values():
             _check_operand(inner, field)
@@ -172,14 +174,18 @@ def _check_array(name: str, field: str, value: ValuePb, depth: int) -> None:
 def _check_map(name: str, field: str, fields: FieldsPb, depth: int) -> None:
     if not is_vector(fields):
         check_values(name, fields, fields, depth + 1)
-        return
+    elif any(number != number for number in _check_vector(name, field, fields)):
+        raise InvalidArgument(f"Document {name!r}: the vector {field!r} must not hold NaN.")
+
+
+def _check_vector(name: str, field: str, fields: FieldsPb) -> list[float]:
+    """Return the coordinates. A filter's vector may hold NaN; a document's may not."""
     coordinates = fields["value"].array_value.values if "value" in fields else ()
     if set(fields) != {"__type__", "value"} or not 0 < len(coordinates) <= VECTOR_MAX_DIMENSIONS:
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} needs 1 to {VECTOR_MAX_DIMENSIONS} dimensions.")
     if any(coordinate.WhichOneof("value_type") != "double_value" for coordinate in coordinates):
         raise InvalidArgument(f"Document {name!r}: the vector {field!r} must hold doubles.")
-    if any(coordinate.double_value != coordinate.double_value for coordinate in coordinates):
-        raise InvalidArgument(f"Document {name!r}: the vector {field!r} must not hold NaN.")
+    return [coordinate.double_value for coordinate in coordinates]
 
 
 class _Audit:

@@ -175,6 +175,12 @@ def _geopoint(value: ValuePb) -> bytes:
     return struct.pack(">BQQ", TAG_GEOPOINT, _ordered_bits(point.latitude), _ordered_bits(point.longitude))
 
 
+def _coordinate(value: ValuePb) -> bytes:
+    """Return the encoding of a number in a vector. Unlike other numbers, -0.0 and 0.0 differ, and NaN sorts last."""
+    number = value.double_value
+    return _pack_number(TAG_NUMBER, _ordered_bits(math.nan if number != number else number), 0)
+
+
 def _array(value: ValuePb) -> bytes:
     return bytes([TAG_ARRAY]) + b"".join(map(encode, value.array_value.values)) + _END
 
@@ -184,7 +190,7 @@ def _map(value: ValuePb) -> bytes:
     fields = value.map_value.fields
     if is_vector(fields):
         coordinates = fields["value"].array_value.values
-        return struct.pack(">BI", TAG_VECTOR, len(coordinates)) + b"".join(map(encode, coordinates))
+        return struct.pack(">BI", TAG_VECTOR, len(coordinates)) + b"".join(map(_coordinate, coordinates))
     parts = [bytes([TAG_MAP])]
     # UTF-8 keeps code point order, so sorting the names sorts their encodings.
     for name in sorted(fields):

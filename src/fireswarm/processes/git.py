@@ -1,0 +1,178 @@
+"""git on folders of strangers: nothing that a repository configures is executed.
+
+A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
+transports. Each such key is replaced for the call, whatever the repository, an included file or a worktree says. The
+user's and the system's configuration are not read, except for the folders that the user trusts (``safe.directory``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
+from fireswarm.errors import GitFailed
+
+TIMEOUT_SECONDS = 60.0
+
+ALWAYS: dict[str, str] = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.quotePath": "false",
+    "core.sshCommand": "false",
+    "core.gitProxy": "none",
+    "core.askPass": "false",
+    "core.editor": "false",
+    "core.alternateRefsCommand": "false",
+    "credential.helper": "",
+    "sequence.editor": "false",
+    "safe.bareRepository": "explicit",
+    "log.showSignature": "false",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "gpg.program": "false",
+    "gpg.openpgp.program": "false",
+    "gpg.x509.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.ssh.defaultKeyCommand": "false",
+    "diff.ignoreSubmodules": "all",
+    "submodule.recurse": "false",
+    "status.submoduleSummary": "false",
+    "protocol.allow": "never",
+    "uploadpack.packObjectsHook": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+"""Values of keys for every call. ``false`` is the program that only fails."""
+
+_EXECUTED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), value)
+    for pattern, value in (
+        (r"filter\..*\.(?:clean|smudge|process)", ""),  # an empty filter changes nothing
+        (r"filter\..*\.required", "false"),
+        (r"diff\..*\.command", "false"),
+        (r"diff\..*\.textconv", "cat"),
+        (r"diff\..*\.cachetextconv", "false"),
+        (r"merge\..*\.driver", "false"),
+        (r"gpg\..*", "false"),
+        (r"credential\..*", ""),
+        (r"protocol\..*\.allow", "never"),
+        (r"remote\..*\.(?:uploadpack|receivepack|vcs|promisor)", "false"),
+        (r"trailer\..*\.(?:cmd|command)", "true"),
+        (r"(?:pager|sequence|browser|man|difftool|mergetool|guitool|interactive|sendemail)\..*", "false"),
+        (r"tar\..*\.command", "false"),
+    )
+)
+"""Keys that contain a name chosen by the repository, in git's spelling: lower case except for that name."""
+
+_NO_PROGRAMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("diff", "log", "show", "format-patch", "whatchanged"), ("--no-ext-diff", "--no-textconv")),
+    "blame": ("--no-textconv",),
+    "grep": ("--no-textconv",),
+}
+"""Options of these commands that forbid external programs, placed after the command."""
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    stdin: bytes | None = None,
+    environment: Mapping[str, str] | None = None,
+    git_dir: Path | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> bytes:
+    """Run git in *folder* and return its output; *environment* adds variables such as ``GIT_AUTHOR_NAME``.
+
+    A bare repository is used only if it is named as *git_dir*. Blocks up to *timeout_seconds*. Raises GitFailed if git
+    is missing, fails, takes too long, or would read files outside of the folder's repository.
+    """
+    variables = _environment() | dict(environment or {})
+    if git_dir is not None:
+        variables["GIT_DIR"] = str(git_dir)
+    trusted = _trusted_folders(os.environ.get("HOME", ""))
+    own = {**ALWAYS, **{f"safe.directory\0{number}": path for number, path in enumerate(trusted)}}
+    listed = _call(folder, ["config", "--list", "-z"], variables | _as_variables(own), None, timeout_seconds)
+    keys = [entry.partition("\n")[0] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry]
+    replaced = {key: value for key in keys for pattern, value in _EXECUTED if pattern.fullmatch(key)}
+    variables |= _as_variables({**replaced, **own})
+    if "core.worktree" in keys:
+        _refuse_other_tree(folder, variables, timeout_seconds)
+    command, *rest = arguments
+    options = _NO_PROGRAMS.get(command, ())
+    return _call(folder, [command, *options, *rest], variables, stdin, timeout_seconds)
+
+
+def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:
+    """Raise GitFailed if the repository says that its files are in a folder that does not contain *folder*."""
+    top = _call(folder, ["rev-parse", "--show-toplevel"], variables, None, timeout_seconds)
+    tree = Path(os.fsdecode(top.rstrip(b"\n"))).resolve()
+    if not folder.resolve().is_relative_to(tree):
+        raise GitFailed(f"the repository of {folder} names a work tree elsewhere (core.worktree = {tree})")
+
+
+def _call(
+    folder: Path, arguments: list[str], variables: Mapping[str, str], stdin: bytes | None, timeout_seconds: float
+) -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", "--no-pager", *arguments],
+            cwd=folder,
+            env=dict(variables),
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise GitFailed("git is not installed" if folder.is_dir() else f"{folder} is not a folder") from error
+    except OSError as error:
+        raise GitFailed(f"cannot run git in {folder}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(f"git {arguments[0]} took longer than {timeout_seconds:g} s") from error
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
+        raise GitFailed(f"git {arguments[0]}: {truncate(said, MAX_DETAIL_CHARS)}")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return the few variables that git needs: no other configuration, no prompts, no transports, no locks."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR", "SYSTEMROOT")}
+    return kept | {
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_EDITOR": "false",
+        "GIT_PAGER": "cat",
+    }
+
+
+def _as_variables(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that set configuration keys for one call. Unlike with ``-c``, a key may contain ``=``."""
+    variables = {"GIT_CONFIG_COUNT": str(len(values))}
+    for number, (key, value) in enumerate(values.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = key.partition("\0")[0]
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return variables
+
+
+@cache
+def _trusted_folders(home: str) -> tuple[str, ...]:
+    """Return the folders of other users that the user of *home* lets git work in."""
+    command = ["git", "config", "--global", "-z", "--get-all", "safe.directory"]
+    try:
+        listed = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, cwd="/").stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)
