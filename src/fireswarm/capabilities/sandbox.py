@@ -61,7 +61,7 @@ class Execution:
 
 def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the files by path; links and devices are left out."""
-    from fireswarm.processes.bubblewrap import walk
+    from fireswarm.processes.confinement.bubblewrap import walk
 
     files: list[dict[str, Any]] = []
     for entry in walk(folder):
@@ -73,7 +73,7 @@ def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
 
 @asynccontextmanager
 async def _open(config: SandboxConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
-    from fireswarm.processes.bubblewrap import Bubblewrap
+    from fireswarm.processes.confinement.bubblewrap import Bubblewrap
 
     folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="fireswarm-sandbox-")))
     try:

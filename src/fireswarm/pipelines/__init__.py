@@ -13,7 +13,7 @@ from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
-from fireswarm.processes.confined import confinement_prefix
+from fireswarm.processes.confinement.confined import confinement_prefix
 
 __all__ = [
     "MAX_ASSUMPTION_SHARE",

@@ -18,8 +18,8 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.sandbox import SandboxLimits
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.processes.bubblewrap import Bubblewrap
-from fireswarm.processes.seccomp import call_filter
+from fireswarm.processes.confinement.bubblewrap import Bubblewrap
+from fireswarm.processes.confinement.seccomp import call_filter
 
 pytestmark = pytest.mark.anyio
 

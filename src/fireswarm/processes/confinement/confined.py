@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from shutil import which
 
-from fireswarm.processes.mounts import system_mounts
+from fireswarm.processes.confinement.mounts import system_mounts
 
 PROBE_SECONDS = 60.0
 

@@ -28,9 +28,9 @@ import psutil
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.skills.sandbox import SandboxEnd, SandboxLimits, SandboxRun
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.processes import sandbox_entry
-from fireswarm.processes.mounts import interpreter, shared_python, system_mounts
-from fireswarm.processes.seccomp import call_filter
+from fireswarm.processes.confinement import sandbox_entry
+from fireswarm.processes.confinement.mounts import interpreter, shared_python, system_mounts
+from fireswarm.processes.confinement.seccomp import call_filter
 from fireswarm.processes.shell import OutputTail, drain
 
 LOOK_SECONDS = 0.1
