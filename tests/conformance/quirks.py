@@ -91,6 +91,12 @@ _TABLE = (
         "The emulator itself refuses such an array in a document.",
     ),
     Quirk(
+        "fields_in_vectors",
+        "A field transform can put a field into a vector, which no other write can.",
+        "A vector holds its type and its numbers only.",
+        "The emulator itself refuses such a vector in a document.",
+    ),
+    Quirk(
         "range_locks_of_queries",
         "A query in a transaction locks the range that it scans, so that writes of other documents wait, or time out.",
         "A write of a document that the query did not return can succeed; the transaction is then aborted if its "

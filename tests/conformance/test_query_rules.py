@@ -263,3 +263,27 @@ async def test_zeros_of_different_signs_in_vectors_differ(raw: Raw) -> None:
     for name, value in stored.items():
         assert await keys(raw, where=compare("a", Ops.EQUAL, value)) == [name]
     assert await keys(raw, where=compare("a", Ops.LESS_THAN, vector(0.0))) == ["minus"]
+
+
+def one_of(path: str, *numbers: int) -> dict[str, Any]:
+    return compare(path, Ops.IN, listed(*(Value(integer_value=number) for number in numbers)))
+
+
+@pytest.mark.parametrize(
+    ("filters", "disjunctions_of_b"),
+    [
+        ([one_of("a", 1, 2), one_of("a", 1, 3)], 7),  # {1}, {1, 3}, {2, 1}, {2, 3}
+        ([one_of("a", 1, 2, 3), one_of("a", 1, 2)], 6),  # {1}, {1, 2}, {2}, {3, 1}, {3, 2}
+        ([one_of("a", 1, 2), combine(one_of("a", 1, 2))], 15),  # a repeated filter, also of a nested AND
+        ([combine(one_of("a", 1, 2)), combine(combine(one_of("a", 1, 2)))], 15),
+    ],
+)
+async def test_disjunctions_of_the_same_filters_count_once(
+    raw: Raw, filters: list[dict[str, Any]], disjunctions_of_b: int
+) -> None:
+    content = document.Document(name=raw.name("c/d"), fields={"a": ONE, "b": ONE})
+    await raw.api.update_document(request={"document": content})
+    most = one_of("b", *range(disjunctions_of_b))
+    assert await keys(raw, where=combine(*filters, most)) == ["d"]
+    with pytest.raises(exceptions.InvalidArgument):
+        await keys(raw, where=combine(*filters, one_of("b", *range(disjunctions_of_b + 1))))

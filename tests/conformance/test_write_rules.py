@@ -165,3 +165,27 @@ async def test_update_time_of_the_first_write_is_compared_with_those_of_all_late
     with pytest.raises(exceptions.FailedPrecondition):
         await commit(raw, put(raw, current_document=other), put(raw), put(raw, current_document=other))
     await commit(raw, put(raw, current_document=same), put(raw), put(raw, current_document=same))
+
+
+@pytest.mark.parametrize("between", ["nothing", "delete", "update", "missing"])
+async def test_delete_repeated_with_the_first_update_time_succeeds(raw: Raw, between: str) -> None:
+    [created] = (await commit(raw, put(raw))).write_results
+    moment = common.Precondition(update_time=created.update_time)
+    middle = {
+        "nothing": [],
+        "delete": [delete(raw)],
+        "update": [put(raw)],
+        "missing": [delete(raw, current_document=MISSING)],
+    }
+    deletes = [delete(raw, current_document=moment) for _ in range(2)]
+    await commit(raw, deletes[0], *middle[between], deletes[1])
+    with pytest.raises(exceptions.NotFound):
+        await raw.api.get_document(request={"name": raw.name("c/d")})
+
+
+async def test_delete_with_an_update_time_after_a_delete_without_one_is_invalid(raw: Raw) -> None:
+    [created] = (await commit(raw, put(raw))).write_results
+    moment = common.Precondition(update_time=created.update_time)
+    for first in (delete(raw), delete(raw, current_document=EXISTING)):
+        with pytest.raises(exceptions.InvalidArgument):
+            await commit(raw, first, delete(raw, current_document=moment))

@@ -335,19 +335,39 @@ async def test_session_budget_includes_the_spending_of_other_processes(swarm: Sw
     assert "the session" in str(task.summary) + str(task.error)
 
 
-async def test_read_only_constraint_refuses_a_writing_command(swarm: SwarmRig, tmp_path: Path) -> None:
+async def test_command_of_a_read_only_task_cannot_write(swarm: SwarmRig, tmp_path: Path) -> None:
     seen: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
         seen.append(request.messages[-1].text)
         if len(seen) == 1:
-            return decide(act("run_command", command="touch written.txt"))
+            return decide(act("run_command", command="touch written.txt || echo in vain"))
         return decide(act("finish", answer="refused"))
 
     await submit(swarm, tmp_path, constraints={"read_only": True})
     await one_turn(swarm, thinking(swarm, script, tmp_path))
     assert not (tmp_path / "space" / "written.txt").exists()
-    assert '"status": "refused"' in seen[1] and "read_only" in seen[1]
+    assert "in vain" in seen[1] and "Read-only file system" in seen[1]
+
+
+async def test_command_of_a_read_only_task_is_refused_where_nothing_confines_it(
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def script(request: ChatRequest) -> dict[str, Any]:
+        seen.append(request.messages[-1].text)
+        if len(seen) == 1:
+            return decide(act("run_command", command="ls"))
+        return decide(act("finish", answer="refused"))
+
+    await submit(swarm, tmp_path, constraints={"read_only": True})
+    core = thinking(swarm, script, tmp_path)
+    assert core.mind is not None
+    settings = core.mind.settings
+    free = settings.model_copy(update={"runtime": settings.runtime.model_copy(update={"confinement": "none"})})
+    await one_turn(swarm, replace(core, mind=replace(core.mind, settings=free)))
+    assert '"status": "refused"' in seen[1] and "the task is read_only" in seen[1]
 
 
 async def test_role_without_a_model_runs_code_skills_and_records_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm import Signal, SkillRequest, SkillResult, pipelines, truncate
+from fireswarm import Signal, SkillRequest, SkillResult, errors, pipelines, truncate
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
-TIMED_OUT = 124
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """Of the environment: generated code sees no keys."""
 
@@ -33,15 +32,14 @@ def run(request: SkillRequest) -> SkillResult:
     faults = [fault for path, text in files.items() for fault in pipelines.code_faults(path, text)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "project"
-        (Path(place) / "tmp").mkdir()
         pipelines.lay_out(files, folder)
-        libraries = str(Path(found.origin).parents[1])
-        kept_in = pipelines.confinement_prefix(Path(place), libraries)
-        command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
-        code, told = _ran([*kept_in, *command], folder, request.limits.default_timeout_seconds, libraries)
+        try:
+            code, told = _test(folder, str(Path(found.origin).parents[1]), request)
+        except errors.SandboxRefused as refused:
+            return SkillResult.failure(f"the generated tests were not run: {refused}")
         faults += _linted(folder)
     passed = code == 0 and not faults
-    how = "without a network, with no files but its own" if kept_in else "not kept in: bwrap is missing or cannot"
+    how = "with no files but its own" if request.limits.confinement != "none" else "not confined, as the operator said"
     log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")
@@ -52,34 +50,19 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=truncate(told), artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
 
 
-def _ran(command: list[str], folder: Path, seconds: float, *libraries: str) -> tuple[int, str]:
-    """Exit code and output of *command*, ended after *seconds* with all that it started."""
+def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str]:
+    """Exit code and output of the tests, which can change only *folder* and have no network."""
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     environment |= {
-        "PYTHONPATH": os.pathsep.join((str(folder), *libraries)),
+        "PYTHONPATH": os.pathsep.join((str(folder), libraries)),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other installed plugins do not belong to the node
     }
-    environment["TMPDIR"] = environment["HOME"] = str(folder.parent / "tmp")
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other installed plugins do not belong to the node
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            told, _ = process.communicate(timeout=seconds)
-            code = process.returncode
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            told, _ = process.communicate()
-            code, told = TIMED_OUT, f"{told}\nended after {seconds:g} s"
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
+    view = pipelines.View(folder, writable=True, readable=(Path(libraries),))
+    seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
+    code, told = pipelines.run_confined(command, view, environment, seconds, confinement=confinement)
     return code, _CHANGING.sub("", told.replace(str(folder), "."))
 
 
@@ -88,5 +71,7 @@ def _linted(folder: Path) -> list[str]:
     if find_spec("ruff") is None:
         return []
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "E9,F", "--output-format"]
-    _, told = _ran([*command, "concise", "."], folder, LINT_SECONDS)
-    return [line for line in told.splitlines() if re.match(r"\S+:\d+:\d+: ", line)]
+    ran = subprocess.run(
+        [*command, "concise", "."], cwd=folder, capture_output=True, text=True, timeout=LINT_SECONDS, check=False
+    )
+    return [line for line in ran.stdout.splitlines() if re.match(r"\S+:\d+:\d+: ", line)]

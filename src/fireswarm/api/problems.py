@@ -43,6 +43,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.SkillRefused: 409,
     errors.ToolFailed: 500,
     errors.SandboxRefused: 501,
+    errors.GitFailed: 500,
     errors.GateFailed: 409,
     errors.NoProgress: 500,
     errors.ThoughtFailed: 500,

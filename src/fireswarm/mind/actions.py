@@ -15,10 +15,11 @@ from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.errors import FireswarmError, LeaseLost, SkillFailed, SkillRefused
+from fireswarm.errors import FireswarmError, LeaseLost, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.guard import profile_of, refuse_command, refuse_tool
+from fireswarm.mind.guard import may_write, profile_of, refuse_command, refuse_tool
+from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import RuntimeSettings
@@ -93,17 +94,32 @@ class Actor:
 
     async def _command(self, step: str, command: str, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Run a shell command, if it is allowed."""
-        reason = refuse_command(command, self.profile, skill, self.assignment.cwd)
+        cwd = self.assignment.cwd
+        writes = may_write(command, self.profile, skill, cwd)
+        reason = refuse_command(command, skill)
+        if not reason and not writes and self.runtime.confinement == "none":
+            reason = f"the task is {self.profile}: commands run confined or not at all, and runtime.confinement is none"
         if reason:
             return _refusal(step, reason, retry)
+        view = self._view(writes, skill)
 
         async def run() -> dict[str, Any]:
-            ran = await self.shell.run(command, self.assignment.cwd, self.timeout_seconds)
+            try:
+                ran = await self.shell.run(command, cwd, self.timeout_seconds, view)
+            except SandboxRefused as error:
+                return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
             stderr = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
             return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status)
 
-        return await self._step(step, run, retry, idempotent=self.profile == "read_only")
+        return await self._step(step, run, retry, idempotent=not writes)
+
+    def _view(self, writes: bool, skill: Skill | None) -> View | None:
+        """Return what a command sees, or None if the operator allows it everything."""
+        if self.runtime.confinement == "none":
+            return None
+        readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
+        return View(self.assignment.cwd, writes, readable, network=writes and self.runtime.network)
 
     async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Call a tool, if it is known and allowed."""

@@ -13,7 +13,8 @@ from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
-from fireswarm.processes.confinement.confined import confinement_prefix
+from fireswarm.processes.confinement.confined import run_confined
+from fireswarm.processes.confinement.view import View
 
 __all__ = [
     "MAX_ASSUMPTION_SHARE",
@@ -27,17 +28,18 @@ __all__ = [
     "Operation",
     "Parameter",
     "Place",
+    "View",
     "apply_patch",
     "changed_files",
     "check_advice",
     "check_step",
     "code_faults",
-    "confinement_prefix",
     "field_of",
     "identifier",
     "lay_out",
     "material_of",
     "next_round",
+    "run_confined",
     "trace_faults",
     "unified_diff",
     "write_diff",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +16,12 @@ import anyio.abc
 import anyio.to_thread
 import psutil
 
+from fireswarm.processes.confinement.view import Launch, View, confined
 from fireswarm.processes.descendants import Descendants, tree
+from fireswarm.processes.output import OutputTail, drain
 
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
-
-READ_BYTES = 65_536
 
 TIMED_OUT, CANNOT_START = 124, 127
 """Exit codes as used by ``timeout`` and shells."""
@@ -34,29 +35,6 @@ class Ran:
     stdout: str
     stderr: str
     timed_out: bool = False
-
-
-@dataclass(slots=True)
-class OutputTail:
-    """The first and the last bytes of a stream."""
-
-    limit: int
-    head: bytes = b""
-    tail: bytes = b""
-    dropped: int = 0
-
-    def add(self, data: bytes) -> None:
-        """Add bytes."""
-        room = max(0, self.limit * 2 // 3 - len(self.head))
-        self.head, data = self.head + data[:room], data[room:]
-        self.tail += data
-        over = max(0, len(self.tail) - self.limit // 3)
-        self.tail, self.dropped = self.tail[over:], self.dropped + over
-
-    def text(self) -> str:
-        """Return the kept text with a note of the number of dropped bytes."""
-        gap = f"\n[{self.dropped:,} bytes left out]\n".encode() if self.dropped else b""
-        return (self.head + gap + self.tail).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +52,29 @@ class Shell:
         argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
         return cls(argv, max_output_bytes, environment)
 
-    async def run(self, command: str, cwd: Path, timeout_seconds: float) -> Ran:
-        """Run *command* in *cwd*. After the timeout, and on cancellation, its process tree is killed."""
+    async def run(self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None) -> Ran:
+        """Run *command* in *cwd*, confined to *view* if given. After the timeout, and on cancellation, kill its tree.
+
+        Raises SandboxRefused if it cannot be confined.
+        """
         own = Descendants()
-        try:
-            process = await anyio.open_process(
-                [*self.argv, command],
-                stdin=subprocess.DEVNULL,
-                cwd=cwd,
-                env=own.environment(self.environment),
-                start_new_session=sys.platform != "win32",
-            )
-        except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
-            why = getattr(error, "strerror", None) or str(error)
-            return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
+        environment = own.environment(self.environment)
+        with nullcontext(Launch([], environment)) if view is None else confined(view, environment) as launch:
+            try:
+                process = await anyio.open_process(
+                    [*launch.prefix, *self.argv, command],
+                    stdin=subprocess.DEVNULL,
+                    cwd=cwd,
+                    env=launch.environment,
+                    start_new_session=sys.platform != "win32",
+                    pass_fds=launch.pass_fds,
+                )
+            except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
+                why = getattr(error, "strerror", None) or str(error)
+                return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
+        return await self._finish(process, own, timeout_seconds)
+
+    async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float) -> Ran:
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         timed_out = False
         _running.add(own)
@@ -107,17 +94,6 @@ class Shell:
             _running.discard(own)
         code = TIMED_OUT if timed_out else (process.returncode or 0)
         return Ran(code, out.text(), err.text(), timed_out)
-
-
-async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:
-    """Read a stream to its end, even if only part of it is kept."""
-    if stream is None:
-        return
-    try:
-        while True:
-            kept.add(await stream.receive(READ_BYTES))
-    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return
 
 
 _running: set[Descendants] = set()

@@ -100,6 +100,14 @@ class RuntimeSettings(SettingsSection):
         default="permissive",
         description="permissions of commands: unrestricted, read-only, or read-only plus the skill's own scripts",
     )
+    confinement: Literal["bubblewrap", "none"] = Field(
+        default="bubblewrap",
+        description="bubblewrap: commands see only the workspace and programs; none: they see the whole machine",
+    )
+    network: bool = Field(default=False, description="confined commands that may write reach the network")
+    readable: tuple[Path, ...] = Field(
+        default=(), description="further folders that confined commands may read, such as a language's packages"
+    )
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
     timeout_seconds: float = Field(default=120.0, gt=0, description="time limit of one command or skill")

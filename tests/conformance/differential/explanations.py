@@ -35,6 +35,16 @@ def _masks_missing_documents(
     return step.rpc == "ListDocuments" and step.request.show_missing and step.request.HasField("mask")
 
 
+def _transforms_a_vector(
+    steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]
+) -> bool:
+    mine, other = ours[position], theirs[position]
+    transformed = steps[position].rpc in ("Commit", "BatchWrite") and any(
+        write.update_transforms for write in steps[position].request.writes
+    )
+    return transformed and mine.code == "INVALID_ARGUMENT" and other.code == "OK" and "the vector" in mine.details
+
+
 def _requires_future_time(
     steps: Sequence[Step], position: int, ours: Sequence[Answer], theirs: Sequence[Answer]
 ) -> bool:
@@ -88,6 +98,7 @@ _EXPLANATIONS: dict[str, Callable[[Sequence[Step], int, Sequence[Answer], Sequen
     "descending_key_scan": _sorts_names_down,
     "mask_of_missing_documents": _masks_missing_documents,
     "future_update_time": _requires_future_time,
+    "fields_in_vectors": _transforms_a_vector,
     "victim_of_a_deadlock": _aborts_another,
     "lock_timeout": _waits_longer,
     "order_of_waiting_writes": _grants_in_another_order,

@@ -100,13 +100,12 @@ async def test_command_over_its_time_limit_is_a_timeout(bench: Bench) -> None:
     assert "killed after 0.2 s" in step["stderr_summary"]
 
 
-async def test_finish_in_the_same_plan_as_a_refused_command_is_ignored(bench: Bench) -> None:
+async def test_finish_in_the_same_plan_as_a_failed_command_is_ignored(bench: Bench) -> None:
     script = Heard(decided(command("touch x"), finish("I touched it"), skill="greeter"), GOOD)
     ran = await bench.run(script, constraints=Constraints(read_only=True))
     assert not (bench.cwd / "x").exists()
-    [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
-    assert (step["status"], step["exit_code"]) == ("refused", 126)
-    assert "the task is read_only" in script.told
+    assert {step["status"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)} == {"failed"}
+    assert "Read-only file system" in script.told
     assert ran.conclusion.answer == "hello Ada"
 
 

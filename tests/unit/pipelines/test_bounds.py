@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -89,6 +89,7 @@ FILES = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(before=FILES, after=FILES)
 def test_applying_the_diff_of_two_projects_turns_one_into_the_other(
     before: dict[str, str], after: dict[str, str]

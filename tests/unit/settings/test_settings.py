@@ -88,7 +88,7 @@ def test_empty_or_missing_file_gives_the_defaults(tmp_path: Path) -> None:
         ("model:\n  providers:\n    gemini:\n      api_key: x\n",
         "/agent.yaml:4: model.providers.gemini.api_key: unknown key"),
         ("runtime:\n  zzz: 1\n",
-        "/agent.yaml:2: runtime.zzz: unknown key; known here: max_llm_retries, max_output"),
+        "/agent.yaml:2: runtime.zzz: unknown key; known here: confinement, max_llm_retries"),
         ("model:\n  provider: antropic\n", "/agent.yaml:2: model.provider: Input should be 'anthropic'"),
         ("runtime:\n\n\n  max_turns: 0\n",
         "/agent.yaml:4: runtime.max_turns: Input should be greater than or equal to 1 (given: 0)"),

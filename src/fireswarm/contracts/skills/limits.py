@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from fireswarm.contracts.section import SettingsSection
@@ -27,5 +29,9 @@ class BackboneSettings(SettingsSection):
     )
     max_changed_files: int = Field(
         default=MAX_CHANGED_FILES, ge=1, le=MAX_CHANGED_FILES, description="maximum number of files a run may change"
+    )
+    confinement: Literal["bubblewrap", "none"] = Field(
+        default="bubblewrap",
+        description="bubblewrap: generated tests see only their project and programs; none: they see the whole machine",
     )
     default_timeout_seconds: float = Field(default=300.0, gt=0, description="time limit for running generated tests")

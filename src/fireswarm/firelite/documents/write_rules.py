@@ -71,7 +71,8 @@ def check_repeated(writes: Sequence[WritePb], names: Sequence[str]) -> None:
         if name in last:
             deleted = last[name].WhichOneof("operation") == "delete"
             required = _existence(write)
-            if required is not None and required is deleted:
+            again = write.WhichOneof("operation") == "delete" and _update_time(write) is not None
+            if required is not None and required is deleted and not (again and _update_time(write) == first_time[name]):
                 before, after = ("missing", "existing") if deleted else ("existing", "missing")
                 raise InvalidArgument(f"A write leaves {name} {before}, and a later one requires it {after}.")
             if _update_time(write) not in (None, first_time[name]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 from fireswarm.firelite.documents.limits import PLAIN_KINDS, checked_copy
 from fireswarm.firelite.documents.paths import (
@@ -123,9 +124,8 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
         return [(_unary_filter(node.unary_filter),)]
     if kind != "composite_filter":
         raise InvalidArgument("A filter is empty.")
-    # Production takes repeated filters of one composite filter for one.
-    distinct = {part.SerializeToString(deterministic=True): part for part in node.composite_filter.filters}
-    parts = [_normal_form(part) for part in distinct.values()]
+    # Google's emulator takes repeated filters for one, also of nested composite filters with the same operator.
+    parts = [_normal_form(part) for part in _distinct_filters(node.composite_filter)]
     if node.composite_filter.op == CompositeOperator.OR:
         if not parts:
             raise InvalidArgument("A composite filter with OR needs at least one filter.")
@@ -138,14 +138,41 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
     return result
 
 
+def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
+    """Return the filters that an AND or OR combines, without repetitions.
+
+    Equal array-contains of two levels both stay: a query with two of them is refused.
+    """
+    found: dict[tuple[bytes, int], FilterPb] = {}
+    levels = count()
+
+    def collect(combined: FilterPb) -> None:
+        level = next(levels)
+        for part in combined.filters:
+            kind = part.WhichOneof("filter_type")
+            if (
+                kind == "composite_filter"
+                and part.composite_filter.op == composite.op
+                and part.composite_filter.filters
+            ):
+                collect(part.composite_filter)
+            else:
+                of_array = kind == "field_filter" and part.field_filter.op in _ARRAY_OPS
+                found.setdefault((part.SerializeToString(deterministic=True), level if of_array else 0), part)
+
+    collect(composite)
+    return list(found.values())
+
+
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
     """Return the distinct conjunctions. Raises InvalidArgument for too many."""
-    result: dict[Conjunction, None] = {}
+    result: dict[tuple[frozenset[Predicate], int], Conjunction] = {}
     for conjunction in conjunctions:
-        result[_without_repetitions(conjunction)] = None
+        distinct = _without_repetitions(conjunction)
+        result.setdefault((frozenset(distinct), len(distinct)), distinct)
         if len(result) > DISJUNCTIONS_MAX:
             raise InvalidArgument(f"A query supports at most {DISJUNCTIONS_MAX} disjunctions in normal form.")
-    return list(result)
+    return list(result.values())
 
 
 def _without_repetitions(conjunction: Conjunction) -> Conjunction:

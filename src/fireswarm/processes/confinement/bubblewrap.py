@@ -14,7 +14,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,9 +29,10 @@ from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.skills.sandbox import SandboxEnd, SandboxLimits, SandboxRun
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes.confinement import sandbox_entry
+from fireswarm.processes.confinement.memory_file import memory_file
 from fireswarm.processes.confinement.mounts import interpreter, shared_python, system_mounts
 from fireswarm.processes.confinement.seccomp import call_filter
-from fireswarm.processes.shell import OutputTail, drain
+from fireswarm.processes.output import OutputTail, drain
 
 LOOK_SECONDS = 0.1
 """Interval of the checks of memory and folder. Short, since usage between two checks is not limited."""
@@ -57,7 +58,7 @@ class Bubblewrap:
         if language not in LANGUAGES:
             raise InvalidInput(f"unsupported language {language!r}: use {' or '.join(LANGUAGES)}")
         program = which(self.program)
-        calls = call_filter(platform.machine())
+        calls = call_filter(platform.machine(), strict=True)
         if sys.platform != "linux" or calls is None:
             raise SandboxRefused(
                 f"the sandbox does not support {sys.platform} {platform.machine()}: it needs Linux on x86-64 or ARM64"
@@ -66,12 +67,12 @@ class Bubblewrap:
             raise SandboxRefused(f"the sandbox needs {self.program}, which is not installed: {_INSTALL}")
         user = _user_of(folder) if os.geteuid() == 0 else 0
         with contextlib.ExitStack() as stack:
-            status = stack.enter_context(_memory_file(b""))
+            status = stack.enter_context(memory_file(b""))
             handed = {
-                name: stack.enter_context(_memory_file(content))
+                name: stack.enter_context(memory_file(content))
                 for name, content in (("calls", calls), ("entry", _entry()), ("code", code.encode()))
             }
-            stdin_fd = stack.enter_context(_memory_file(stdin.encode()))
+            stdin_fd = stack.enter_context(memory_file(stdin.encode()))
             argv = [program, *_arguments(folder, user, handed, status), *_command(language, limits, user)]
             watched = _Watched(folder, limits)
             began = time.monotonic()
@@ -241,16 +242,3 @@ def _command(language: str, limits: SandboxLimits, user: int) -> list[str]:
 @cache
 def _entry() -> bytes:
     return Path(sandbox_entry.__file__).read_bytes()
-
-
-@contextlib.contextmanager
-def _memory_file(content: bytes) -> Generator[int]:
-    """Open an anonymous file with *content* and yield its descriptor."""
-    number = os.memfd_create("sandbox", os.MFD_CLOEXEC)
-    try:
-        with open(number, "wb", closefd=False) as file:
-            file.write(content)
-        os.lseek(number, 0, os.SEEK_SET)
-        yield number
-    finally:
-        os.close(number)

@@ -1,28 +1,51 @@
-"""Confinement of generated code, if this machine supports it."""
+"""Run a program to its end within a view, for code that was generated or comes from strangers."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
-import sys
-from pathlib import Path
-from shutil import which
+from collections.abc import Mapping, Sequence
 
-from fireswarm.processes.confinement.mounts import system_mounts
+from fireswarm.processes.confinement.view import Launch, View, confined
 
-PROBE_SECONDS = 60.0
+TIMED_OUT = 124
+"""Exit code of a program that was ended, as ``timeout`` uses it."""
 
 
-def confinement_prefix(place: Path, *libraries: str) -> list[str]:
-    """Return the arguments to put before a command of this interpreter in order to confine it.
+def run_confined(
+    command: Sequence[str],
+    view: View,
+    environment: Mapping[str, str],
+    seconds: float,
+    *,
+    confinement: str = "bubblewrap",
+) -> tuple[int, str]:
+    """Run *command* in the view's workspace and return its exit code and output, stdout and stderr together.
 
-    The command then has no network, can write only to *place*, and can read only programs and *libraries*. Empty if
-    bubblewrap is missing or the kernel does not allow it.
+    It is ended after *seconds*, with everything that it started. By *confinement* ``none`` the operator allows it the
+    whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
     """
-    program = which("bwrap")
-    if program is None:
-        return []
-    prefix = [program, *system_mounts(sys.base_prefix, sys.prefix, *libraries)]
-    prefix += ["--proc", "/proc", "--dev", "/dev", "--bind", str(place), str(place)]
-    prefix += ["--unshare-net", "--unshare-ipc", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--"]
-    tried = subprocess.run([*prefix, sys.executable, "-c", ""], capture_output=True, timeout=PROBE_SECONDS, check=False)
-    return prefix if tried.returncode == 0 else []
+    open_to_all = contextlib.nullcontext(Launch([], dict(environment)))
+    with open_to_all if confinement == "none" else confined(view, environment) as launch:
+        process = subprocess.Popen(
+            [*launch.prefix, *command],
+            cwd=view.workspace,
+            env=launch.environment,
+            pass_fds=launch.pass_fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    with process:
+        try:
+            told, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            told, _ = process.communicate()
+            return TIMED_OUT, f"{told}\nended after {seconds:g} s"
+    return process.returncode, told

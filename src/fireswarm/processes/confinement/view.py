@@ -1,0 +1,192 @@
+"""The view of a confined command: programs, its workspace and an empty home. No other files, processes or secrets.
+
+The command runs in separate namespaces, as the owner of the workspace, and without capabilities. Root starts it as the
+owner if that is another user; otherwise its user id is mapped to that of this process. Kernel settings and the parts of
+``/proc`` that a container engine hides are not there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from platform import machine
+from shutil import which
+
+from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.memory_file import memory_file
+from fireswarm.processes.confinement.mounts import system_mounts
+from fireswarm.processes.confinement.seccomp import call_filter
+from fireswarm.processes.descendants import MARK
+
+HOME = "/home/agent"
+USER = 1000
+"""User and group id that the command sees as its own."""
+
+TEMPORARY_BYTES = 1_000_000_000
+"""Size of ``/tmp`` and of the home folder, which are in memory."""
+
+TRIAL_SECONDS = 60.0
+
+PASSED_ON = ("PATH", "LANG", "LC_", "TERM", "TZ", "COLUMNS", "LINES", MARK)
+"""Beginnings of the names of environment variables that a read-only command gets."""
+
+_CONFIGURED = (
+    *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
+    *(
+        "/etc/ld.so.conf.d",
+        "/etc/os-release",
+        "/etc/protocols",
+        "/etc/services",
+        "/usr/local",
+        "/usr/share",
+        "/usr/include",
+    ),
+    *("/usr/sbin", "/opt"),
+)
+_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
+_HIDDEN_FOLDERS = ("/proc/sys", "/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi")
+_HIDDEN_FILES = (
+    *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/sched_debug"),
+    *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
+)
+_NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
+_PROGRAM_FOLDERS = ("bin", "sbin", "shims")
+
+
+_WAY_OUT = "only the operator can allow commands without confinement (`runtime.confinement: none`)"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read."""
+
+    workspace: Path
+    writable: bool = False
+    readable: tuple[Path, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The start of a confined command: the arguments before it, and the environment and descriptors of the process."""
+
+    prefix: list[str]
+    environment: dict[str, str]
+    pass_fds: tuple[int, ...] = ()
+
+
+@contextmanager
+def confined(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
+    """Yield how to start a command that sees *view* only. Raises SandboxRefused where that is not possible."""
+    program, calls = which("bwrap"), call_filter(machine(), strict=False)
+    if sys.platform != "linux" or calls is None:
+        raise SandboxRefused(f"commands cannot be confined on {sys.platform} {machine()}: {_WAY_OUT}")
+    if program is None:
+        raise SandboxRefused(f"bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap): {_WAY_OUT}")
+    workspace = view.workspace.resolve()
+    if workspace == Path("/") or any(workspace.is_relative_to(place) for place in _NOT_A_WORKSPACE):
+        raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
+    owner = _owner(workspace)
+    if reason := _reason_against(program, owner):
+        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}; {_WAY_OUT}")
+    with ExitStack() as stack:
+        names = {name: stack.enter_context(memory_file(text.encode())) for name, text in _names(owner).items()}
+        filtering = stack.enter_context(memory_file(calls))
+        mounts = _mounts(view, workspace, environment.get("PATH", ""), names)
+        prefix = [program, *_namespaces(owner), *(() if view.network else ("--unshare-net",)), *mounts]
+        prefix += ["--seccomp", str(filtering), "--", *_start_as(owner)]
+        yield Launch(prefix, _environment(view, environment), (filtering, *names.values()))
+
+
+def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the command's environment; a read-only one gets nothing that may hold a secret."""
+    passed = {name: value for name, value in given.items() if view.writable or name.startswith(PASSED_ON)}
+    return passed | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
+
+
+def _owner(workspace: Path) -> tuple[int, int] | None:
+    """Return the user and group to run as: root acts for the owner of the workspace."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        status = workspace.stat()
+    except OSError as error:
+        raise SandboxRefused(f"a command cannot be confined to {workspace}: {error.strerror}") from error
+    return (status.st_uid, status.st_gid) if status.st_uid else None
+
+
+def _names(owner: tuple[int, int] | None) -> dict[str, str]:
+    """Return the user database that the command sees."""
+    user, group = owner or (USER, USER)
+    return {
+        "/etc/passwd": f"root:x:0:0::/root:/bin/sh\nagent:x:{user}:{group}::{HOME}:/bin/bash\n",
+        "/etc/group": f"root:x:0:\nagent:x:{group}:\n",
+    }
+
+
+def _namespaces(owner: tuple[int, int] | None) -> list[str]:
+    """Return the arguments for namespaces and rights. Root needs no user namespace to act as another user."""
+    arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]
+    arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if owner is not None:
+        return [*arguments, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return [*arguments, "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
+
+
+def _start_as(owner: tuple[int, int] | None) -> list[str]:
+    """Return the command that gives up the last rights of root before it starts what follows."""
+    if owner is None:
+        return []
+    return ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+
+
+def _mounts(view: View, workspace: Path, path: str, names: Mapping[str, int]) -> list[str]:
+    """Return the arguments for all mounts. Later ones cover earlier ones."""
+    empty = ("--perms", "1777", "--size", str(TEMPORARY_BYTES), "--tmpfs")
+    arguments = [
+        *("--proc", "/proc", "--dev", "/dev", *empty, "/tmp", *empty, HOME),
+        *system_mounts(*_readable(view, workspace, path)),
+    ]
+    for place, number in names.items():
+        arguments += ["--perms", "0444", "--ro-bind-data", str(number), place]
+    for parent in workspace.parents[-2::-1]:  # if bubblewrap created them, only root could read them
+        arguments += ["--perms", "0755", "--dir", str(parent)]
+    arguments += ["--bind" if view.writable else "--ro-bind", str(workspace), str(workspace)]
+    for folder in (place for place in _HIDDEN_FOLDERS if Path(place).is_dir()):
+        arguments += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
+    for file in (place for place in _HIDDEN_FILES if Path(place).exists()):
+        arguments += ["--ro-bind", "/dev/null", file]
+    return [*arguments, "--remount-ro", "/", "--chdir", str(workspace)]
+
+
+def _readable(view: View, workspace: Path, path: str) -> list[str]:
+    """Return the paths outside of the workspace that may be read."""
+    named = (Path(part) for part in path.split(os.pathsep) if part.startswith("/"))
+    programs = [
+        sys.base_prefix,
+        sys.prefix,
+        *(str(folder.resolve()) for folder in named if folder.name in _PROGRAM_FOLDERS),
+    ]
+    given = (str(place.resolve()) for place in view.readable if not place.resolve().is_relative_to(workspace))
+    places = [*_CONFIGURED, *(_NETWORK if view.network else ()), *programs, *given]
+    return [place for place in dict.fromkeys(places) if Path(place).exists()]
+
+
+@cache
+def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
+    """Try it once, and return the reason why commands cannot be confined here, or ""."""
+    arguments = [*_namespaces(owner), "--unshare-net", "--proc", "/proc", *system_mounts()]
+    command = [program, *arguments, "--", *_start_as(owner), "/bin/true"]
+    try:
+        tried = subprocess.run(command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={})
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (
+        tried.stderr.decode("utf-8", "replace").strip() or f"exit code {tried.returncode}" if tried.returncode else ""
+    )
