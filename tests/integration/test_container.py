@@ -113,7 +113,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     return built
 
 
-def can_confine() -> bool:
+def can_confined() -> bool:
     """Return True if bubblewrap can start a process as PID 1 on a read-only file system."""
     if shutil.which("bwrap") is None or shutil.which("setpriv") is None:
         return False
@@ -240,7 +240,7 @@ def test_build_steps_install_the_package_without_development_packages(image: Ima
 
 @pytest.fixture
 def containers(image: Image, tmp_path: Path) -> Containers:
-    if not can_confine():
+    if not can_confined():
         pytest.skip("bubblewrap or setpriv is missing or refused: no process can run on a read-only root here")
     tmp_path.chmod(0o755)
     (tmp_path / "garden.md").write_text("# Garden\n\n- [ ] water the basil\n")

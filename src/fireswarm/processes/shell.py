@@ -16,7 +16,7 @@ import anyio.abc
 import anyio.to_thread
 import psutil
 
-from fireswarm.processes.confinement.view import Launch, View, confined
+from fireswarm.processes.confinement.view import Launch, View, confine
 from fireswarm.processes.descendants import Descendants, tree
 from fireswarm.processes.output import OutputTail, drain
 
@@ -59,7 +59,7 @@ class Shell:
         """
         own = Descendants()
         environment = own.environment(self.environment)
-        with nullcontext(Launch([], environment)) if view is None else confined(view, environment) as launch:
+        with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
             try:
                 process = await anyio.open_process(
                     [*launch.prefix, *self.argv, command],

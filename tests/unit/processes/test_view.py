@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.view import HOME, View, confined
+from fireswarm.processes.confinement.view import HOME, View, confine
 from fireswarm.processes.shell import Shell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
@@ -27,7 +27,7 @@ SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 def works() -> str:
     """Return the reason why nothing can be confined here, or ""."""
     try:
-        with confined(View(Path("/tmp")), {}):
+        with confine(View(Path("/tmp")), {}):
             return ""
     except SandboxRefused as error:
         return str(error)

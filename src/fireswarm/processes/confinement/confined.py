@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from fireswarm.processes.confinement.view import Launch, View, confined
+from fireswarm.processes.confinement.view import Launch, View, confine
 
 TIMED_OUT = 124
 """Exit code of a program that was ended, as ``timeout`` uses it."""
@@ -28,7 +28,7 @@ def run_confined(
     whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
     """
     open_to_all = contextlib.nullcontext(Launch([], dict(environment)))
-    with open_to_all if confinement == "none" else confined(view, environment) as launch:
+    with open_to_all if confinement == "none" else confine(view, environment) as launch:
         process = subprocess.Popen(
             [*launch.prefix, *command],
             cwd=view.workspace,

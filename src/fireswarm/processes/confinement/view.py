@@ -82,7 +82,7 @@ class Launch:
 
 
 @contextmanager
-def confined(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
+def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
     """Yield how to start a command that sees *view* only. Raises SandboxRefused where that is not possible."""
     program, calls = which("bwrap"), call_filter(machine(), strict=False)
     if sys.platform != "linux" or calls is None:
