@@ -350,26 +350,6 @@ async def test_command_of_a_read_only_task_cannot_write(swarm: SwarmRig, tmp_pat
     assert "in vain" in seen[1] and "Read-only file system" in seen[1]
 
 
-async def test_command_of_a_read_only_task_is_refused_where_nothing_confines_it(
-    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-
-    def script(request: ChatRequest) -> dict[str, Any]:
-        seen.append(request.messages[-1].text)
-        if len(seen) == 1:
-            return decide(act("run_command", command="ls"))
-        return decide(act("finish", answer="refused"))
-
-    await submit(swarm, tmp_path, constraints={"read_only": True})
-    core = thinking(swarm, script, tmp_path)
-    assert core.mind is not None
-    settings = core.mind.settings
-    free = settings.model_copy(update={"runtime": settings.runtime.model_copy(update={"confinement": "none"})})
-    await one_turn(swarm, replace(core, mind=replace(core.mind, settings=free)))
-    assert '"status": "refused"' in seen[1] and "the task is read_only" in seen[1]
-
-
 async def test_role_without_a_model_runs_code_skills_and_records_the_reason(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, Model(), tmp_path)
     assert core.mind is not None

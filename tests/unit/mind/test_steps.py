@@ -109,6 +109,16 @@ async def test_finish_in_the_same_plan_as_a_failed_command_is_ignored(bench: Ben
     assert ran.conclusion.answer == "hello Ada"
 
 
+async def test_command_of_a_read_only_task_is_refused_where_nothing_confines_it(bench: Bench) -> None:
+    bench.set(runtime__confinement="none")
+    script = Heard(decided(command("ls"), finish("I looked"), skill="greeter"), GOOD)
+    ran = await bench.run(script, constraints=Constraints(read_only=True))
+    [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
+    assert (step["status"], step["exit_code"]) == ("refused", 126)
+    assert "the task is read_only" in script.told
+    assert ran.conclusion.answer == "hello Ada"
+
+
 async def test_allowed_tools_of_the_active_skill_are_enforced(bench: Bench) -> None:
     text = (bench.skills / "greeter" / "SKILL.md").read_text().replace("---\n#", "allowed-tools: Bash(echo:*)\n---\n#")
     bench.skill("greeter", text)
