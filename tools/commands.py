@@ -52,6 +52,7 @@ EXAMPLES: dict[str, str] = {
     "agent run": "agent run 'list the Markdown files here' --dry-run true",
     "agent chat": f"agent chat --session notes --script answers.json  {LONG}",
     "agent replay": "agent replay latest --event-stream",
+    "agent trust": "agent trust agent.yaml",
     "agent config init": "agent config init",
     "agent config validate": "agent config validate --file agent.yaml",
     "agent capabilities": "agent capabilities sandbox --json",

@@ -65,6 +65,22 @@ async def test_vector_with_nan_is_invalid(raw: Raw) -> None:
         await commit(raw, put(raw, vector(math.nan)))
 
 
+async def test_vector_with_nan_ends_the_whole_batch(raw: Raw) -> None:
+    selected = common.DocumentMask(field_paths=["a"])
+    for faulty in (put(raw, vector(math.nan)), put(raw, vector(math.nan), update_mask=selected)):
+        writes = [write.Write(update=raw.document("c/e", a=1)), faulty]
+        with pytest.raises(exceptions.InvalidArgument):
+            await raw.api.batch_write(request={"database": raw.database, "writes": writes}, metadata=raw.admin)
+    with pytest.raises(exceptions.NotFound):
+        await raw.api.get_document(request={"name": raw.name("c/e")})
+
+
+async def test_vector_with_nan_outside_the_mask_is_ignored(raw: Raw) -> None:
+    await commit(raw, put(raw, vector(math.nan), update_mask=common.DocumentMask(field_paths=["b"])))
+    found = await raw.api.get_document(request={"name": raw.name("c/d")})
+    assert not found.fields
+
+
 async def test_invalid_write_wins_over_a_precondition_that_fails(raw: Raw) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await commit(raw, put(raw, current_document=EXISTING), put(raw, Value()))

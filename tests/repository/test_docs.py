@@ -24,6 +24,7 @@ from fireswarm.errors import FireswarmError
 from fireswarm.llm.providers.scripted import load_script
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
 from fireswarm.settings.sample import keys
+from fireswarm.settings.trust import VARIABLE
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.journal import (
     STEP_FAILED,
@@ -210,7 +211,11 @@ def test_every_environment_variable_is_documented_with_its_key_and_default() -> 
 def test_pages_name_only_known_environment_variables() -> None:
     text = "\n".join(read(page) for page in PAGES)
     differential = "tests/conformance/differential/test_differential.py"
-    outside = {NO_SYSTEM_PACKAGES: "tools/setup.sh", FOLDER_OF_TASKS: "compose.yaml"}
+    outside = {
+        NO_SYSTEM_PACKAGES: "tools/setup.sh",
+        FOLDER_OF_TASKS: "compose.yaml",
+        VARIABLE: "src/fireswarm/settings/trust.py",
+    }
     outside |= dict.fromkeys(("FIRESWARM_CASE", "FIRESWARM_CASES", "FIRESWARM_SEED"), differential)
     assert all(name in read(ROOT / file) for name, file in outside.items())
     assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE, *outside}

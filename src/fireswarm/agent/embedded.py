@@ -10,7 +10,7 @@ from fireswarm.agent.run import AgentTask, Watching, carry_out
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion
-from fireswarm.settings import AgentSettings, find_agent_file, load_agent_settings
+from fireswarm.settings import AgentSettings, load_found_settings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.wiring.model import agent_catalog
@@ -44,5 +44,5 @@ def _prepare(
 ) -> tuple[Path, AgentSettings, Catalog]:
     """Resolve the root folder, and load its settings and skills."""
     folder, home = Path(root).resolve(), home_folder()
-    settings = settings or load_agent_settings(find_agent_file(None, folder, home))
+    settings = settings or load_found_settings(None, folder, home)
     return folder, settings, agent_catalog(settings, folder, home, skills)

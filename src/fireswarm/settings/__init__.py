@@ -1,7 +1,7 @@
 """Settings from swarm.yaml, agent.yaml and the environment."""
 
 from fireswarm.settings.agent import AgentSettings
-from fireswarm.settings.load import find_agent_file, load_agent_settings, load_settings
+from fireswarm.settings.load import find_agent_file, load_agent_settings, load_found_settings, load_settings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "Settings",
     "find_agent_file",
     "load_agent_settings",
+    "load_found_settings",
     "load_settings",
 ]

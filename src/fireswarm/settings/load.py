@@ -20,6 +20,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
+from fireswarm.settings.trust import refuse_untrusted
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -52,6 +53,7 @@ def load_settings(
     env = os.environ if environment is None else environment
     path = root / CONFIG_FILE
     source = read_source(path) if path.exists() else Source()
+    refuse_untrusted(path, source.values, source.lines, home_folder())
     for name, keys in ENVIRONMENT.items():
         if env.get(name):
             _put(source, keys, env[name])
@@ -78,6 +80,17 @@ def find_agent_file(named: Path | None, root: Path, home: Path) -> Path | None:
         return named
     candidates = (root / AGENT_FILE, home / ".config" / "agent" / AGENT_FILE)
     return next((path for path in candidates if path.is_file()), None)
+
+
+def load_found_settings(
+    named: Path | None, root: Path, home: Path, overrides: Mapping[str, Any] | None = None
+) -> AgentSettings:
+    """Load the file that ``find_agent_file`` finds. Raises ConfigError for guarded keys in a folder without trust."""
+    path = find_agent_file(named, root, home)
+    if path is not None and named is None and path == root / AGENT_FILE:
+        source = read_source(path)
+        refuse_untrusted(path, source.values, source.lines, home)
+    return load_agent_settings(path, overrides)
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:

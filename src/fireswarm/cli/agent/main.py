@@ -140,10 +140,31 @@ def replay(
 ) -> None:
     """Print a past run."""
     from fireswarm.cli.agent import run
-    from fireswarm.settings import find_agent_file, load_agent_settings
+    from fireswarm.settings import load_found_settings
 
-    settings = load_agent_settings(find_agent_file(config_file, Path.cwd(), home_folder()))
+    settings = load_found_settings(config_file, Path.cwd(), home_folder())
     run.replay(settings, run_id, event_stream=event_stream, as_json=as_json)
+
+
+@app.command()
+def trust(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Settings files; default: agent.yaml and swarm.yaml of this folder.", show_default=False),
+    ] = None,
+) -> None:
+    """Trust a folder's settings files as they are now: they may start programs and name servers.
+
+    After a change of a file, it has to be trusted again.
+    """
+    from fireswarm.settings.trust import TrustedFiles
+
+    chosen = files or [path for name in ("agent.yaml", "swarm.yaml") if (path := Path(name)).is_file()]
+    if not chosen:
+        raise InvalidInput("this folder has neither agent.yaml nor swarm.yaml: name the file to trust")
+    for file in chosen:
+        TrustedFiles(home_folder()).add(file)
+        typer.echo(f"trusted {file} as it is now")
 
 
 @config.command("init")
@@ -191,7 +212,7 @@ def _settings(
     debug_llm: str | None = None,
 ) -> AgentSettings:
     """Load the settings file and apply the options that were given."""
-    from fireswarm.settings import find_agent_file, load_agent_settings
+    from fireswarm.settings import load_found_settings
 
     values: Mapping[str, Any] = {
         "runtime.profile": profile,
@@ -202,7 +223,7 @@ def _settings(
         "runtime.max_turns": max_turns,
         "logging.debug_llm_bodies": None if debug_llm is None else _yes("--debug-llm", debug_llm),
     }
-    return load_agent_settings(find_agent_file(config_file, Path.cwd(), home_folder()), values)
+    return load_found_settings(config_file, Path.cwd(), home_folder(), values)
 
 
 def _yes(option: str, word: str) -> bool:

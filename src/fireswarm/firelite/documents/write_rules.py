@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fireswarm.firelite.documents.fields import mask_of
+from fireswarm.firelite.documents.fields import mask_of, merge
 from fireswarm.firelite.documents.limits import check_values
 from fireswarm.firelite.documents.paths import parse_field_path
 from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb, micros_of
 from fireswarm.firelite.documents.transforms import apply_transform
+from fireswarm.firelite.documents.values import is_vector
 from fireswarm.firelite.errors import InvalidArgument
 
 
@@ -26,7 +27,13 @@ def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
         elif kind == "transform":
             check_transform_write(write, name)
         check_source(write.update, name)
-        mask_of(write.update_mask.SerializeToString())
+        mask = mask_of(write.update_mask.SerializeToString())
+        stored = Document()
+        if write.HasField("update_mask"):
+            merge(stored.fields, write.update.fields, mask.paths)
+        else:
+            stored.CopyFrom(write.update)
+        check_values(name, stored.fields, stored.fields)
         transforms = write.update_transforms or write.transform.field_transforms
         check_transforms(transforms)
         scratch = Document()
@@ -52,7 +59,20 @@ def check_source(document: DocumentPb, name: str) -> None:
     """Raise InvalidArgument for a value that cannot be stored, even if the mask does not select it."""
     copy = Document()
     copy.CopyFrom(document)  # the check cuts timestamps
+    for value in copy.fields.values():
+        _clear_nan(value)
     check_values(name, copy.fields, copy.fields)
+
+
+def _clear_nan(value: MessagePb) -> None:
+    """Replace NaN in vectors: it is refused only where it would be stored."""
+    fields = value.map_value.fields
+    if is_vector(fields):
+        for coordinate in fields["value"].array_value.values:
+            if coordinate.double_value != coordinate.double_value:
+                coordinate.double_value = 0.0
+    for inner in (*fields.values(), *value.array_value.values):
+        _clear_nan(inner)
 
 
 def check_transforms(transforms: Sequence[MessagePb]) -> None:

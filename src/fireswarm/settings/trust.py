@@ -1,0 +1,128 @@
+"""Trust in a folder's own settings file: until the user trusts its content, it can start no program.
+
+A folder may come from a stranger. Its file may set everything but the keys in ``GUARDED``, which can start programs,
+send the API key to another server, or loosen confinement. A file that the user names, the user's own file, and the
+environment are trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from fireswarm.errors import ConfigError
+
+GUARDED: dict[str, object] = {
+    "model.script": None,
+    "runtime.confinement": "bubblewrap",
+    "runtime.network": False,
+    "runtime.readable": [],
+    "runtime.shell_linux": "/bin/bash",
+    "runtime.shell_windows": "pwsh",
+    "skills.outside_scripts": "block",
+    "backbone.confinement": "bubblewrap",
+    "backbone.auto_merge_enabled": False,
+}
+"""Keys that an untrusted file may give with their default only."""
+
+USUAL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
+"""Variables that an untrusted file may name for a provider's API key."""
+
+VARIABLE = "FIRESWARM_TRUST_SETTINGS"
+"""Environment variable that trusts every settings file, for images that hold the operator's files only."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFiles:
+    """The files that a user trusts, by path and content."""
+
+    home: Path
+
+    @property
+    def path(self) -> Path:
+        """The list: a JSON object of paths and hashes."""
+        return self.home / ".config" / "fireswarm" / "trusted.json"
+
+    def has(self, file: Path) -> bool:
+        """Return True if the user trusts *file* as it is now."""
+        return self._read().get(str(file.resolve())) == _digest(file)
+
+    def add(self, file: Path) -> None:
+        """Trust *file* with its present content. Raises ConfigError if it cannot be read."""
+        try:
+            entries = {**self._read(), str(file.resolve()): _digest(file)}
+        except OSError as error:
+            raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        partial.replace(self.path)
+
+    def _read(self) -> Mapping[str, object]:
+        with contextlib.suppress(OSError, ValueError):
+            content: object = json.loads(self.path.read_text(encoding="utf-8"))
+            if isinstance(content, dict):
+                return cast("dict[str, object]", content)
+        return {}
+
+
+def guarded_keys(values: Mapping[str, Any]) -> list[str]:
+    """Return the dotted keys in *values* that only a trusted file may set so."""
+    flat = dict(_flatten(values))
+    found = [key for key, default in GUARDED.items() if key in flat and flat[key] not in (None, default)]
+    for provider, keys in _section(_section(values, "model"), "providers").items():
+        given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
+        if given.get("base_url") is not None:
+            found.append(f"model.providers.{provider}.base_url")
+        if given.get("api_key_env") not in (None, USUAL_KEYS.get(provider)):
+            found.append(f"model.providers.{provider}.api_key_env")
+    return [*found, *_starting_capabilities(values)]
+
+
+def refuse_untrusted(file: Path, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path) -> None:
+    """Raise ConfigError if a folder's own *file* sets guarded keys, and the user does not trust it."""
+    keys = guarded_keys(values)
+    if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file):
+        return
+    why = "can start programs, send your API key elsewhere or loosen limits"
+    told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
+    told.append(f"read the file, then trust it as it is: agent trust {file}")
+    raise ConfigError("\n".join(told))
+
+
+def _starting_capabilities(values: Mapping[str, Any]) -> list[str]:
+    """Return the key of the capabilities if one of them starts servers."""
+    uses = values.get("capabilities")
+    listed = cast("list[object]", uses) if isinstance(uses, list) else []
+    names = [cast("Mapping[str, object]", use).get("id") if isinstance(use, Mapping) else use for use in listed]
+    return ["capabilities"] if "mcp" in names else []
+
+
+def _flatten(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(cast("Mapping[str, Any]", value), f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    return cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else {}
+
+
+def _line(key: str, lines: Mapping[tuple[str, ...], int]) -> int:
+    keys = tuple(key.split("."))
+    while keys and keys not in lines:
+        keys = keys[:-1]
+    return lines.get(keys, 1)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
