@@ -78,6 +78,7 @@ EXPECTED = {
     "agent replay": "run_finished",
     "agent config init": "wrote agent.yaml",
     "agent config validate": "valid",
+    "agent trust": "trusted agent.yaml as it is now",
     "agent capabilities": "execute_code",
     "agent skills list": "workspace-inventory",
     "agent skills inspect": "name: workspace-inventory",

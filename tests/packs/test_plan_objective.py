@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.skills.artifact import Artifact
@@ -127,6 +127,7 @@ def test_invalid_task_graph_is_refused(tasks: list[PlannedTask], says: str) -> N
         graph.validate(tasks, ("scout",))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=12))
 def test_steps_respect_every_dependency(needs: list[set[int]]) -> None:
     tasks = [

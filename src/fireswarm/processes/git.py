@@ -94,7 +94,7 @@ def run_git(
     variables = _environment() | dict(environment or {})
     if git_dir is not None:
         variables["GIT_DIR"] = str(git_dir)
-    trusted = _trusted_folders(os.environ.get("HOME", ""))
+    trusted = _trusted_folders(*(os.environ.get(name, "") for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")))
     own = {**ALWAYS, **{f"safe.directory\0{number}": path for number, path in enumerate(trusted)}}
     listed = _call(folder, ["config", "--list", "-z"], variables | _as_variables(own), None, timeout_seconds)
     keys = [entry.partition("\n")[0] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry]
@@ -168,8 +168,8 @@ def _as_variables(values: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def _trusted_folders(home: str) -> tuple[str, ...]:
-    """Return the folders of other users that the user of *home* lets git work in."""
+def _trusted_folders(*places: str) -> tuple[str, ...]:
+    """Return the folders of other users that the user lets git work in, by the configuration in *places*."""
     command = ["git", "config", "--global", "-z", "--get-all", "safe.directory"]
     try:
         listed = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, cwd="/").stdout

@@ -295,6 +295,7 @@ def test_repository_of_another_user_needs_the_users_trust(
     subprocess.run(["chown", "-R", "61184:61184", str(repository)], check=True)
     with pytest.raises(GitFailed, match="dubious ownership"):
         run_git(repository, "log")
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     set_keys(tmp_path / ".gitconfig", {"safe.directory": str(repository), "core.fsmonitor": "/nowhere"})
     assert b"commit 1" in run_git(repository, "log")
