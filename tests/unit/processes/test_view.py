@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", rea
 
 SECRET = "sesame-4711"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PHRASE": SECRET, "BASH_ENV": "/tmp/x"}
+ENVIRONMENT |= dict.fromkeys(("LANGSMITH_LOGIN", "TERMINUS", "PATHWAY", "TZAR"), SECRET)
 SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 
 
@@ -104,7 +105,7 @@ WRITING = [
     "mount -o remount,rw .", "mount --bind /tmp .", "umount .", "unshare -Ur touch b", "unshare -Urm mount -o remount,rw .",
     "unshare --user --map-root-user sh -c 'mount -o remount,rw . ; touch b'", "bwrap --bind / / touch $PWD/b", "chroot . touch b",
     "nsenter -t 1 -m touch $PWD/b", "sudo touch b", "su -c 'touch b'", "setpriv --reuid 0 touch b", "cd /proc/self/cwd; touch b",
-    "cd /proc/1/root/$PWD && touch b", "ls -d /proc/[0-9]* | while read p; do echo x > $p/cwd/b; done",
+    "cd /proc/1/root$PWD && touch b", "ls -d /proc/[0-9]* | while read p; do echo x > $p/cwd/b; done",
     "python3 -c 'import os; os.chdir(\"..\"); open(os.getcwd()+\"/workspace/b\",\"w\")'", "echo x > /proc/self/fd/3", "debugfs -w /dev/sda",
     "echo x > link", "echo x > ../outside.txt", "mv ../workspace ../w", "rm -rf ../workspace", "touch ../b",
     "(sleep 0.2; touch b) & disown", "setsid sh -c 'sleep 0.1; touch b' &", "nohup sh -c 'touch b' & wait",
@@ -148,7 +149,7 @@ async def test_command_sees_no_other_files(workspace: Path, writable: bool) -> N
     for path in ("/etc/shadow", "/etc/hostname", "/root", "/var", "/run", "/sys", "/boot", "/srv", "/mnt", home):
         listed = await text_of(f"ls -A {path} 2>/dev/null | head -c 200", view)
         assert listed.strip() in ("", *(part for part in workspace.parts), ".pyenv"), (path, listed)
-    assert SECRET not in await text_of("cat link ../outside.txt; cat /proc/*/root/*/outside.txt; ls -R /tmp", view)
+    assert SECRET not in await text_of("cat link ../outside.txt; cat /proc/*/root$PWD/../outside.txt; ls -R /tmp", view)
     assert (await text_of("cat ~/.bash_history ~/.ssh/* ~/.aws/* 2>/dev/null; ls -A ~", view)).strip() == ""
     assert (await text_of("echo ~; cd; pwd", view)).split() == [HOME, HOME]
 
@@ -241,6 +242,17 @@ async def test_usual_work_is_possible(workspace: Path) -> None:
         view,
     )
     assert told.startswith("1\nPython 3")
+
+
+async def test_program_of_a_version_manager_that_is_not_there_does_not_hide_the_systems(
+    workspace: Path, tmp_path: Path
+) -> None:
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    (shims / "python3").write_text("#!/bin/sh\nexec /nowhere/manager python3\n")
+    (shims / "python3").chmod(0o755)
+    shell = Shell(("/bin/bash", "-c"), 16_000, ENVIRONMENT | {"PATH": f"{shims}:/usr/bin:/bin"})
+    assert (await shell.run("python3 -c 'print(1)'", workspace, 20, View(workspace))).stdout == "1\n"
 
 
 async def test_workspace_of_another_user_below_a_private_folder_can_be_worked_in(tmp_path: Path) -> None:

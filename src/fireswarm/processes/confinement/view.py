@@ -33,21 +33,13 @@ TEMPORARY_BYTES = 1_000_000_000
 
 TRIAL_SECONDS = 60.0
 
-PASSED_ON = ("PATH", "LANG", "LC_", "TERM", "TZ", "COLUMNS", "LINES", MARK)
-"""Beginnings of the names of environment variables that a read-only command gets."""
+PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK})
+"""Environment variables that a read-only command gets, besides those of the locale (``LC_``)."""
 
 _CONFIGURED = (
     *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
-    *(
-        "/etc/ld.so.conf.d",
-        "/etc/os-release",
-        "/etc/protocols",
-        "/etc/services",
-        "/usr/local",
-        "/usr/share",
-        "/usr/include",
-    ),
-    *("/usr/sbin", "/opt"),
+    *("/etc/ld.so.conf.d", "/etc/os-release", "/etc/protocols", "/etc/services"),
+    *("/opt", "/usr/include", "/usr/local", "/usr/sbin", "/usr/share"),
 )
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
 _HIDDEN_FOLDERS = ("/proc/sys", "/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi")
@@ -56,9 +48,7 @@ _HIDDEN_FILES = (
     *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
 )
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
-_PROGRAM_FOLDERS = ("bin", "sbin", "shims")
-
-
+_PROGRAM_FOLDERS = ("bin", "sbin")
 _WAY_OUT = "only the operator can allow commands without confinement (`runtime.confinement: none`)"
 
 
@@ -106,7 +96,9 @@ def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
     """Return the command's environment; a read-only one gets nothing that may hold a secret."""
-    passed = {name: value for name, value in given.items() if view.writable or name.startswith(PASSED_ON)}
+    passed = {
+        name: value for name, value in given.items() if view.writable or name in PASSED_ON or name.startswith("LC_")
+    }
     return passed | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
 
 
