@@ -75,6 +75,12 @@ async def test_vector_with_nan_ends_the_whole_batch(raw: Raw) -> None:
         await raw.api.get_document(request={"name": raw.name("c/e")})
 
 
+async def test_vector_with_nan_that_a_transform_replaces_is_invalid(raw: Raw) -> None:
+    stamp = Transform(field_path="a", set_to_server_value="REQUEST_TIME")
+    with pytest.raises(exceptions.InvalidArgument):
+        await commit(raw, put(raw, vector(math.nan), update_transforms=[stamp]))
+
+
 async def test_vector_with_nan_outside_the_mask_is_ignored(raw: Raw) -> None:
     await commit(raw, put(raw, vector(math.nan), update_mask=common.DocumentMask(field_paths=["b"])))
     found = await raw.api.get_document(request={"name": raw.name("c/d")})

@@ -20,8 +20,13 @@ from fireswarm.processes.shell import Shell
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
 
 SECRET = "sesame-4711"
-ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PHRASE": SECRET, "BASH_ENV": "/tmp/x"}
-ENVIRONMENT |= dict.fromkeys(("LANGSMITH_LOGIN", "TERMINUS", "PATHWAY", "TZAR"), SECRET)
+NEAR_NAMES = dict.fromkeys(("LANGSMITH_LOGIN", "TERMINUS", "PATHWAY", "TZAR"), SECRET)
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PHRASE": SECRET,
+    "BASH_ENV": "/tmp/x",
+} | NEAR_NAMES
 SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fireswarm.firelite.documents.fields import mask_of, merge
 from fireswarm.firelite.documents.limits import check_values
 from fireswarm.firelite.documents.paths import parse_field_path
-from fireswarm.firelite.documents.protos import Document, DocumentPb, MessagePb, WritePb, micros_of
+from fireswarm.firelite.documents.protos import Document, MessagePb, WritePb, micros_of
 from fireswarm.firelite.documents.transforms import apply_transform
 from fireswarm.firelite.documents.values import is_vector
 from fireswarm.firelite.errors import InvalidArgument
@@ -26,14 +26,7 @@ def check_writes(writes: Sequence[WritePb], names: Sequence[str]) -> None:
             check_delete(write, name)
         elif kind == "transform":
             check_transform_write(write, name)
-        check_source(write.update, name)
-        mask = mask_of(write.update_mask.SerializeToString())
-        stored = Document()
-        if write.HasField("update_mask"):
-            merge(stored.fields, write.update.fields, mask.paths)
-        else:
-            stored.CopyFrom(write.update)
-        check_values(name, stored.fields, stored.fields)
+        check_source(write, name)
         transforms = write.update_transforms or write.transform.field_transforms
         check_transforms(transforms)
         scratch = Document()
@@ -55,17 +48,24 @@ def check_transform_write(write: WritePb, name: str) -> None:
         raise InvalidArgument(f"The transform of {name} has no field transforms.")
 
 
-def check_source(document: DocumentPb, name: str) -> None:
-    """Raise InvalidArgument for a value that cannot be stored, even if the mask does not select it."""
+def check_source(write: WritePb, name: str) -> None:
+    """Raise InvalidArgument for a value that cannot be stored, even if the mask does not select it.
+
+    A vector that the mask does not select may hold NaN.
+    """
     copy = Document()
-    copy.CopyFrom(document)  # the check cuts timestamps
-    for value in copy.fields.values():
-        _clear_nan(value)
+    copy.CopyFrom(write.update)  # the check cuts timestamps
+    if write.HasField("update_mask"):
+        selected = Document()
+        merge(selected.fields, copy.fields, mask_of(write.update_mask.SerializeToString()).paths)
+        check_values(name, selected.fields, selected.fields)
+        for value in copy.fields.values():
+            _clear_nan(value)
     check_values(name, copy.fields, copy.fields)
 
 
 def _clear_nan(value: MessagePb) -> None:
-    """Replace NaN in vectors: it is refused only where it would be stored."""
+    """Replace NaN in the vectors of a value."""
     fields = value.map_value.fields
     if is_vector(fields):
         for coordinate in fields["value"].array_value.values:

@@ -194,7 +194,7 @@ def _write_document(
     if len(transforms) > 1:
         check_transforms(transforms)
     if transforms and any(parse_field_path(item.field_path)[0] in write.update.fields for item in transforms):
-        check_source(write.update, name)
+        check_source(write, name)
     for transform in transforms:
         result.transform_results.append(apply_transform(fields, transform, commit_us))
         changed.add(parse_field_path(transform.field_path)[0])
@@ -231,7 +231,7 @@ def _draft(name: str, write: WritePb, old: Record | None) -> tuple[DocumentPb, s
         return Document.FromString(source.SerializeToString()), fields
     mask = mask_of(write.update_mask.SerializeToString())
     if not (mask.flat and fields <= mask.names):
-        check_source(source, name)
+        check_source(write, name)
         document = Document.FromString(before) if before else Document(name=name)
         merge(document.fields, source.fields, mask.paths)
         return document, {name for name in mask.names if name in document.fields}
