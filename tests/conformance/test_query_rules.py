@@ -195,6 +195,11 @@ HAS_ONE = compare("a", Ops.ARRAY_CONTAINS, ONE)
 HAS_DOUBLE = compare("a", Ops.ARRAY_CONTAINS, Value(double_value=1.0))
 EQUAL_B = compare("b", Ops.EQUAL, ONE)
 EITHER = combine(HAS_ONE, EQUAL_B, op="OR")
+TWO = Value(integer_value=2)
+
+
+def has_any(*values: Value) -> dict[str, Any]:
+    return compare("a", Ops.ARRAY_CONTAINS_ANY, listed(*values))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +209,8 @@ EITHER = combine(HAS_ONE, EQUAL_B, op="OR")
         combine(HAS_ONE, HAS_ONE, EQUAL_B),
         combine(combine(HAS_ONE, HAS_ONE), EQUAL_B),
         combine(EITHER, EITHER),
+        combine(has_any(ONE, ONE), has_any(ONE)),
+        combine(has_any(ONE, TWO), has_any(TWO, ONE)),
     ],
 )
 async def test_repeated_filter_of_one_composite_filter_is_one_filter(raw: Raw, where: dict[str, Any]) -> None:
@@ -213,7 +220,14 @@ async def test_repeated_filter_of_one_composite_filter_is_one_filter(raw: Raw, w
 
 
 @pytest.mark.parametrize(
-    "where", [combine(HAS_ONE, combine(HAS_ONE, EQUAL_B)), combine(HAS_ONE, HAS_DOUBLE), combine(EITHER, HAS_ONE)]
+    "where",
+    [
+        combine(HAS_ONE, combine(HAS_ONE, EQUAL_B)),
+        combine(HAS_ONE, HAS_DOUBLE),
+        combine(EITHER, HAS_ONE),
+        combine(HAS_ONE, has_any(ONE)),
+        combine(has_any(ONE, TWO), has_any(ONE)),
+    ],
 )
 async def test_second_array_contains_of_another_level_or_spelling_is_refused(raw: Raw, where: dict[str, Any]) -> None:
     with pytest.raises(exceptions.InvalidArgument):

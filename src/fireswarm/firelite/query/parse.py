@@ -143,7 +143,7 @@ def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
 
     Equal array-contains of two levels both stay: a query with two of them is refused.
     """
-    found: dict[tuple[bytes, int], FilterPb] = {}
+    found: dict[tuple[object, int], FilterPb] = {}
     levels = count()
 
     def collect(combined: FilterPb) -> None:
@@ -158,10 +158,19 @@ def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
                 collect(part.composite_filter)
             else:
                 of_array = kind == "field_filter" and part.field_filter.op in _ARRAY_OPS
-                found.setdefault((part.SerializeToString(deterministic=True), level if of_array else 0), part)
+                found.setdefault((_identity(part), level if of_array else 0), part)
 
     collect(composite)
     return list(found.values())
+
+
+def _identity(part: FilterPb) -> object:
+    """Return what equal filters have in common: lists of alternatives are equal as sets."""
+    leaf = part.field_filter
+    if part.WhichOneof("filter_type") != "field_filter" or leaf.op not in _LIST_OPS:
+        return part.SerializeToString(deterministic=True)
+    items = leaf.value.array_value.values
+    return leaf.op, leaf.field.field_path, frozenset(item.SerializeToString(deterministic=True) for item in items)
 
 
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
