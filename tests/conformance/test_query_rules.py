@@ -211,12 +211,19 @@ def has_any(*values: Value) -> dict[str, Any]:
         combine(EITHER, EITHER),
         combine(has_any(ONE, ONE), has_any(ONE)),
         combine(has_any(ONE, TWO), has_any(TWO, ONE)),
+        combine(has_any(NULL, ONE), has_any(listed(), ONE)),
     ],
 )
 async def test_repeated_filter_of_one_composite_filter_is_one_filter(raw: Raw, where: dict[str, Any]) -> None:
     content = document.Document(name=raw.name("c/d"), fields={"a": listed(ONE), "b": ONE})
     await raw.api.update_document(request={"document": content})
     assert await keys(raw, where=where) == ["d"]
+
+
+async def test_array_contains_of_null_nan_and_an_empty_list_are_one_filter(raw: Raw) -> None:
+    never = (NULL, listed(), NAN)
+    filters = [compare("a", Ops.ARRAY_CONTAINS, value) for value in never]
+    assert await keys(raw, where=combine(*filters)) == []
 
 
 @pytest.mark.parametrize(
@@ -226,6 +233,9 @@ async def test_repeated_filter_of_one_composite_filter_is_one_filter(raw: Raw, w
         combine(HAS_ONE, HAS_DOUBLE),
         combine(EITHER, HAS_ONE),
         combine(HAS_ONE, has_any(ONE)),
+        combine(compare("a", Ops.ARRAY_CONTAINS, NULL), has_any(NULL)),
+        combine(has_any(NULL, ONE), has_any(ONE)),
+        combine(has_any(listed()), has_any(listed(ONE))),
         combine(has_any(ONE, TWO), has_any(ONE)),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import count
 
@@ -165,12 +166,25 @@ def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
 
 
 def _identity(part: FilterPb) -> object:
-    """Return what equal filters have in common: lists of alternatives are equal as sets."""
+    """Return what equal filters have in common.
+
+    Lists of alternatives are equal as sets. So are null, NaN and the empty list in array-contains, which finds none.
+    """
     leaf = part.field_filter
-    if part.WhichOneof("filter_type") != "field_filter" or leaf.op not in _LIST_OPS:
+    if part.WhichOneof("filter_type") != "field_filter" or leaf.op not in (*_LIST_OPS, FieldOperator.ARRAY_CONTAINS):
         return part.SerializeToString(deterministic=True)
-    items = leaf.value.array_value.values
-    return leaf.op, leaf.field.field_path, frozenset(item.SerializeToString(deterministic=True) for item in items)
+    items = leaf.value.array_value.values if leaf.op in _LIST_OPS else [leaf.value]
+    return leaf.op, leaf.field.field_path, frozenset(_element(item, leaf.op) for item in items)
+
+
+def _element(value: ValuePb, op: int) -> bytes:
+    kind = value.WhichOneof("value_type")
+    never_found = (
+        kind == "null_value"
+        or (kind == "double_value" and math.isnan(value.double_value))
+        or (kind == "array_value" and not value.array_value.values)
+    )
+    return b"" if never_found and op in _ARRAY_OPS else value.SerializeToString(deterministic=True)
 
 
 def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]:
