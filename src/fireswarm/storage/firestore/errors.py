@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import AsyncGenerator
 
+import anyio.lowlevel
 from google.api_core import exceptions as google
 
 from fireswarm.errors import (
@@ -46,10 +48,31 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
     return StoreError(f"{doing}: {text}")
 
 
-@contextlib.contextmanager
-def translate_errors(doing: str) -> Generator[None]:
+@contextlib.asynccontextmanager
+async def translate_errors(doing: str) -> AsyncGenerator[None]:
     """Raise our errors in place of the client's; *doing* names the document or query."""
     try:
-        yield
+        async with translate_cancellation(doing):
+            yield
     except (google.GoogleAPICallError, google.RetryError) as error:
         raise translate(error, doing) from error
+
+
+@contextlib.asynccontextmanager
+async def translate_cancellation(doing: str) -> AsyncGenerator[None]:
+    """Let a cancelled scope end the calls inside the block.
+
+    gRPC raises a new CancelledError. anyio takes it for one of another library: without this, it would pass through
+    every scope and end the process. If neither a scope nor the task was cancelled, only the call has ended:
+    StoreUnavailable.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise StoreUnavailable(
+            f"{doing}: the connection ended the call. The same request can be sent again."
+        ) from error

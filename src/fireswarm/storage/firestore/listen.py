@@ -12,15 +12,16 @@ from google.api_core import exceptions as google
 from google.cloud.firestore_v1.types import ListenRequest, TargetChange
 
 from fireswarm.contracts.ports import Snapshot, Usage
+from fireswarm.errors import StoreUnavailable
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import Channel
-from fireswarm.storage.firestore.errors import TRANSIENT, translate
+from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_cancellation
 
 TARGET_ID = 1
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses before a broken stream is reopened, with 50 % jitter. Meanwhile the sweep covers the gap."""
 
-RETRYABLE = (*TRANSIENT, google.Cancelled, google.ResourceExhausted, google.Aborted)
+RETRYABLE = (*TRANSIENT, StoreUnavailable, google.Cancelled, google.ResourceExhausted, google.Aborted)
 
 
 class _Result:
@@ -116,13 +117,14 @@ class _Stream:
         failures = 0
         while True:
             try:
-                stream = await self._channel.api.listen(
-                    requests=self._requests(result.resume_token), metadata=self._channel.metadata
-                )
-                async for response in stream:
-                    failures = 0
-                    if result.take(type(response).pb(response)):
-                        yield list(result.documents.values())
+                async with translate_cancellation("listening to a query"):
+                    stream = await self._channel.api.listen(
+                        requests=self._requests(result.resume_token), metadata=self._channel.metadata
+                    )
+                    async for response in stream:
+                        failures = 0
+                        if result.take(type(response).pb(response)):
+                            yield list(result.documents.values())
             except RETRYABLE:
                 if not result.current:
                     result.restart()

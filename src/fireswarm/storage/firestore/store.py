@@ -29,7 +29,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FREE_FIELDS
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import channel_of
-from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_errors
+from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_cancellation, translate_errors
 from fireswarm.storage.firestore.listen import listening
 
 ATTEMPT_TIMEOUT_SECONDS = 10.0
@@ -85,7 +85,7 @@ class FirestoreStore:
             database=self._channel.database, documents=[f"{self._channel.root}/{path}" for path in wanted]
         )
         snapshots: dict[str, Snapshot] = {}
-        with translate_errors(f"reading {_some(wanted)}"):
+        async with translate_errors(f"reading {_some(wanted)}"):
             stream = await self._channel.api.batch_get_documents(
                 request=request, metadata=self._channel.metadata, **_READ
             )
@@ -102,7 +102,7 @@ class FirestoreStore:
         """Run a query; billed at least one read."""
         request = _query_request(self._channel.parent_of(query.collection), query, self._channel.root)
         snapshots: list[Snapshot] = []
-        with translate_errors(f"querying {query.collection}"):
+        async with translate_errors(f"querying {query.collection}"):
             stream = await self._channel.api.run_query(request=request, metadata=self._channel.metadata, **_READ)
             async for response in stream:
                 message = _query_pb(response)
@@ -118,7 +118,7 @@ class FirestoreStore:
         message.parent = self._channel.parent_of(query.collection)
         message.structured_aggregation_query.CopyFrom(codec.count_query(query))
         total = 0
-        with translate_errors(f"counting {query.collection}"):
+        async with translate_errors(f"counting {query.collection}"):
             stream = await self._channel.api.run_aggregation_query(
                 request=RunAggregationQueryRequest.wrap(message), metadata=self._channel.metadata, **_READ
             )
@@ -142,12 +142,14 @@ class FirestoreStore:
         if self._redact is not None and self._redact.suspects(request.SerializeToString()):
             request = self._request([_without_secrets(write, self._redact) for write in writes])
         wrapped = CommitRequest.wrap(request)
+        doing = f"writing {_some([write.path for write in writes])}"
         maybe_applied = False
         for attempt in range(COMMIT_ATTEMPTS):
             try:
-                response = await self._channel.api.commit(
-                    request=wrapped, retry=None, timeout=ATTEMPT_TIMEOUT_SECONDS, metadata=self._channel.metadata
-                )
+                async with translate_cancellation(doing):
+                    response = await self._channel.api.commit(
+                        request=wrapped, retry=None, timeout=ATTEMPT_TIMEOUT_SECONDS, metadata=self._channel.metadata
+                    )
             except google.GoogleAPICallError as error:
                 last_chance = attempt == COMMIT_ATTEMPTS - 1
                 if last_chance or not isinstance(error, (*TRANSIENT, google.ResourceExhausted, google.Aborted)):
