@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import psutil
 import pytest
 
 from fireswarm.cli import swarm_command as main
 from fireswarm.wiring import packaged_path
-from tests.support.fleet import environment, lay_out
+from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
 
 ECHO = """
 from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
@@ -170,6 +171,23 @@ def test_role_process_ends_when_its_parent_is_already_dead(root: Path) -> None:
         arguments = ("role", "scout", "--store", f"firelite://{address}", "--with-parent")
         with running(root, *arguments, FIRESWARM_PARENT=str(ended.pid)) as role:
             assert role.wait(timeout=20) == 0
+
+
+@pytest.mark.anyio
+async def test_killed_fleet_leaves_no_role_process(root: Path) -> None:
+    with swarm_up(root, "--roles", "scout,memory") as up:
+
+        async def two_run() -> bool:
+            return len(role_processes(up)) == 2
+
+        await until(two_run, seconds=60, what="starting two role processes")
+        started = [up, *up.children(recursive=True)]
+        up.kill()
+
+        async def none_runs() -> bool:
+            return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in started)
+
+        await until(none_runs, seconds=60, what="the end of every process")
 
 
 def test_store_server_prints_its_address_and_locks_the_data_file(root: Path) -> None:

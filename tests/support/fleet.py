@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import anyio
 import psutil
 import yaml
 
+ROLE_PROCESS = re.compile(r"[a-z]+-\d+")
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 GRAPH = """
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
@@ -101,11 +103,11 @@ def with_signal(process: psutil.Process, number: signal.Signals) -> bool:
 
 
 def role_processes(up: psutil.Process) -> list[psutil.Process]:
-    """The role processes that `swarm up` runs now."""
+    """The role processes that `swarm up` runs now. Each is named by its role and number, such as `scout-1`."""
     found: list[psutil.Process] = []
-    for child in up.children():
+    for child in up.children(recursive=True):
         try:
-            if "role" in child.cmdline():
+            if ROLE_PROCESS.fullmatch(child.name()):
                 found.append(child)
         except psutil.NoSuchProcess:
             continue

@@ -1,22 +1,26 @@
-"""The processes of the run: a store, role processes that are started again when they end, and faults in all of them."""
+"""The processes of the run: a store, fleets whose role processes are started again when they end, and faults in all."""
 
 from __future__ import annotations
 
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 import psutil
 
-from tests.support.fleet import environment, with_signal
+from tests.support.fleet import environment, role_processes, with_signal
 
 SKEWS = ("+7m", "-7m", "+90m")
+ENDED = re.compile(r" ended with exit code (-?\d+) (.*)")
+NO_STORE = "(store_unavailable)"
 LIBRARIES = (Path("/usr/lib/x86_64-linux-gnu/faketime"), Path("/usr/lib/aarch64-linux-gnu/faketime"))
 
 
@@ -72,10 +76,17 @@ class Process:
         """Send a signal. Returns False if the process has ended."""
         return self.running is not None and self.running.poll() is None and with_signal(self.running, number)
 
+    def roles(self) -> list[psutil.Process]:
+        """Return the role processes that it runs now, if it is a fleet."""
+        return role_processes(self.running) if self.running is not None and self.running.poll() is None else []
+
 
 @dataclass(slots=True)
 class Processes:
-    """The store and the role processes, and a count of what was done to them. *host*: a store that is not ours."""
+    """The store and fleets (``swarm up``), and a count of what was done to them. *host*: a store that is not ours.
+
+    One fleet has one process of each role; more of them are in fleets with shifted clocks.
+    """
 
     root: Path
     rng: random.Random
@@ -83,8 +94,8 @@ class Processes:
     roles: dict[str, int]
     counts: Counter[str] = field(default_factory=Counter[str])
     store: Process | None = None
-    agents: list[Process] = field(default_factory=list[Process])
-    stopped: Process | None = None
+    fleets: list[Process] = field(default_factory=list[Process])
+    stopped: psutil.Process | None = None
 
     def start(self) -> str:
         """Start everything and return the store's address."""
@@ -95,51 +106,69 @@ class Processes:
             arguments = ["store", "serve", "--port", str(port), "--data", str(self.root / "chaos.firelite")]
             self.store = Process("store", arguments, env, self.root / "store.log")
             self.store.ensure(self.root)
+        env |= {"FIRESTORE_EMULATOR_HOST": self.host}
         library = skew_library()
-        for role, replicas in self.roles.items():
-            for number in range(replicas):
-                own = env | {"FIRESTORE_EMULATOR_HOST": self.host}
-                if number % 2 and library is not None:
-                    own |= {
-                        "LD_PRELOAD": str(library),
-                        "FAKETIME": self.rng.choice(SKEWS),
-                        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                        "NO_FAKE_STAT": "1",
-                    }
-                    self.counts["skewed_processes"] += 1
-                self.agents.append(Process(role, ["role", role], own, self.root / f"{role}-{number}.log"))
+        more = {role: replicas - 1 for role, replicas in self.roles.items() if replicas > 1}
+        self._add_fleet("fleet", dict.fromkeys(self.roles, 1) if library else self.roles, env)
+        if library is not None:
+            for number, skew in enumerate(SKEWS):
+                shifted = {role: more[role] for role in sorted(more)[number :: len(SKEWS)]}
+                own = {"LD_PRELOAD": str(library), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+                self._add_fleet(f"fleet{skew}", shifted, env | own | {"NO_FAKE_STAT": "1"})
+                self.counts["skewed_processes"] += sum(shifted.values())
         return self.host
+
+    def _add_fleet(self, name: str, roles: Mapping[str, int], env: dict[str, str]) -> None:
+        if roles:
+            replicas = [f"--replicas={role}={count}" for role, count in roles.items()]
+            arguments = ["up", "--roles", ",".join(roles), *replicas]
+            self.fleets.append(Process(name, arguments, env, self.root / f"{name}.log"))
+
+    def unexpected_ends(self) -> int:
+        """Return how many role processes ended by themselves, as the fleets reported.
+
+        Without a store, a role process cannot start.
+        """
+        told = "".join(fleet.log.read_text() for fleet in self.fleets if fleet.log.exists())
+        return sum(int(code) >= 0 and NO_STORE not in rest for code, rest in ENDED.findall(told))
 
     async def keep(self) -> None:
         """Start processes again, as Cloud Run does, until canceled."""
         while True:
             if self.store is not None:
                 self.store.ensure(self.root)
-            for agent in self.agents:
-                self.counts["starts"] += agent.ensure(self.root)
+            for fleet in self.fleets:
+                self.counts["fleet_starts"] += fleet.ensure(self.root)
             await anyio.sleep(0.3)  # as often as Cloud Run would: nothing is waited for
 
     async def break_things(self, every: float, stop_seconds: float) -> None:
-        """Kill a role process, stop one for longer than a lease, and now and then kill the store, until canceled."""
+        """Kill a role process, stop one for longer than a lease, kill the store or a fleet, until canceled."""
         rounds = 0
         while True:
             await anyio.sleep(every)  # the rate of the faults
             rounds += 1
-            self.counts["kills"] += self.rng.choice(self.agents).signal(signal.SIGKILL)
+            running = [process for fleet in self.fleets for process in fleet.roles()]
+            self.counts["kills"] += self._signal_one(running, signal.SIGKILL) is not None
             if self.stopped is None and rounds % 3 == 0:
-                self.stopped = self.rng.choice(self.agents)
-                self.counts["stops"] += self.stopped.signal(signal.SIGSTOP)
+                self.stopped = self._signal_one(running, signal.SIGSTOP)
+                self.counts["stops"] += self.stopped is not None
             elif self.stopped is not None and rounds % 3 == max(1, int(stop_seconds / every)) % 3:
-                self.stopped.signal(signal.SIGCONT)
+                with_signal(self.stopped, signal.SIGCONT)
                 self.stopped = None
+            if rounds % 30 == 15:  # its role processes drain and end, and it is started again
+                self.counts["fleet_kills"] += self.rng.choice(self.fleets).signal(signal.SIGKILL)
             if self.store is not None and rounds % 10 == 0:
                 self.counts["store_kills"] += self.store.signal(signal.SIGKILL)
 
+    def _signal_one(self, processes: list[psutil.Process], number: signal.Signals) -> psutil.Process | None:
+        """Signal a random process and return it, or None if there is none."""
+        chosen = self.rng.choice(processes) if processes else None
+        return chosen if chosen is not None and with_signal(chosen, number) else None
+
     def end(self) -> None:
         """End every process that was started here."""
-        ours = [*self.agents, *([self.store] if self.store is not None else [])]
+        ours = [*self.fleets, *([self.store] if self.store is not None else [])]
         for process in ours:
-            process.signal(signal.SIGCONT)
             if process.running is not None:
                 family = _family(process.running.pid)
                 process.signal(signal.SIGKILL)

@@ -15,7 +15,14 @@ import anyio
 from tests.chaos.at_size.run import Plan, run
 from tests.support.processes import skew_library
 
-MUST_BE_ZERO = ("lost", "completed_twice", "stale_commits", "repeated_after_finish", "poison_in_queue")
+MUST_BE_ZERO = (
+    "lost",
+    "completed_twice",
+    "stale_commits",
+    "repeated_after_finish",
+    "poison_in_queue",
+    "unexpected_ends",
+)
 
 
 def main() -> int:

@@ -34,7 +34,7 @@ LEASE_SECONDS = 5.0
 SETTINGS = {
     "session": SESSION,
     "leases": {"lease_seconds": LEASE_SECONDS, "backoff_base_seconds": 0.1, "backoff_max_seconds": 2.0},
-    "worker": {"concurrency": 6, "drain_seconds": 3},
+    "worker": {"concurrency": 2, "drain_seconds": 3},
     "queue": {"max_queued": 0},
 }
 
@@ -79,6 +79,7 @@ async def run(plan: Plan, root: Path) -> dict[str, Any]:
     finally:
         processes.end()
     seconds = round(time.monotonic() - started, 1)
+    processes.counts["unexpected_ends"] = processes.unexpected_ends()
     counted: Mapping[str, int] = processes.counts
     return {"tasks": plan.tasks, "seed": plan.seed, "seconds": seconds} | dict(counted) | found
 

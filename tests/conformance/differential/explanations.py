@@ -42,7 +42,15 @@ def _transforms_a_vector(
     transformed = steps[position].rpc in ("Commit", "BatchWrite") and any(
         write.update_transforms for write in steps[position].request.writes
     )
-    return transformed and mine.code == "INVALID_ARGUMENT" and other.code == "OK" and "the vector" in mine.details
+    if not transformed or other.code != "OK":
+        return False
+    if steps[position].rpc == "BatchWrite" and mine.code == "OK":
+        pairs = zip(mine.messages[0].status, other.messages[0].status, strict=True)
+        different = [(first, second) for first, second in pairs if first.code != second.code]
+        return bool(different) and all(
+            (first.code, second.code) == (3, 0) and "the vector" in first.message for first, second in different
+        )
+    return mine.code == "INVALID_ARGUMENT" and "the vector" in mine.details
 
 
 def _requires_future_time(

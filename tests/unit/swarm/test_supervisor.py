@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -11,22 +14,57 @@ from fireswarm.swarm.worker.supervisor import Supervisor
 
 pytestmark = pytest.mark.anyio
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="role processes are copies on Linux only")
 
-async def test_process_that_ends_at_once_is_reported_with_the_last_line_of_its_log(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("forks", [pytest.param(True, marks=LINUX), False])
+async def test_process_that_ends_at_once_is_reported_with_the_last_line_of_its_log(tmp_path: Path, forks: bool) -> None:
+    reports = await reports_of(failing_fleet(tmp_path / "logs", forks))
+    assert reports[0].startswith("scout-1 ended with exit code 2 after ")
+    assert "restart 1, in " in reports[0] and "--no-such-option" in reports[0]
+
+
+@pytest.mark.parametrize("forks", [pytest.param(True, marks=LINUX), False])
+async def test_logs_that_are_removed_meanwhile_do_not_end_the_fleet(tmp_path: Path, forks: bool) -> None:
+    logs = tmp_path / "logs"
+    fleet = failing_fleet(logs, forks)
+    reports = await reports_of(fleet, then=lambda: shutil.rmtree(logs))
+    assert all("ended with exit code 2 after " in report for report in reports)
+    assert "--no-such-option" in reports[-1]
+
+
+@pytest.mark.parametrize("forks", [pytest.param(True, marks=LINUX), False])
+async def test_process_that_cannot_be_started_is_reported_and_tried_again(tmp_path: Path, forks: bool) -> None:
+    logs = tmp_path / "logs"
+
+    def spoil() -> None:
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.write_text("a file in the place of the folder")
+
+    reports = await reports_of(failing_fleet(logs, forks), then=spoil)
+    assert "scout-1 cannot be started" in reports[-1] and "its log cannot be read" in reports[-1]
+
+
+def failing_fleet(logs: Path, forks: bool) -> Supervisor:
+    fleet = Supervisor.plan({"scout": 1}, arguments=["--no-such-option"], environment={}, logs=logs, drain_seconds=1.0)
+    fleet.forks = forks
+    return fleet
+
+
+async def reports_of(fleet: Supervisor, then: Callable[[], None] = lambda: None) -> list[str]:
+    """Return the fleet's first three reports; *then* is called after the first."""
     reports: list[str] = []
-    twice = anyio.Event()
+    enough = anyio.Event()
 
     def report(text: str) -> None:
         reports.append(text)
-        if len(reports) == 2:
-            twice.set()
+        if len(reports) == 1:
+            then()
+        if len(reports) == 3:
+            enough.set()
 
-    fleet = Supervisor.plan(
-        {"scout": 1}, arguments=["--no-such-option"], environment={}, logs=tmp_path / "logs", drain_seconds=1.0
-    )
     fleet.report = report
     async with fleet.running():
         with anyio.fail_after(60):
-            await twice.wait()
-    assert reports[0].startswith("scout-1 ended with exit code 2 after ")
-    assert "restart 1, in " in reports[0] and "--no-such-option" in reports[0]
+            await enough.wait()
+    return reports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -269,6 +270,9 @@ def _stop_with_parent(stop: anyio.Event, parent: int) -> None:
     loop = current_token()
 
     def watch() -> None:
+        starter = multiprocessing.parent_process()
+        if starter is not None:  # this process is a copy of its fork server
+            starter.join()
         with contextlib.suppress(psutil.NoSuchProcess):
             if os.getppid() == parent:  # else it has ended already
                 psutil.Process(parent).wait()

@@ -14,6 +14,11 @@ from subprocess import DEVNULL
 import anyio
 from anyio.abc import Process, TaskGroup
 
+from fireswarm.processes.forked import Command, ForkedProcess, start_forked
+
+PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
+"""Module of the command line, and the one that imports what a role process needs."""
+
 RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses before a process that died is restarted; they grow while it keeps dying early."""
 
@@ -41,7 +46,7 @@ class RoleProcess:
 
     role: str
     number: int
-    process: Process | None = None
+    process: Process | ForkedProcess | None = None
     restarts: int = 0
     exit_code: int | None = None
 
@@ -53,7 +58,10 @@ class RoleProcess:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Keeps one process running for every place. Logs go to ``<logs>/<role>-<number>.log``."""
+    """Keeps one process running for every place. Logs go to ``<logs>/<role>-<number>.log``.
+
+    ``forks`` starts them as copies of one process, which only Linux does safely.
+    """
 
     places: list[RoleProcess]
     arguments: Sequence[str]
@@ -61,6 +69,7 @@ class Supervisor:
     logs: Path
     drain_seconds: float
     report: Callable[[str], None] = lambda _: None
+    forks: bool = sys.platform == "linux"
     stopping: bool = False
     _group: TaskGroup | None = field(default=None, repr=False)
 
@@ -111,15 +120,12 @@ class Supervisor:
         failures = 0
         while not self.stopping:
             started = anyio.current_time()
-            with (self.logs / f"{place.role}-{place.number}.log").open("ab") as log:
-                place.process = await anyio.open_process(
-                    [sys.executable, "-m", "fireswarm.cli", "role", place.role, "--with-parent", *self.arguments],
-                    stdin=DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, **self.environment, PARENT: str(os.getpid())},
-                )
-            place.exit_code = await place.process.wait()
+            try:
+                place.process = await self._start(place)
+                place.exit_code = await place.process.wait()
+                ended = f"ended with exit code {place.exit_code}"
+            except OSError as error:  # such as too many processes, or a full disk
+                ended = f"cannot be started ({error})"
             if self.stopping:
                 return
             place.restarts += 1
@@ -127,22 +133,38 @@ class Supervisor:
             failures = 0 if lived > STEADY_SECONDS else failures + 1
             pause = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
             if failures in REPORTED or failures % REPORTED[-1] == 0:
-                self.report(self._describe_end(place, lived, pause))
+                self.report(self._describe_end(place, ended, lived, pause))
             await anyio.sleep(pause)
 
-    def _describe_end(self, place: RoleProcess, lived: float, pause: float) -> str:
+    async def _start(self, place: RoleProcess) -> Process | ForkedProcess:
+        """Start the place's process: where it can, as a copy of one that has imported everything."""
+        arguments = ["role", place.role, "--with-parent", *self.arguments]
+        environment = {**os.environ, **self.environment, PARENT: str(os.getpid())}
+        name = f"{place.role}-{place.number}"
+        path = self.logs / f"{name}.log"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        if self.forks:
+            return await start_forked(Command(name, f"{PROGRAM}:swarm_command", arguments, environment, path), PRELOAD)
+        with path.open("ab") as log:
+            command = [sys.executable, "-m", PROGRAM, *arguments]
+            return await anyio.open_process(command, stdin=DEVNULL, stdout=log, stderr=log, env=environment)
+
+    def _describe_end(self, place: RoleProcess, ended: str, lived: float, pause: float) -> str:
         """Say how a process ended, and quote the last line of its log."""
         log = self.logs / f"{place.role}-{place.number}.log"
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
-            lines = file.read().decode(errors="replace").split("\n")
+        try:
+            with log.open("rb") as file:
+                file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+                lines = file.read().decode(errors="replace").split("\n")
+        except OSError as error:
+            lines = [f"its log cannot be read: {error.strerror}"]
         last = next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
         return (
-            f"{place.role}-{place.number} ended with exit code {place.exit_code} after {lived:.1f} s "
+            f"{place.role}-{place.number} {ended} after {lived:.1f} s "
             f"(restart {place.restarts}, in {pause:g} s): {last}"
         )
 
 
-def _signal(process: Process, number: signal.Signals) -> None:
+def _signal(process: Process | ForkedProcess, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)

@@ -1,0 +1,25 @@
+"""Imports what a role process needs. The fork server of ``swarm up`` loads this module once for all of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fireswarm.processes.forked import become_server
+from fireswarm.processes.startup import freeze, loop_options, without_collector
+
+MODULES = (
+    "anyio._backends._asyncio",
+    "fireswarm.cli.swarm.main",
+    "fireswarm.skills.running.execute",
+    "fireswarm.storage.blobs",
+    "fireswarm.storage.firestore.store",
+    "fireswarm.wiring.swarm",
+    "google.cloud.firestore",
+    *(["uvloop"] if loop_options()["use_uvloop"] else []),  # this also sets what gRPC reads when it is imported
+)
+
+with without_collector():
+    for name in MODULES:
+        import_module(name)
+freeze()
+become_server()

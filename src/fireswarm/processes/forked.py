@@ -1,0 +1,129 @@
+"""Start commands of ours as copies of one process that has imported everything, in milliseconds instead of a second.
+
+That process is the fork server of ``multiprocessing``. It has no threads and no open connections, so a copy of it is
+safe. The copies share its memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import psutil
+
+NAME_FILE = Path("/proc/self/comm")
+"""File in which Linux keeps the name that ``ps -e`` and ``top`` show, of 15 bytes at most."""
+
+SERVER_DIED = 255
+"""Exit code that ``multiprocessing`` reports when the fork server ended before the process, which may run on."""
+
+HELD_BACK = (signal.SIGTERM,)
+"""Signals that the fork server ignores: it ends when the process that started it has ended. Service managers send
+SIGTERM to every process of a service. A copy gets those that were sent before it was ready.
+"""
+
+_one_at_a_time = anyio.CapacityLimiter(1)
+"""For all calls of ``multiprocessing``, which polls every process of this one in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line: ``entry`` (``module:function``) runs with *arguments*; ``name`` is shown by ``ps``."""
+
+    name: str
+    entry: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+
+
+@dataclass(slots=True)
+class ForkedProcess:
+    """A started command. ``returncode`` is None while it runs, and negative after a signal."""
+
+    pid: int
+    _process: ForkServerProcess
+    _handle: psutil.Process | None
+    returncode: int | None = None
+    _waiting: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def wait(self) -> int:
+        """Wait for its end and return the exit code."""
+        async with self._waiting:  # only one task at a time can wait for a descriptor
+            while self.returncode is None:
+                await anyio.wait_readable(self._process.sentinel)
+                code = await anyio.to_thread.run_sync(self._exit_code, limiter=_one_at_a_time)
+                if code == SERVER_DIED and self._handle is not None:
+                    self.send_signal(signal.SIGTERM)
+                    await anyio.to_thread.run_sync(self._handle.wait, abandon_on_cancel=True)
+                self.returncode = code
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if self._handle is not None:
+                self._handle.send_signal(number)
+
+    def _exit_code(self) -> int | None:
+        return self._process.exitcode
+
+
+async def start_forked(command: Command, preload: str) -> ForkedProcess:
+    """Start *command* as a copy of a process that has imported the module *preload*.
+
+    The first start waits for the imports. Raises OSError if no process can be started.
+    """
+    return await anyio.to_thread.run_sync(_start, command, preload, limiter=_one_at_a_time)
+
+
+def _start(command: Command, preload: str) -> ForkedProcess:
+    context = get_context("forkserver")
+    context.set_forkserver_preload([preload])
+    process = context.Process(target=run_command, args=(command,), name=command.name)
+    try:
+        process.start()
+    except EOFError as error:
+        raise ChildProcessError("the process to copy ended while it was loaded: its error is above") from error
+    if process.pid is None:
+        raise ChildProcessError("it has no process id")
+    try:
+        handle = psutil.Process(process.pid)
+    except psutil.NoSuchProcess:
+        handle = None
+    return ForkedProcess(process.pid, process, handle)
+
+
+def run_command(command: Command) -> None:
+    """Run the command in this process, a copy of the fork server: with its environment, and its log as output."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+    os.environ.clear()
+    os.environ.update(command.environment)
+    log = os.open(command.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.close(log)
+    with contextlib.suppress(OSError):
+        NAME_FILE.write_text(command.name[:15], encoding="utf-8")
+    sys.argv = [command.name, *command.arguments]
+    module, _, function = command.entry.partition(":")
+    try:
+        getattr(importlib.import_module(module), function)()
+    finally:
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (multiprocessing leaves them out)
+
+
+def become_server() -> None:
+    """Prepare the fork server: it keeps running on signals that ask the copies to stop."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
