@@ -20,7 +20,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
-from fireswarm.settings.trust import refuse_untrusted
+from fireswarm.settings.trust import digest_of, refuse_untrusted
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -31,9 +31,10 @@ Keys = tuple[str, ...]
 
 @dataclass(slots=True)
 class Source:
-    """A parsed settings file: its values and the line of each key (from 1)."""
+    """A parsed settings file: its values, the line of each key (from 1), and the hash of its content."""
 
     path: Path | None = None
+    digest: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[Keys, int] = field(default_factory=dict)
 
@@ -53,7 +54,7 @@ def load_settings(
     env = os.environ if environment is None else environment
     path = root / CONFIG_FILE
     source = read_source(path) if path.exists() else Source()
-    refuse_untrusted(path, source.values, source.lines, home_folder())
+    _refuse_untrusted(source, home_folder())
     for name, keys in ENVIRONMENT.items():
         if env.get(name):
             _put(source, keys, env[name])
@@ -87,25 +88,36 @@ def load_found_settings(
 ) -> AgentSettings:
     """Load the file that ``find_agent_file`` finds. Raises ConfigError for guarded keys in a folder without trust."""
     path = find_agent_file(named, root, home)
-    if path is not None and named is None and path == root / AGENT_FILE:
-        source = read_source(path)
-        refuse_untrusted(path, source.values, source.lines, home)
-    return load_agent_settings(path, overrides)
+    source = read_source(path) if path is not None else Source()
+    if named is None and path == root / AGENT_FILE:
+        _refuse_untrusted(source, home)
+    return _agent_settings(source, overrides)
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:
     """Load an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
-    source = read_source(path) if path is not None else Source()
+    return _agent_settings(read_source(path) if path is not None else Source(), overrides)
+
+
+def _agent_settings(source: Source, overrides: Mapping[str, Any] | None) -> AgentSettings:
     _override(source, overrides or {})
     return validate(AgentSettings, source)
+
+
+def _refuse_untrusted(source: Source, home: Path) -> None:
+    """Raise ConfigError for guarded keys in the content that was read."""
+    if source.path is not None:
+        refuse_untrusted(source.path, source.digest, source.values, source.lines, home)
 
 
 def read_source(path: Path) -> Source:
     """Read a YAML file with the line of every key. Raises ConfigError if it is not a map of settings."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and is not a settings file")
-        node = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=yaml.SafeLoader)
+        node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{path}{line} is not YAML: {error.problem or error}") from error
@@ -113,7 +125,7 @@ def read_source(path: Path) -> Source:
         raise ConfigError(f"{path} is not YAML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    source = Source(path)
+    source = Source(path, digest_of(content))
     if node is None or node.tag == "tag:yaml.org,2002:null":
         return source
     if not isinstance(node, yaml.MappingNode):

@@ -49,14 +49,14 @@ class TrustedFiles:
         """The list: a JSON object of paths and hashes."""
         return self.home / ".config" / "fireswarm" / "trusted.json"
 
-    def has(self, file: Path) -> bool:
-        """Return True if the user trusts *file* as it is now."""
-        return self._read().get(str(file.resolve())) == _digest(file)
+    def has(self, file: Path, digest: str) -> bool:
+        """Return True if the user trusts *file* with the content that has this hash."""
+        return self._read().get(str(file.resolve())) == digest
 
     def add(self, file: Path) -> None:
         """Trust *file* with its present content. Raises ConfigError if it cannot be read."""
         try:
-            entries = {**self._read(), str(file.resolve()): _digest(file)}
+            entries = {**self._read(), str(file.resolve()): digest_of(file.read_bytes())}
         except OSError as error:
             raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,10 +85,15 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     return [*found, *_starting_capabilities(values)]
 
 
-def refuse_untrusted(file: Path, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path) -> None:
-    """Raise ConfigError if a folder's own *file* sets guarded keys, and the user does not trust it."""
+def refuse_untrusted(
+    file: Path, digest: str, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path
+) -> None:
+    """Raise ConfigError if a folder's own *file* sets guarded keys, and the user does not trust it with this content.
+
+    *digest* is the hash of the bytes that *values* were read from, so that nothing can change in between.
+    """
     keys = guarded_keys(values)
-    if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file):
+    if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest):
         return
     why = "can start programs, send your API key elsewhere or loosen limits"
     told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
@@ -124,5 +129,6 @@ def _line(key: str, lines: Mapping[tuple[str, ...], int]) -> int:
     return lines.get(keys, 1)
 
 
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def digest_of(content: bytes) -> str:
+    """Return the hash of a file's content."""
+    return hashlib.sha256(content).hexdigest()

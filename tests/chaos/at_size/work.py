@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPICallError, RetryError
 from google.cloud.firestore_v1 import AsyncClient
 
 from fireswarm.contracts.ports import Create
@@ -150,7 +150,7 @@ class Seeder:
         async def answered() -> bool:
             try:
                 answers.append(await act())
-            except (StoreError, GoogleAPICallError):
+            except (StoreError, GoogleAPICallError, RetryError):
                 self.counts["seeding_retries"] += 1
             return bool(answers)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -139,3 +143,26 @@ def test_trust_without_a_file_names_the_fix(tmp_path: Path) -> None:
     done = agent(lay_out(tmp_path), "trust")
     assert done.code == 1 and "name the file to trust" in " ".join(done.stderr.split())
     assert agent(tmp_path, "trust", "ghost.yaml").code == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes have another form on Windows")
+def test_file_that_changes_after_it_was_read_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home_of(tmp_path)))
+    file = tmp_path / "swarm.yaml"
+    file.write_text("runtime: {network: true}")
+    TrustedFiles(tmp_path / "home").add(file)
+    trusted = file.read_text()
+    file.unlink()
+    os.mkfifo(file)
+
+    def write() -> None:
+        file.write_text("runtime: {confinement: none}")
+        with contextlib.suppress(OSError):  # as soon as the reader has closed the pipe
+            while True:
+                os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
+        file.write_text(trusted)
+
+    threading.Thread(target=write, daemon=True).start()
+    with pytest.raises(ConfigError, match=r"runtime\.confinement can start programs"):
+        load_settings(tmp_path, {})
+    file.read_text()  # the thread ends
