@@ -15,6 +15,9 @@ import pytest
 from anyio.abc import SocketStream
 
 from fireswarm.api.auth import Access, GoogleTokens
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.outcome import Waiting
+from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import HEADERS, TOKEN, serving
 from tests.support.swarm import SwarmRig, open_test_swarm
 
@@ -226,3 +229,31 @@ async def test_unknown_query_parameters_are_refused_with_the_known_ones(served: 
     sent = {"objective": "x", "role": "scout"}
     assert problem(await served.client.post("/v1/tasks?dry_run=true", json=sent)) == (422, "invalid_request")
     assert (await served.client.get("/v1/tasks?status=queued&limit=5")).json()["items"] == []
+
+
+async def test_answer_counts_for_the_question_with_its_id_only(served: Served) -> None:
+    task = await served.swarm.submit()
+    path = f"/v1/tasks/{task.task_id}"
+    schema = {"enum": ["yes", "no"]}
+    asked: list[Any] = []
+    for described in ("Delete A?", "Delete B?"):
+        question = Question(name="confirm", description=described, allowed=schema)
+        waiting = Waiting(StatusReason.INPUT_REQUIRED, described, (question,))
+        await served.swarm.settle(await served.swarm.claim_one(), waiting)
+        [shown] = (await served.client.get(path)).json()["questions"]
+        assert (shown["description"], shown["choices"], shown["allowed"]) == (described, ["yes", "no"], schema)
+        asked.append(shown["id"])
+        if described == "Delete A?":
+            sent = {"answers": {shown["id"]: "yes"}}
+            assert (await served.client.post(f"{path}/answer", json=sent)).status_code == 200
+            assert problem(await served.client.post(f"{path}/answer", json=sent)) == (409, "stale_answer")
+    assert len(set(asked)) == 2
+    late = await served.client.post(f"{path}/answer", json={"answers": {asked[0]: "yes"}})
+    assert problem(late) == (409, "stale_answer")
+    assert f"question {asked[0]}" in late.json()["detail"] and f"{asked[1]} (confirm)" in late.json()["detail"]
+    by_name = await served.client.post(f"{path}/answer", json={"answers": {"confirm": "yes"}})
+    assert problem(by_name) == (422, "invalid_input") and f"{asked[1]} (confirm)" in by_name.json()["detail"]
+    other = await served.client.post(f"{path}/answer", json={"answers": {asked[1]: "perhaps"}})
+    assert problem(other) == (422, "invalid_input")
+    done = await served.client.post(f"{path}/answer", json={"answers": {asked[1]: "no"}})
+    assert done.status_code == 200 and done.json()["answers"] == {"confirm": "no"}

@@ -27,6 +27,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.InvalidInput: 422,
     errors.GraphInvalid: 422,
     errors.PolicyRefused: 422,
+    errors.StaleAnswer: 409,
     errors.HostRefused: 422,
     errors.ResumeRefused: 409,
     errors.ContextEnded: 409,
