@@ -7,6 +7,7 @@ The tree::
     ├── InvalidInput          a task, envelope, answer or plan that breaks its contract
     │   ├── GraphInvalid      a task graph with a cycle, an unknown role, or too many tasks
     │   ├── PolicyRefused     a handoff that mailbox/ does not allow
+    │   ├── StaleAnswer       an answer to a question that is not open: answered, withdrawn or never asked
     │   ├── HostRefused       an address inside a network, which only the operator can open
     │   └── ResumeRefused     a conversation that cannot go on so: no state, or a stale or unknown token
     │       └── ContextEnded  its last turn ended it for good
@@ -77,6 +78,12 @@ class PolicyRefused(InvalidInput):
     """The handoff policy in ``mailbox/`` does not allow this message; nothing was sent."""
 
     code = "policy_refused"
+
+
+class StaleAnswer(InvalidInput):
+    """The question of an answer is not open any more; the answer counts for no other question. Nothing was written."""
+
+    code = "stale_answer"
 
 
 class HostRefused(InvalidInput):

@@ -164,8 +164,8 @@ async def test_answering_the_questions_of_a_task_queues_it_again(api: Api) -> No
     await api.swarm.settle(await api.swarm.claim_one(), Waiting(StatusReason.INPUT_REQUIRED, "where?", asked))
     path = f"/v1/tasks/{task.task_id}"
     assert [question["name"] for question in (await api.get(path))["questions"]] == ["path"]
-    assert await api.problem("POST", f"{path}/answer", {"answers": {"path": 1}}) == (422, "invalid_input")
-    answered = await api.post(f"{path}/answer", {"answers": {"path": "notes"}})
+    assert await api.problem("POST", f"{path}/answer", {"answers": {"1-1": 1}}) == (422, "invalid_input")
+    answered = await api.post(f"{path}/answer", {"answers": {"1-1": "notes"}})
     assert answered["status"] == "queued" and answered["answers"] == {"path": "notes"}
 
 

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message
 
 from fireswarm.api.application import protected_application
 from fireswarm.api.auth import Access
+from fireswarm.api.server import listening_socket, serve
 from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
 from tests.support.swarm import SwarmRig
@@ -68,6 +69,21 @@ async def open_api(swarm: SwarmRig, *, secrets: tuple[str, ...] = (), **gate: An
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=HEADERS) as client:
         yield Api(swarm, service, app, client)
+
+
+@contextlib.asynccontextmanager
+async def serving(swarm: SwarmRig, access: Access | None = None) -> AsyncGenerator[int]:
+    """The API over a swarm as a real server on loopback; gives its port."""
+    stop, started = anyio.Event(), anyio.Event()
+    service = ApiSession(swarm.core, Redactor((TOKEN,)))
+    with listening_socket("127.0.0.1", 0) as listening:
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve, service, access or Access(TOKEN), listening, stop, started.set)
+            try:
+                await started.wait()
+                yield listening.getsockname()[1]
+            finally:
+                stop.set()
 
 
 @dataclass(slots=True)

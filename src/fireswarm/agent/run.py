@@ -165,8 +165,11 @@ class SkillRunner:
     redact: Redactor
     made: list[Artifact] = field(default_factory=list)
 
-    async def run(self, skill: Skill, given: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* with the parameters *given*. Without a ``path`` it works on the current folder."""
+    async def run(self, skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* with the parameters *given*. Without a ``path`` it works on the current folder.
+
+        There are no *answers* to its questions here: a run that asks for input ends.
+        """
         result = await self._once(skill, skill.name, given)
         if result.state is SkillState.DELEGATING:
             parts = [await self._part(skill, part) for part in result.tasks]

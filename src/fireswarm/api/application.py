@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp
@@ -17,6 +17,7 @@ from fireswarm.api.auth import Access
 from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.models.base import Problem
+from fireswarm.api.request_rules import check_request
 from fireswarm.api.routes import ROUTERS
 from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
@@ -52,6 +53,7 @@ def make_application(service: ApiSession) -> FastAPI:
         redoc_url=None,
         default_response_class=_clean_json(service.redactor),
         responses=PROBLEM,
+        dependencies=[Depends(check_request)],
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )

@@ -99,7 +99,7 @@ class GoogleTokens:
 
         try:
             key = jwt.decode_header(token).get("kid")
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             return None
         certs = await self._keys(str(key))
         if key not in certs:
@@ -108,7 +108,7 @@ class GoogleTokens:
         def verify() -> Mapping[str, Any] | None:
             try:
                 return jwt.decode(token, certs=certs, audience=self.audience)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 return None  # google-auth's own errors are ValueErrors; the others come of claims of a wrong type
 
         return await anyio.to_thread.run_sync(verify)

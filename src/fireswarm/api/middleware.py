@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fireswarm.api.auth import Access
@@ -16,6 +18,13 @@ from fireswarm.redaction import Redactor
 MAX_BODY_BYTES = 512 * 1024
 """Maximum size of a request; a task's context may have 200,000 bytes."""
 
+BODY_SECONDS = 30.0
+"""Time limit for the whole body of a request. Only callers with a token can send one."""
+
+HOST_HEADER = re.compile(r"(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?))(?::([0-9]{1,5}))?")
+"""A Host header in lower case: an IPv6 address in brackets, or a name or IPv4 address; then the port, if any."""
+
+MAX_PORT = 65_535
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
@@ -50,13 +59,17 @@ class Gate:
             return
         if scope["type"] != "http":
             return  # there are no web sockets here: the server closes what is not answered
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = await self._refusal(headers)
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         body = b""
+        refusal = _host_refusal([value for name, value in headers if name == "host"], self.hosts)
+        if refusal is None:
+            refusal = await self._refusal(dict(headers))
         if refusal is None:
             read = await self._read(receive)
             if read is None:
-                refusal = _too_large(self.max_body_bytes)
+                return  # the client left before the end of the body: an incomplete request does nothing
+            if isinstance(read, Refusal):
+                refusal = read
             else:
                 body = read
         if refusal is not None:
@@ -65,11 +78,6 @@ class Gate:
         await self.app(scope, _body_then_rest(body, receive), _safe(send))
 
     async def _refusal(self, headers: dict[str, str]) -> Refusal | None:
-        host = _name_of(headers.get("host", ""))
-        if self.hosts is not None and host not in self.hosts:
-            return Refusal(
-                421, "misdirected_request", "this API serves loopback hosts only: use localhost, 127.0.0.1 or [::1]"
-            )
         try:
             allowed = await self.access.allows(headers.get("authorization", ""))
         except FireswarmError as error:
@@ -82,18 +90,24 @@ class Gate:
             return _too_large(self.max_body_bytes)
         return None
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """Return the whole body, or None if it is too large, whatever its Content-Length says."""
+    async def _read(self, receive: Receive) -> bytes | Refusal | None:
+        """Return the whole body, or None if the client went away before its end.
+
+        Returns a refusal for a body that is too large, whatever its Content-Length says, or that takes too long.
+        """
         body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return bytes(body)
-            body += message.get("body", b"")
-            if len(body) > self.max_body_bytes:
-                return None
-            if not message.get("more_body", False):
-                return bytes(body)
+        with anyio.move_on_after(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > self.max_body_bytes:
+                    return _too_large(self.max_body_bytes)
+                if not message.get("more_body", False):
+                    return bytes(body)
+        detail = f"the request body was not complete within {BODY_SECONDS:g} s: send the request again"
+        return Refusal(408, "request_timeout", detail, retryable=True)
 
 
 def _too_large(limit: int) -> Refusal:
@@ -101,12 +115,31 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(413, "content_too_large", detail)
 
 
-def _name_of(host: str) -> str:
-    """Return the host of a Host header, without its port."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+def _host_refusal(given: Sequence[str], hosts: Collection[str] | None) -> Refusal | None:
+    """Return the refusal of a request with these Host headers, None if it is allowed."""
+    name = _host_name(given[0]) if len(given) == 1 else None
+    if name is None:
+        return Refusal(400, "bad_request", "send one Host header: a name or address, and a port if there is one")
+    if hosts is not None and name not in hosts:
+        detail = "this API serves loopback hosts only: use localhost, 127.0.0.1 or [::1]"
+        return Refusal(421, "misdirected_request", detail)
+    return None
+
+
+def _host_name(host: str) -> str | None:
+    """Return the name or address of a Host header without its port, "" for an empty one, None if it is malformed."""
+    match = HOST_HEADER.fullmatch(host.strip(" \t").lower())
+    if match is None:
+        return None if host.strip(" \t") else ""
+    address, name, port = match.groups()
+    if port is not None and int(port) > MAX_PORT:
+        return None
+    if name is not None:
+        return name
+    try:
+        return str(ipaddress.IPv6Address(address))
+    except ValueError:
+        return None
 
 
 def _body_then_rest(body: bytes, receive: Receive) -> Receive:

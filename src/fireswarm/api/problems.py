@@ -27,6 +27,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.InvalidInput: 422,
     errors.GraphInvalid: 422,
     errors.PolicyRefused: 422,
+    errors.StaleAnswer: 409,
     errors.HostRefused: 422,
     errors.ResumeRefused: 409,
     errors.ContextEnded: 409,
@@ -125,6 +126,8 @@ def install(app: FastAPI, redactor: Redactor) -> None:
 
     async def plain(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if isinstance(error.__cause__, RecursionError):
+            return Refusal(422, "invalid_request", "the body is nested too deeply to be read").response()
         code = HTTPStatus(error.status_code).name.lower()
         headers = dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

@@ -11,6 +11,7 @@ import uvicorn
 
 from fireswarm.api.application import protected_application
 from fireswarm.api.auth import Access
+from fireswarm.api.connection import BoundedConnection
 from fireswarm.api.middleware import LOOPBACK_HOSTS, is_loopback
 from fireswarm.api.session import ApiSession
 from fireswarm.errors import ConfigError
@@ -19,6 +20,7 @@ GRACE_SECONDS = 5
 """Time limit for requests at shutdown: Cloud Run kills ten seconds after SIGTERM."""
 
 MAX_CONNECTIONS = 500
+"""Maximum number of connections and of requests in progress; more requests get 503."""
 
 
 class _Server(uvicorn.Server):
@@ -52,7 +54,7 @@ async def serve(
     hosts = LOOPBACK_HOSTS | {address} if is_loopback(address) else None
     config = uvicorn.Config(
         protected_application(service, access, hosts=hosts),
-        http="h11",
+        http=BoundedConnection,
         ws="none",
         lifespan="off",
         log_config=None,

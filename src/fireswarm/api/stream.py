@@ -71,7 +71,7 @@ class StreamPosition:
             if changed is not None and changed.tzinfo is None:
                 raise ValueError("a time without a zone")
             counts = {str(name): int(count) for name, count in dict(runs).items()}
-        except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error) as error:
             raise InvalidInput("the Last-Event-ID is none of this API's: connect without one") from error
         return cls(changed, str(task_id), counts, bool(ended))
 

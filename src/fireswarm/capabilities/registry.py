@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext
+from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.errors import ConfigError, NotFound
+from fireswarm.errors import ConfigError, FireswarmError, NotFound
+
+_log = logging.getLogger(__name__)
 
 ENTRY_POINTS = "fireswarm.capabilities"
 
@@ -40,9 +45,10 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Capabilities by id, in the order in which they were registered."""
+    """Capabilities by id, in the order in which they were registered. ``left_out``: those that failed, and why."""
 
     known: Mapping[str, Capability]
+    left_out: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, capabilities: Iterable[Capability]) -> Registry:
@@ -59,13 +65,20 @@ class Registry:
     def get(self, name: str) -> Capability:
         """Return a capability. Raises NotFound with the known ids."""
         if name not in self.known:
-            raise NotFound(f"unknown capability {name!r}; known: {', '.join(sorted(self.known))}")
+            failed = "".join(f"; left out: {point}: {reason}" for point, reason in self.left_out)
+            raise NotFound(f"unknown capability {name!r}; known: {', '.join(sorted(self.known))}{failed}")
         return self.known[name]
 
     def check(self, uses: Sequence[CapabilityUse]) -> None:
-        """Raise ConfigError or NotFound if ``open`` would for *uses*, without creating their tools."""
+        """Raise ConfigError or NotFound if ``open`` would for *uses*, without opening their resources.
+
+        The tools of a capability that holds resources are not known here.
+        """
+        context, gathered = CapabilityContext("check", Path(), ServerClock()), _Gathered()
         for use in self._order(uses):
-            _config(self.get(use.id), use)
+            capability = self.get(use.id)
+            config = _config(capability, use)
+            gathered.take(use, capability, () if capability.opens else _tools(capability, config, context))
 
     def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
         """Resolve *uses* in order, each after its dependencies, if none of them holds resources.
@@ -78,7 +91,7 @@ class Registry:
             capability = self.get(use.id)
             if capability.opens is not None:
                 raise ConfigError(f"the capability {use.id} holds resources: use `async with registry.open(...)`")
-            gathered.take(use, capability, capability.tools(_config(capability, use), context))
+            gathered.take(use, capability, _tools(capability, _config(capability, use), context))
         return gathered.resolve_all()
 
     @asynccontextmanager
@@ -92,7 +105,7 @@ class Registry:
                 if capability.opens is not None:
                     made = await stack.enter_async_context(capability.opens(config, context))
                 else:
-                    made = capability.tools(config, context)
+                    made = _tools(capability, config, context)
                 gathered.take(use, capability, made)
             yield gathered.resolve_all()
 
@@ -133,17 +146,24 @@ class _Gathered:
     capabilities: list[str] = field(default_factory=list[str])
 
     def take(self, use: CapabilityUse, capability: Capability, made: Sequence[Tool]) -> None:
-        """Add one capability. Raises ConfigError for a duplicate tool name."""
+        """Add one capability. If one of its tools has the name of another's, all of its tools get its id as prefix.
+
+        Raises ConfigError if a name is still a duplicate.
+        """
+        prefix = use.prefix
+        if not prefix and any(each.name in self.tools for each in made):
+            prefix = f"{use.id}_"
         if capability.system_prompt:
-            self.prompts.append(capability.system_prompt)
+            note = f"\n\nThe names of these tools begin with `{prefix}` here." if prefix and made else ""
+            self.prompts.append(f"{capability.system_prompt}{note}")
         for each in made:
-            named = f"{use.prefix}{each.name}"
+            named = f"{prefix}{each.name}"
             if named in self.tools:
                 raise ConfigError(
-                    f"the tool name {named} is used by {self.owners[named]} and {use.id}: give one a prefix, "
-                    f"such as {{id: {use.id}, prefix: {use.id[:10]}_}}"
+                    f"the tool name {named} is used by {self.owners[named]} and {use.id}: give one another prefix, "
+                    f"such as {{id: {use.id}, prefix: {use.id[:8]}2_}}"
                 )
-            self.tools[named] = replace(each, name=named) if use.prefix else each
+            self.tools[named] = replace(each, name=named) if prefix else each
             self.owners[named] = use.id
         self.capabilities.append(use.id)
 
@@ -161,16 +181,54 @@ def _config(capability: Capability, use: CapabilityUse) -> BaseModel:
         ) from error
 
 
+def _tools(capability: Capability, config: BaseModel, context: CapabilityContext) -> Sequence[Tool]:
+    """Return the tools of a capability without resources. Raises ConfigError if its code fails."""
+    try:
+        return capability.tools(config, context)
+    except FireswarmError:
+        raise
+    except Exception as error:  # foreign code may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"the capability {capability.id} ({capability.source}) has no tools: {reason}") from error
+
+
 @cache
 def registry() -> Registry:
-    """Return the built-in capabilities, and those of installed packages by entry point."""
-    capabilities = _built_in(LARGER)
-    for point in entry_points(group=ENTRY_POINTS):
-        loaded = point.load()
-        if not isinstance(loaded, Capability):
-            raise ConfigError(f"the entry point {point.name} ({point.value}) is not a Capability")
-        capabilities.append(replace(loaded, source=point.value))
-    return Registry.of(capabilities)
+    """Return the built-in capabilities, and those of installed packages by entry point.
+
+    An entry point that cannot be loaded is left out, with the reason in ``left_out``.
+    """
+    capabilities = {capability.id: capability for capability in _built_in(LARGER)}
+    left_out: list[tuple[str, str]] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value)):
+        try:
+            capability = _load_capability(point)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # its import may raise anything, SystemExit included
+            reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+            left_out.append((f"{point.name} ({point.value})", reason))
+            continue
+        if capability.id in capabilities:
+            reason = f"its id {capability.id} is taken by {capabilities[capability.id].source}"
+            left_out.append((f"{point.name} ({point.value})", reason))
+        else:
+            capabilities[capability.id] = capability
+    for name, reason in left_out:
+        _log.warning("the capability of the entry point %s is left out: %s", name, reason)
+    return Registry(capabilities, tuple(left_out))
+
+
+def _load_capability(point: EntryPoint) -> Capability:
+    """Load the capability of an entry point. Raises ConfigError if it is not one, and what its import raises."""
+    loaded = point.load()
+    if not isinstance(loaded, Capability):
+        raise ConfigError(f"it is a {type(loaded).__name__}, not a Capability")
+    try:
+        _ = loaded.info
+    except ValidationError as error:
+        raise ConfigError(f"it is not valid: {explain_validation(error)}") from error
+    return replace(loaded, source=point.value)
 
 
 def _built_in(names: Iterable[str]) -> list[Capability]:

@@ -6,6 +6,7 @@ and free of control characters and secrets.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -160,16 +161,19 @@ class Actor:
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
 
+        place = self._place(step, name)
+
         async def run() -> dict[str, Any]:
             """Run the skill; returns the step's result together with the skill's result."""
             try:
-                result = await self.assignment.run_skill(skill, inputs)
+                result = await self.assignment.run_skill(skill, inputs, self.assignment.answered.get(place, {}))
             except SkillRefused as error:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             except SkillFailed as error:
                 return self._result(step, 1, "", str(error), retry, StepStatus.FAILED)
             if result.state is SkillState.INPUT_REQUIRED:
-                raise NeedsAnswer(result.summary, result.questions)
+                questions = tuple(item.model_copy(update={"step": place}) for item in result.questions)
+                raise NeedsAnswer(result.summary, questions)
             if result.state is SkillState.DELEGATING:
                 raise Delegates(result.summary, result.tasks, result)
             failed = result.state is SkillState.FAILED
@@ -187,13 +191,19 @@ class Actor:
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])
         name = _identifier(str(action.params.get("name") or "answer"))
-        answer = self.assignment.answers.get(name)
-        question = Question(name=name, description=truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS))
+        place = self._place(step, hashlib.sha256(f"{name}\n{asked}".encode()).hexdigest()[:12])
+        answer = self.assignment.answered.get(place, {}).get(name)
+        description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
+        question = Question(name=name, description=description, step=place)
         if answer is None and self.assignment.ask is not None:
             answer = await self.assignment.ask(question)
         if answer is None:
             raise NeedsAnswer(question.description, (question,))
         return StepExecutionResult(step_id=step, stdout_summary=self.redact.clean(str(answer)))
+
+    def _place(self, step: str, asker: str) -> str:
+        """Return the name under which answers to a step's questions are kept: another step never gets them."""
+        return f"{self.assignment.phase}/{step}/{asker}"
 
     async def _step(self, step: str, run: Any, retry: int, *, idempotent: bool) -> StepExecutionResult:
         skipped = self._result_of_skipped(step, retry)

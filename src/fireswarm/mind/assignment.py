@@ -15,11 +15,11 @@ from fireswarm.errors import SkillFailed
 from fireswarm.llm.budget import Spend
 from fireswarm.skills.packs.catalog import Skill
 
-RunSkill = Callable[[Skill, Mapping[str, Any]], Awaitable[SkillResult]]
-"""Runs a skill's code on an input; its outputs are published before the result is returned."""
+RunSkill = Callable[[Skill, Mapping[str, Any], Mapping[str, Any]], Awaitable[SkillResult]]
+"""Runs a skill's code on an input and the answers to its questions; publishes its outputs before it returns."""
 
 
-async def _no_skill_code(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
     raise SkillFailed(f"skill {skill.name!r} cannot be run: this run has no skill runner")
 
 
@@ -28,9 +28,10 @@ class Assignment:
     """One task as input of a run.
 
     ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill that the task requests.
-    ``material`` comes from other agents, memory and earlier turns. ``check_result`` returns the
-    fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at once, if
-    a person is at a terminal.
+    ``answers`` are the answers so far, for the prompt; ``answered`` those that a step gets, by step and name. ``phase``
+    is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and earlier turns.
+    ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at
+    once, if a person is at a terminal.
     """
 
     task: str
@@ -42,6 +43,8 @@ class Assignment:
     skills: tuple[str, ...] | None = None
     named: str | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)
+    answered: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    phase: int = 0
     result_form: str = ""
     check_result: Callable[[Mapping[str, Any]], str] | None = None
     ask: Callable[[Question], Awaitable[str | None]] | None = None

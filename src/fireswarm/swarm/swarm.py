@@ -188,8 +188,12 @@ class Swarm:
         return await self.board.cancel(_id_of(task), reason, tree=tree)
 
     async def answer(self, task: Task | str, answers: Mapping[str, Any]) -> Task:
-        """Answer a blocked task's questions, by their names; the task is queued again. Raises InvalidInput."""
-        return await self.board.answer(_id_of(task), answers)
+        """Answer a blocked task's questions, by their names or ids; the task is queued again.
+
+        With a Task that has questions, the answers count for these questions only: StaleAnswer is raised if others are
+        open by now. Raises InvalidInput for missing and mistyped answers.
+        """
+        return await self.board.answer(_id_of(task), task.bind(answers) if isinstance(task, Task) else answers)
 
     @asynccontextmanager
     async def events(self, task: Task | str) -> AsyncGenerator[AsyncIterator[TaskEvent]]:

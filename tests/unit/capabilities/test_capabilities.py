@@ -74,10 +74,31 @@ def test_dependencies_come_before_the_capability() -> None:
     assert resolve("two").capabilities == ("three", "two")
 
 
-def test_duplicate_tool_name_is_rejected_with_both_owners() -> None:
-    with pytest.raises(ConfigError, match="the tool name ping is used by one and two"):
-        resolve("one", "two")
+def test_capability_with_a_tool_name_of_an_earlier_one_gets_its_id_as_prefix() -> None:
+    words = replace(TWO, system_prompt="Use `ping`.")
+    found = resolve("one", "two", among=(ONE, words, THREE))
+    assert list(found.tools) == ["ping", "count", "two_ping"]
+    assert found.prompts[-1] == "Use `ping`.\n\nThe names of these tools begin with `two_` here."
     assert "far_ping" in resolve("one", {"id": "two", "prefix": "far_"}).tools
+
+
+def test_tool_name_that_is_taken_in_spite_of_a_prefix_is_rejected_with_both_owners() -> None:
+    uses = [{"id": "one", "prefix": "far_"}, {"id": "two", "prefix": "far_"}]
+    with pytest.raises(ConfigError, match="the tool name far_ping is used by one and two"):
+        resolve(*uses)
+    with pytest.raises(ConfigError, match="the tool name far_ping is used by one and two"):
+        Registry.of((ONE, TWO, THREE)).check([CapabilityUse.model_validate(use) for use in uses])
+
+
+def test_capability_whose_tools_cannot_be_made_is_rejected_with_the_reason() -> None:
+    def broken(config: Any, context: CapabilityContext) -> Sequence[Tool]:
+        raise KeyError("no such table")
+
+    for method in ("check", "resolve"):
+        known = Registry.of((Capability("broken", "B", "", tools=broken),))
+        rest = () if method == "check" else (CapabilityContext("s1", Path(), VirtualClock()),)
+        with pytest.raises(ConfigError, match="the capability broken .built in. has no tools: KeyError"):
+            getattr(known, method)([CapabilityUse(id="broken")], *rest)
 
 
 def test_circular_dependency_is_rejected() -> None:

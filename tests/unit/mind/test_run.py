@@ -261,9 +261,12 @@ async def test_question_waits_unless_it_is_answered_now_or_was_before(bench: Ben
     async def nobody(_question: Question) -> None: ...
 
     assert (await bench.run([plan], ask=nobody)).conclusion.status is ConclusionStatus.WAITING
+    [question] = ran.conclusion.questions
     script = Heard(plan, GOOD)
-    assert (await bench.run(script, answers={"the_name_": "Grace"})).conclusion.status is ConclusionStatus.FINISHED
+    answered = {question.step: {"the_name_": "Grace"}}
+    assert (await bench.run(script, answered=answered)).conclusion.status is ConclusionStatus.FINISHED
     assert "Grace" in script.told
+    assert (await bench.run([plan], answers={"the_name_": "Eve"})).conclusion.status is ConclusionStatus.WAITING
 
 
 def wants_a_number(result: Mapping[str, Any]) -> str:

@@ -134,7 +134,7 @@ async def test_code_skill_is_run_and_its_result_is_shown(bench: Bench) -> None:
     bench.skill("counter", CODED, {"scripts/count.py": ""})
     given_to: list[Mapping[str, Any]] = []
 
-    async def run_skill(skill: Skill, given: Mapping[str, Any]) -> SkillResult:
+    async def run_skill(skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
         given_to.append(given)
         return SkillResult(summary=f"{skill.name}: 3 letters", insights=("short",))
 
@@ -150,10 +150,10 @@ async def test_failing_or_unknown_skill_becomes_a_step_result(bench: Bench) -> N
     bench.set(runtime__on_step_failure="report")
     bench.skill("counter", CODED, {"scripts/count.py": ""})
 
-    async def raises(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+    async def raises(_skill: Skill, _given: Mapping[str, Any], _answers: Mapping[str, Any]) -> SkillResult:
         raise SkillFailed("skill 'counter' raised ValueError: no name")
 
-    async def fails(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+    async def fails(_skill: Skill, _given: Mapping[str, Any], _answers: Mapping[str, Any]) -> SkillResult:
         return SkillResult(state=SkillState.FAILED, summary="no name given")
 
     for run_skill, told in ((raises, "raised ValueError"), (fails, "no name given")):
@@ -176,7 +176,7 @@ async def test_failing_or_unknown_skill_becomes_a_step_result(bench: Bench) -> N
 async def test_skill_that_asks_or_delegates_pauses_the_run(bench: Bench) -> None:
     bench.skill("counter", CODED, {"scripts/count.py": ""})
 
-    async def asks(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+    async def asks(_skill: Skill, _given: Mapping[str, Any], _answers: Mapping[str, Any]) -> SkillResult:
         questions = (Question(name="who", description="Who?"),)
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="who?", questions=questions)
 
@@ -184,7 +184,7 @@ async def test_skill_that_asks_or_delegates_pauses_the_run(bench: Bench) -> None
     assert (ran.conclusion.status, ran.conclusion.questions[0].name) == (ConclusionStatus.WAITING, "who")
     assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "input_required"
 
-    async def delegates(_skill: Skill, _given: Mapping[str, Any]) -> SkillResult:
+    async def delegates(_skill: Skill, _given: Mapping[str, Any], _answers: Mapping[str, Any]) -> SkillResult:
         tasks = (PlannedTask(key="a", assigned_to="scout", objective="look"),)
         return SkillResult(state=SkillState.DELEGATING, summary="handed out", tasks=tasks)
 

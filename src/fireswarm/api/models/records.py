@@ -15,7 +15,9 @@ class EnvelopeOut(ResponseModel):
 
     artifacts: tuple[ArtifactOut, ...] = documented("artifacts handed over", [], default=())
     signals: tuple[SignalOut, ...] = documented("signals handed over", [], default=())
-    answers: dict[str, Any] = documented("answers to a task's questions", {"path": "notes"}, default_factory=dict)
+    answers: dict[str, Any] = documented(
+        "answers to a task's questions, by id or name", {"1-1": "notes"}, default_factory=dict
+    )
     notes: str = documented("note to the receiver", "the inventory, for your forecast", default="")
 
 

@@ -112,9 +112,9 @@ class RetryRequest(RequestModel):
 
 
 class AnswersRequest(RequestModel):
-    """Answers to the questions of a blocked task."""
+    """Answers to the questions of a blocked task. 409 for a question that is not open any more."""
 
-    answers: JsonMap = documented("answers by question name", {"path": "notes"})
+    answers: JsonMap = documented("answers by question id", {"1-1": "notes"})
 
 
 class ArtifactOut(ResponseModel):
@@ -143,10 +143,15 @@ class SignalOut(ResponseModel):
 class QuestionOut(ResponseModel):
     """A question of a blocked task."""
 
-    name: str = documented("key of the answer", "path")
+    id: str = documented("key of the answer; no two questions of a task share one", "1-1", validation_alias="key")
+    name: str = documented("name of the missing input", "path")
     description: str = documented("text of the question", "Which folder?")
     type: str = documented("JSON type of the answer", "string", default="string")
     required: bool = documented("true if the task cannot continue without an answer", True, default=True)
+    choices: tuple[AnyJson, ...] = documented("the allowed values; empty if others are allowed", ["a", "b"], default=())
+    allowed: dict[str, Any] = documented(
+        "JSON Schema that the answer must satisfy", {"enum": ["a", "b"]}, default_factory=dict
+    )
 
 
 class ResultOut(ResponseModel):

@@ -27,6 +27,7 @@ from fireswarm.contracts.swarm.task import Constraints, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import TASKS, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.board.operator.answers import check_by_id
 from fireswarm.swarm.submission import check, stored_agents
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -89,8 +90,8 @@ async def retry_task(given: CurrentSession, task_id: InPath, sent: RetryRequest 
 
 @router.post("/{task_id}/answer", response_model=TaskOut)
 async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersRequest) -> Any:
-    """Answer the questions of a blocked task. The task is queued again immediately."""
-    await given.task(task_id)
+    """Answer the open questions of a blocked task, by their ids. The task is queued again immediately."""
+    check_by_id(await given.task(task_id), sent.answers)
     return TaskOut.model_validate(await given.swarm.board.answer(task_id, sent.answers))
 
 

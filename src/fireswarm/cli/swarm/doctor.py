@@ -115,6 +115,7 @@ def _data(settings: Settings) -> list[Finding]:
                     Finding("skill", False, f"role {card.name} names skill {name}: add skills/{name}/SKILL.md")
                 )
         findings += _capabilities(card)
+    findings += _plugins()
     for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
             findings.append(Finding("mailbox", None, f"policy.yaml names {name}, which is not a role of this swarm"))
@@ -134,6 +135,13 @@ def _capabilities(card: RoleCard) -> list[Finding]:
     if "sandbox" in {use.id for use in uses} and shutil.which("bwrap") is None:
         return [Finding("role", None, f"role {card.name} uses the sandbox, which needs bubblewrap: install it")]
     return []
+
+
+def _plugins() -> list[Finding]:
+    """Name the capabilities of installed packages that cannot be loaded."""
+    from fireswarm.capabilities import registry
+
+    return [Finding("plugin", False, f"entry point {point} left out: {why}") for point, why in registry().left_out]
 
 
 def _model(settings: Settings) -> Finding:

@@ -62,7 +62,9 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     for line in lines:
         console.print(escape(line), style="dim", soft_wrap=True)
     for question in task.questions:
-        console.print(escape(f"  asks {question.name} ({question.type}): {question.description}"), soft_wrap=True)
+        choices = f" One of: {', '.join(map(str, question.choices))}." if question.choices else ""
+        asked = f"  asks {question.key} {question.name} ({question.type}): {question.description}{choices}"
+        console.print(escape(asked), soft_wrap=True)
     _draw_graph(seen)
     _draw_result(task)
     rows = [

@@ -342,13 +342,16 @@ def retry(
 
 def answer(
     task_id: TaskId,
-    values: Annotated[list[str], typer.Argument(help="name=value for each question; values may be JSON.")],
+    values: Annotated[list[str], typer.Argument(help="NAME=VALUE or ID=VALUE for each question; values may be JSON.")],
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the questions of a blocked task. The task is queued again immediately."""
+    """Answer the open questions of a blocked task, by name or id. The task is queued again immediately.
+
+    `swarm show` prints the ids. An answer by id counts for that question only: it is refused if the task has gone on.
+    """
     answers = pairs(values, "VALUES")
 
     async def act(swarm: Swarm, full_id: str) -> Any:

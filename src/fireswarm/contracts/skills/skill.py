@@ -11,9 +11,10 @@ files its objective is about), writes files only below ``request.workdir``, and 
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
 from pydantic import Field
 
@@ -41,12 +42,36 @@ class Fact(Contract):
     learned_at: Timestamp | None = None
 
 
+QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")
+"""An id of a question: number of the turn that asked, number within it. No name of a question has this form."""
+
+
 class Question(InputField):
-    """One missing input. A blocked task carries its questions until they are answered."""
+    """One missing input. A blocked task carries its questions until they are answered.
+
+    ``id`` is set when the question is asked; no two questions of a task share one. ``step`` is the step of a run that
+    asked, and whose repetition gets the answer; "" if the whole turn asked.
+    """
+
+    id: str = Field(default="", pattern=r"^([0-9]{1,9}-[0-9]{1,4})?$")
+    step: str = Field(default="", max_length=300)
+
+    @property
+    def key(self) -> str:
+        """Id of the question; its name if a person wrote it without an id."""
+        return self.id or self.name
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """The allowed values, if ``allowed`` lists them."""
+        if "const" in self.allowed:
+            return (self.allowed["const"],)
+        listed = self.allowed.get("enum")
+        return tuple(cast("list[Any]", listed)) if isinstance(listed, list) else ()
 
 
 class Reply(Contract):
-    """Answers to another task of the session, by question name."""
+    """Answers to another task of the session, by the names or ids of its questions."""
 
     task_id: DocumentId
     answers: JsonObject = Field(min_length=1)

@@ -41,7 +41,7 @@ class TaskRef(Contract):
 class Envelope(Contract):
     """The content that one agent hands to another: small and typed, never a whole history.
 
-    ``answers`` answer the task's questions, by question name.
+    ``answers`` answer the task's questions, by the names or ids of the questions.
     """
 
     envelope_id: DocumentId

@@ -201,13 +201,14 @@ class Task(Stored):
     sweep must check the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
     attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step
     of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count are the same turn, repeated
-    after a crash. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the document of
-    ``agent_task_keys`` that names the task doing this work. ``open`` is removed when the end of the task was
-    settled, so a status that a person set to canceled or done can be found. ``uncertain_step`` waits for a
-    decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
-    ``extra_turns`` are added to the turns that a model has. ``checkpoint_uri`` is the document of its last run: a
-    repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer waited
-    for.
+    after a crash. ``answers`` are the last ones by name; a question that is asked again has none. ``answered``
+    keeps the answers for the steps that asked, by step and name. ``answer_schema`` is the JSON Schema of its
+    answers. ``key_id`` is the document of ``agent_task_keys`` that names the task doing this work. ``open`` is
+    removed when the end of the task was settled, so a status that a person set to canceled or done can be found.
+    ``uncertain_step`` waits for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs
+    up to ``decided_epoch``; ``extra_turns`` are added to the turns that a model has. ``checkpoint_uri`` is the
+    document of its last run: a repeated turn continues from its journal. ``gave_up`` are children that were given
+    up and are no longer waited for.
     """
 
     task_id: DocumentId
@@ -251,6 +252,7 @@ class Task(Stored):
     on_child_failure: ChildFailure = ChildFailure.REPLAN
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
+    answered: dict[str, JsonObject] = Field(default_factory=dict)
     answer_schema: JsonObject = Field(default_factory=dict)
     turn: Count = 0
     uncertain_step: str = ""
@@ -274,6 +276,14 @@ class Task(Stored):
     def run_id(self, epoch: int) -> str:
         """Return the id of the run of one lease epoch. A stale worker can only change its own run."""
         return f"{self.task_id}.{epoch}"
+
+    def bind(self, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *answers* with the names of the open questions replaced by their ids.
+
+        Bound answers are refused when other questions are open by then.
+        """
+        ids = {question.name: question.key for question in self.questions}
+        return {ids.get(name, name): value for name, value in answers.items()}
 
     @property
     def has_derived_id(self) -> bool:

@@ -109,9 +109,13 @@ class _Search:
     def _take(self, folder: str, file: str, status: os.stat_result) -> bool:
         try:
             content = os.stat(file)  # noqa: PTH116 - as above
-        except (OSError, ValueError):
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:
+            self._note(Path(file), f"it cannot be read: {getattr(error, 'strerror', None) or error}")
             return False
         if not stat.S_ISREG(content.st_mode):
+            self._note(Path(file), f"it is a {'folder' if stat.S_ISDIR(content.st_mode) else 'device'}, not a file")
             return False
         stamp = [content.st_mtime_ns, content.st_size, content.st_ino, status.st_mtime_ns]
         self.found.skills.append(Place(folder, file, stamp))
@@ -126,13 +130,22 @@ class _Search:
                     if entry.name in _SPELLINGS and self._take(folder, entry.path, status):
                         self._note(Path(entry.path), f"the file should be named {SKILL_FILE}")
                         return []
-                    if entry.is_dir() and not entry.name.startswith(".") and entry.name not in _SKIPPED:
+                    if not entry.name.startswith(".") and entry.name not in _SKIPPED and self._is_folder(entry):
                         below.append(entry.path)
         except NotADirectoryError:
             return []
         except OSError as error:
             self._note(Path(folder), f"the folder cannot be read: {error.strerror}")
         return below
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        """Return True for a folder or a link to one. A link that leads nowhere does not hide the other entries."""
+        try:
+            return entry.is_dir()
+        except OSError as error:
+            if entry.name != SKILL_FILE:  # noted when it was tried as the skill's file
+                self._note(Path(entry.path), f"it cannot be read: {error.strerror}")
+            return False
 
 
 def files_below(folder: str, *, limit: int = 500, depth: int = 4) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -80,6 +80,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
         "context",
         "result",
         "answers",
+        "answered",
         "summary",
         "objective",
         "questions",

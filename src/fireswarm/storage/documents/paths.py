@@ -36,9 +36,9 @@ POCKET, ANSWERED = "pocket_facts", "answered_messages"
 
 
 FREE_FIELDS = frozenset({
-    "objective", "context", "result", "answers", "questions", "summary", "error", "handoff_reason", "expected_outcome",
-    "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message", "keywords", "source",
-    "content", "capabilities", "instructions", "system_prompt",
+    "objective", "context", "result", "answers", "answered", "questions", "summary", "error", "handoff_reason",
+    "expected_outcome", "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message",
+    "keywords", "source", "content", "capabilities", "instructions", "system_prompt",
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 

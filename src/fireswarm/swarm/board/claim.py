@@ -146,11 +146,11 @@ class Claimer:
         This applies to a task that was queued by hand with open questions. Checking here saves a turn.
         """
         try:
-            answers.merge_answers(task, {})
+            merged = answers.merge_answers(task, {})
         except (InvalidInput, ConfigError) as error:
             await ask_again(self.board.store, task, snapshot, error)
             return None
-        return task
+        return task.model_copy(update=merged)
 
     async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
         """Claim each task with its own commit, concurrently, and update the contention factor."""
@@ -186,6 +186,8 @@ class Claimer:
         """Return the fields that put the task in progress under this agent's lease."""
         lease = {"owner_agent_id": self.agent_id, "expires_at": expires_at, "epoch": task.epoch + 1, "claimed_at": now}
         answered: dict[str, Any] = {"questions": []} if task.questions else {}
+        if task.questions and task.answered:  # answered by hand, for a step of the task's run
+            answered |= {"answered": task.answered}
         if task.step_decisions and not task.decided_epoch:  # written by hand
             answered |= {"decided_epoch": task.epoch, "uncertain_step": "", "redo_steps": []}
         return answered | {

@@ -17,6 +17,7 @@ from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.lease import HeldLease
+from fireswarm.swarm.board.operator.answers import ask_fields
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
 from fireswarm.swarm.board.submit import children_of, document
@@ -87,9 +88,9 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
             more: dict[str, Any] = {"uncertain_step": uncertain, "redo_steps": [*redo]} if uncertain or redo else {}
             return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1, **more)
         case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
-            asked = [plain(question) for question in questions]
+            asked = ask_fields(task, task.turn + 1, questions)
             wanted: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
-            return _block(task, reason, summary, questions=asked, turn=task.turn + 1, **wanted)
+            return _block(task, reason, summary, turn=task.turn + 1, **asked, **wanted)
         case Handoff():
             return _hand_off(board, held, outcome)
         case Snooze(after_seconds=after, summary=summary, turn_over=over):

@@ -79,7 +79,8 @@ class Mailbox:
     async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
         """Send answers to *task*; any worker of its role applies them. Returns the message's id.
 
-        Answers sent twice with one *message_id* are applied once. Raises PolicyRefused if *sender_role* may not answer.
+        They count for the questions that are open in *task*: names become the ids of these questions. Answers sent
+        twice with one *message_id* are applied once. Raises PolicyRefused if *sender_role* may not answer.
         The answers are validated when they are applied; ``outcome`` of the message then holds the result.
         """
         return await self._create(self.answering(task, answers, sender_role, message_id or str(uuid.uuid4())))
@@ -91,7 +92,7 @@ class Mailbox:
             envelope_id=message_id,
             task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
             session_hash=task.session_hash,
-            answers=answers,
+            answers=task.bind(answers),
             trace=task.trace,
         )
         self.policy.check_size(envelope)

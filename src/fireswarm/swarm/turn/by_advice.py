@@ -75,15 +75,16 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
         scope=list(asks.scope),
         question=truncate(asks.question, MAX_DETAIL_CHARS),
     )
-    answer = request.answers.get(ANSWER)
-    if answer is not None and not request.advice:
+    place = f"advice/{step}/{_digest(asks)}"
+    answer = turn.task.answered.get(place, {}).get(ANSWER)
+    if answer is not None:
         content, fault = _parse_operator_advice(asks, answer)
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
-        return _ask_a_person(step, asks, f"the advice that was given cannot be used: {fault}")
+        return _ask_a_person(step, place, asks, f"the advice that was given cannot be used: {fault}")
     mind = turn.swarm.mind
     if mind is None or mind.client is None:
-        return _ask_a_person(step, asks, mind.no_model if mind is not None else "this swarm has no model")
+        return _ask_a_person(step, place, asks, mind.no_model if mind is not None else "this swarm has no model")
     return await _ask_model(step, asks, mind, mind.client, turn)
 
 
@@ -96,7 +97,11 @@ def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, A
     return content, check_advice(asks, content)
 
 
-def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
+def _digest(asks: AdviceRequest) -> str:
+    return hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
+
+
+def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> SkillResult:
     """Return a result that asks a person for the advice, with the reason *why* and the JSON format."""
     wanted = {
         AdviceKind.CODE: '{"files": [{"path": ..., "content": ...}], "notes": ...}',
@@ -109,7 +114,10 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
         f"model's key and `swarm retry` the task, or answer in the model's place with JSON: {wanted}"
     )
     question = Question(
-        name=ANSWER, description=truncate(f"{text}\n\n{asks.question}", MAX_OBJECTIVE_CHARS), type="object"
+        name=ANSWER,
+        description=truncate(f"{text}\n\n{asks.question}", MAX_OBJECTIVE_CHARS),
+        type="object",
+        step=place,
     )
     return SkillResult(
         state=SkillState.INPUT_REQUIRED, summary=truncate(text, MAX_RESULT_SUMMARY_CHARS), questions=(question,)
@@ -118,9 +126,8 @@ def _ask_a_person(step: str, asks: AdviceRequest, why: str) -> SkillResult:
 
 async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
     """Ask the model, and once more with the fault. Raises the model's errors, and GateFailed for unusable advice."""
-    digest = hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
     turn.journal.pending = turn.swarm.pending
-    recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{digest}", mind.settings.model.stream)
+    recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{_digest(asks)}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
     talk = Transcript(turn.swarm.advisor)
     material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)

@@ -70,8 +70,11 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
     Raises SkillReportedFailure for a failed result.
     """
     request = turn.request
-    # A task's objective and context never change; its answers, children and turn do.
+    # A task's objective and context never change; its answers, children and turn do. Equal answers to a question that
+    # is asked again are another turn.
     inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
+    if turn.task.turn:
+        inputs.append(["turn", turn.task.turn])
     if request.conversation is not None:
         inputs.append(request.conversation.turn)
     published: list[SkillResult] = []

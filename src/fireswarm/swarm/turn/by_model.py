@@ -89,6 +89,8 @@ class ModelEngine:
                 skills=card.skills,
                 named=task.skill,
                 answers=task.answers,
+                answered=task.answered,
+                phase=phase,
                 extra_turns=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn.swarm, phase),
                 run_skill=_SkillRunner(turn).run,
@@ -126,14 +128,15 @@ class _SkillRunner:
     artifacts: list[Artifact] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
 
-    async def run(self, skill: Skill, params: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* and publish its artifacts before returning its result."""
+    async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* with the *answers* to its questions, and publish its artifacts before returning its result."""
         turn, request = self.turn, self.turn.request
         workdir = request.workdir / skill.name
         workdir.mkdir(parents=True, exist_ok=True)
         skill_request = request.model_copy(
             update={
                 "context": {**request.context, **params},
+                "answers": dict(answers),
                 "artifacts": (*request.artifacts, *self.artifacts),
                 "signals": (*request.signals, *self.signals),
                 "workdir": workdir,

@@ -169,7 +169,7 @@ class TaskConversation:
             detail=result.state.value,
             summary=self.summary,
             summary_task="" if self.summary is not None else None,
-            inputs={**(before.inputs if before else {}), **task.answers},
+            inputs=self._inputs(result),
             input_request={"missing": [question.name for question in result.questions]} if result.questions else {},
             holder="",
             facts=result.pocket,
@@ -177,6 +177,12 @@ class TaskConversation:
             agent_id=self.held.owner,
             retention_days=self.swarm.settings.state.retention_days,
         )
+
+    def _inputs(self, result: SkillResult) -> dict[str, Any]:
+        """Return the inputs and answers so far, without those that the result asks for again."""
+        before = self.stored.state.inputs if self.stored else {}
+        asked = {question.name for question in result.questions}
+        return {name: value for name, value in {**before, **self.held.task.answers}.items() if name not in asked}
 
     def _began(self) -> ConversationEvent:
         task = self.held.task

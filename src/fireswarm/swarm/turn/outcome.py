@@ -54,6 +54,12 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.INPUT_REQUIRED:
             if not result.questions:
                 raise SkillFailed(f"task {turn.task.task_id}: the skill requires input but asks no question")
+            names = [question.name for question in result.questions]
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise SkillFailed(
+                    f"task {turn.task.task_id}: the skill asks two questions named {', '.join(twice)}: "
+                    "give each its own name, since a skill gets answers by name"
+                )
             schema = turn.conversation.answer_schema
             return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions, schema)
         case SkillState.PAUSED if result.pause_seconds is not None:

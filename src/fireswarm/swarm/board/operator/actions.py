@@ -189,19 +189,21 @@ async def answer(
     accept: Callable[[Task], None] = lambda _: None,
     also: Sequence[Write] = (),
 ) -> Task:
-    """Store answers to a blocked task's questions and queue it. Raises InvalidInput with all missing or mistyped ones.
+    """Store answers to a blocked task's questions, by their ids or names, and queue it.
 
-    *accept* may refuse the task by raising. *also* is written in the same commit.
+    Raises StaleAnswer for a question that is not open, InvalidInput with all missing or mistyped answers. *accept*
+    may refuse the task by raising. *also* is written in the same commit.
     """
 
     def fields(task: Task) -> dict[str, Any]:
         accept(task)
         if task.status.terminal:
             raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+        answers.check_open(task, given)
         if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
             raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
         merged = answers.merge_answers(task, given)
-        return queued_fields(task, "answered, waits for an agent") | {"answers": merged, "questions": []}
+        return queued_fields(task, "answered, waits for an agent") | merged | {"questions": []}
 
     async def with_answer(_: Task) -> Sequence[Write]:
         return also

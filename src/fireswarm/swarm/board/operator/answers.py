@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts import inputs
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import QUESTION_ID, Question
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, StaleAnswer
+from fireswarm.storage.documents.build import plain
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
@@ -20,20 +21,74 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the answers *given* into those of *task*.
+def ask_fields(task: Task, turn: int, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return the fields by which *task* asks *questions* at the end of *turn*.
 
-    Raises InvalidInput with every answer that is missing, mistyped or was not asked for.
+    Each question gets its own id, and earlier answers to the same name or step are removed: an answer counts for
+    one question only.
     """
-    answers = {**task.answers, **given}
-    known = {question.name for question in task.questions}
-    faults = [f"{name} was not asked for" for name in given if known and name not in known]
+    asked = [question.model_copy(update={"id": f"{turn}-{number}"}) for number, question in enumerate(questions, 1)]
+    fields: dict[str, Any] = {"questions": [plain(question) for question in asked]}
+    names = {question.name for question in asked}
+    if names & task.answers.keys():
+        fields["answers"] = {name: value for name, value in task.answers.items() if name not in names}
+    if again := {question.step for question in asked} & task.answered.keys():
+        fields["answered"] = {
+            step: {name: value for name, value in given.items() if step not in again or name not in names}
+            for step, given in task.answered.items()
+        }
+    return fields
+
+
+def check_open(task: Task, given: Mapping[str, Any]) -> None:
+    """Raise StaleAnswer if *given* has the id of a question that is not open."""
+    stale = [key for key in given if QUESTION_ID.fullmatch(key) and key not in {item.id for item in task.questions}]
+    if stale:
+        raise StaleAnswer(
+            f"question {', '.join(stale)} of task {task.task_id} is not open: it was answered, or the task went on. "
+            f"{describe_open(task)}"
+        )
+
+
+def check_by_id(task: Task, given: Mapping[str, Any]) -> None:
+    """Raise StaleAnswer or InvalidInput unless the keys of *given* are ids of open questions."""
+    check_open(task, given)
+    names = [key for key in given if key not in {question.key for question in task.questions}]
+    if names:
+        raise InvalidInput(
+            f"answers need the id of their question, and {', '.join(names)} is not one. {describe_open(task)}"
+        )
+
+
+def describe_open(task: Task) -> str:
+    """Return a sentence with the ids and names of the open questions."""
+    listed = ", ".join(f"{question.key} ({question.name})" for question in task.questions)
+    return f"Open questions: {listed or 'none'}."
+
+
+def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields ``answers`` and ``answered`` of *task* with the answers *given*, by question name or id.
+
+    Raises StaleAnswer for the id of a question that is not open, and InvalidInput with every answer that is missing,
+    mistyped, given twice, or was not asked for.
+    """
+    check_open(task, given)
+    ids = {question.key: question.name for question in task.questions}
+    named = [ids.get(key, key) for key in given]
+    answers = {**task.answers, **dict(zip(named, given.values(), strict=True))}
+    known = set(ids.values())
+    faults = [f"{name} was not asked for" for name in named if known and name not in known]
+    faults += [f"{name} is answered twice" for name in known if named.count(name) > 1]
     faults += [told for question in task.questions if (told := _fault(question, answers))]
     if faults:
         raise InvalidInput("the answer does not fit the questions: " + "; ".join(faults))
     if wrong := inputs.faults(task.answer_schema, {**task.context, **answers}, partial=True):
         raise InvalidInput(f"the answer does not fit the skill's inputs: {'; '.join(wrong)}")
-    return answers
+    answered = {step: dict(values) for step, values in task.answered.items()}
+    for question in task.questions:
+        if question.step and question.name in answers:
+            answered.setdefault(question.step, {})[question.name] = answers[question.name]
+    return {"answers": answers} | ({"answered": answered} if answered != task.answered else {})
 
 
 def _fault(question: Question, answers: Mapping[str, Any]) -> str:

@@ -1,0 +1,100 @@
+"""One HTTP connection: it has a few seconds to send a request, and few connections may wait at once.
+
+A connection that has sent no complete request header costs the server nothing but a socket, so a client without a token
+can open many. Those that wait too long are closed, and of too many the oldest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, cast
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fireswarm.api.problems import Refusal
+
+HEADER_SECONDS = 5.0
+"""Time limit for a complete request header, from the connection's start or the first byte after a response."""
+
+MAX_WAITING = 200
+"""Maximum number of connections without a request in progress.
+
+Must be smaller than the server's MAX_CONNECTIONS, so that they cannot take the places of connections with requests.
+"""
+
+
+class BoundedConnection(H11Protocol):
+    """An HTTP connection with a time limit for its next request header. Errors of the protocol become problems."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """Pass everything on to uvicorn's protocol."""
+        super().__init__(*args, **more)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._since = self.loop.time()
+
+    @property
+    def waits(self) -> bool:
+        """True if the connection is open and has no request in progress."""
+        cycle = cast("Any", self.cycle)
+        return (cycle is None or cycle.response_complete) and not self.transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the time limit. Closes the connection that waits longest if too many wait."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._start_limit()
+        waiting = [item for item in self.connections if isinstance(item, BoundedConnection) and item.waits]
+        if len(waiting) > MAX_WAITING:
+            min(waiting, key=lambda item: item._since).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time limit."""
+        self._stop_limit()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in bytes; a complete header ends the time limit."""
+        super().data_received(data)
+        if not self.waits:
+            self._stop_limit()
+        elif self._deadline is None:
+            self._start_limit()
+
+    def on_response_complete(self) -> None:
+        """Note the time, which decides which idle connection is closed first."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Respond to a malformed request."""
+        self._refuse(Refusal(HTTPStatus.BAD_REQUEST, "bad_request", "the request is not valid HTTP/1.1"))
+
+    def _start_limit(self) -> None:
+        self._since = self.loop.time()
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self._time_out)
+
+    def _stop_limit(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _time_out(self) -> None:
+        self._deadline = None
+        if not self.waits:
+            return
+        detail = f"no complete request header within {HEADER_SECONDS:g} s: send the request again"
+        self._refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", detail, retryable=True))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Send *refusal* if no response has begun, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            response = refusal.response()
+            headers = [*response.raw_headers, (b"connection", b"close")]
+            events = (
+                h11.Response(status_code=refusal.status, headers=headers),
+                h11.Data(data=bytes(response.body)),
+                h11.EndOfMessage(),
+            )
+            self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+        self.transport.close()
