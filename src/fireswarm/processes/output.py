@@ -9,6 +9,9 @@ import anyio.abc
 
 READ_BYTES = 65_536
 
+TIMED_OUT = 124
+"""Exit code of a command that was ended after its time, as ``timeout`` uses it."""
+
 
 @dataclass(slots=True)
 class OutputTail:

@@ -16,15 +16,15 @@ import anyio.abc
 import anyio.to_thread
 import psutil
 
-from fireswarm.processes.confinement.view import Launch, View, confine
+from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
 from fireswarm.processes.descendants import Descendants, tree
-from fireswarm.processes.output import OutputTail, drain
+from fireswarm.processes.output import TIMED_OUT, OutputTail, drain
 
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
 
-TIMED_OUT, CANNOT_START = 124, 127
-"""Exit codes as used by ``timeout`` and shells."""
+CANNOT_START = 127
+"""Exit code of a command that does not exist, as shells use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Shell:
         """
         own = Descendants()
         environment = own.environment(self.environment)
+        if view is not None:
+            await anyio.to_thread.run_sync(check_confinement, view)  # its first trial takes a moment
         with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
             try:
                 process = await anyio.open_process(

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -39,6 +40,7 @@ def main() -> int:
     print(f"seed {given.seed}", file=sys.stderr)
     if skew_library() is None:
         print("no clock is shifted: install the Debian package faketime", file=sys.stderr)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends what was started
     plan = Plan(
         tasks=given.tasks,
         seed=given.seed,

@@ -6,12 +6,16 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 
+from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.view import Launch, View, confine
+from fireswarm.processes.descendants import Descendants
+from fireswarm.processes.output import TIMED_OUT
 
-TIMED_OUT = 124
-"""Exit code of a program that was ended, as ``timeout`` uses it."""
+REFUSALS = "bwrap: "
+"""Beginning of bubblewrap's only line of output when it could not start the program; its exit code is then 1."""
 
 
 def run_confined(
@@ -27,8 +31,10 @@ def run_confined(
     It is ended after *seconds*, with everything that it started. By *confinement* ``none`` the operator allows it the
     whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
     """
-    open_to_all = contextlib.nullcontext(Launch([], dict(environment)))
-    with open_to_all if confinement == "none" else confine(view, environment) as launch:
+    own = Descendants()
+    marked = own.environment(environment)
+    open_to_all = contextlib.nullcontext(Launch([], marked))
+    with open_to_all if confinement == "none" else confine(view, marked) as launch:
         process = subprocess.Popen(
             [*launch.prefix, *command],
             cwd=view.workspace,
@@ -41,11 +47,25 @@ def run_confined(
             errors="replace",
             start_new_session=True,
         )
+    told, code = _follow(process, own, seconds)
+    if code == 1 and launch.prefix and told.startswith(REFUSALS) and told.count("\n") == 1:
+        raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
+    return code, told
+
+
+def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) -> tuple[str, int]:
+    """Return the output and exit code of a process that may take *seconds*, and end all that it started."""
+    output: list[str] = []
+    reader = threading.Thread(target=lambda: output.append(process.stdout.read() if process.stdout else ""))
     with process:
+        reader.start()
         try:
-            told, _ = process.communicate(timeout=seconds)
+            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            told, _ = process.communicate()
-            return TIMED_OUT, f"{told}\nended after {seconds:g} s"
-    return process.returncode, told
+            code = TIMED_OUT
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            own.kill_all()  # a process in another session may hold the output open
+            reader.join()
+    return "".join(output) + (f"\nended after {seconds:g} s" if code == TIMED_OUT else ""), code

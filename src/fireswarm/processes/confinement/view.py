@@ -54,7 +54,10 @@ _WAY_OUT = "only the operator can allow commands without confinement (`runtime.c
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read."""
+    """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
+
+    They may begin with ``~``, the home folder of this process.
+    """
 
     workspace: Path
     writable: bool = False
@@ -74,6 +77,22 @@ class Launch:
 @contextmanager
 def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
     """Yield how to start a command that sees *view* only. Raises SandboxRefused where that is not possible."""
+    program, calls, owner = check_confinement(view)
+    workspace = view.workspace.resolve()
+    with ExitStack() as stack:
+        names = {name: stack.enter_context(memory_file(text.encode())) for name, text in _names(owner).items()}
+        filtering = stack.enter_context(memory_file(calls))
+        mounts = _mounts(view, workspace, environment.get("PATH", ""), names)
+        prefix = [program, *_namespaces(owner), *(() if view.network else ("--unshare-net",)), *mounts]
+        prefix += ["--seccomp", str(filtering), "--", *_start_as(owner)]
+        yield Launch(prefix, _environment(view, environment), (filtering, *names.values()))
+
+
+def check_confinement(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
+    """Return the path of bubblewrap, the filter of system calls, and the user and group to run as (None: this one).
+
+    The first call starts a program to try it. Raises SandboxRefused if a command cannot be confined to *view*.
+    """
     program, calls = which("bwrap"), call_filter(machine(), strict=False)
     if sys.platform != "linux" or calls is None:
         raise SandboxRefused(f"commands cannot be confined on {sys.platform} {machine()}: {_WAY_OUT}")
@@ -85,13 +104,7 @@ def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
     owner = _owner(workspace)
     if reason := _reason_against(program, owner):
         raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}; {_WAY_OUT}")
-    with ExitStack() as stack:
-        names = {name: stack.enter_context(memory_file(text.encode())) for name, text in _names(owner).items()}
-        filtering = stack.enter_context(memory_file(calls))
-        mounts = _mounts(view, workspace, environment.get("PATH", ""), names)
-        prefix = [program, *_namespaces(owner), *(() if view.network else ("--unshare-net",)), *mounts]
-        prefix += ["--seccomp", str(filtering), "--", *_start_as(owner)]
-        yield Launch(prefix, _environment(view, environment), (filtering, *names.values()))
+    return program, calls, owner
 
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
@@ -165,7 +178,8 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
         sys.prefix,
         *(str(folder.resolve()) for folder in named if folder.name in _PROGRAM_FOLDERS),
     ]
-    given = (str(place.resolve()) for place in view.readable if not place.resolve().is_relative_to(workspace))
+    allowed = [place.expanduser().resolve() for place in view.readable]
+    given = (str(place) for place in allowed if not place.is_relative_to(workspace))
     places = [*_CONFIGURED, *(_NETWORK if view.network else ()), *programs, *given]
     return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
