@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fireswarm.redaction.shapes import SHAPES
 from tests.support.patterns import Examples, Use, evaluate, find_uses, module_names, slow_attacks, too_slow
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +33,9 @@ EXAMPLES: Examples = {
     "src/fireswarm/api/paging.py: f'{collection}/[^/]+'": ["agent_tasks/[^/]+"],
     "src/fireswarm/capabilities/session_files/grep.py: pattern": [],  # runs in a process that is ended after seconds
     "src/fireswarm/processes/git.py: pattern": _git_keys(),
-    "src/fireswarm/redaction.py: pattern": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
-    "src/fireswarm/redaction.py: pattern.encode()": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
+    "src/fireswarm/redaction/redactor.py: pattern": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
+    "src/fireswarm/redaction/redactor.py: pattern.encode()": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
+    "src/fireswarm/redaction/shapes.py: pattern": [shape.pattern.pattern for shape in SHAPES],
     "skills/csv-forecast/scripts/target.py: f'(?<!\\\\w){re.escape(name.lower())}(?!\\\\w)'": [r"(?<!\w)a\ b(?!\w)"],
     "skills/keyword-search-extractor/scripts/search_keywords.py: f'(?<!\\\\w)(?:{'|'.join(parts)})(?!\\\\w)'": [
         r"(?<!\w)(?:lease|time\s+to\s+live|a)(?!\w)"
