@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".adoc", ".vtt", ".srt", ""})
-SECRET = re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|(.*[._-])?(credentials?|secrets?|passwords?)(\..+)?", re.I)
+SECRET = re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|(.*[._-])?(credentials?|secrets?|passwords?)(\..+)?", re.I | re.DOTALL)
 """Files that usually hold secrets are never read."""
 
 MAX_FILE_BYTES = 2_000_000
@@ -27,7 +27,10 @@ FIRST, BELOW_HEADING, ODD_LENGTH = 1.3, 1.15, 0.6
 _STOP = frozenset((Path(__file__).resolve().parent / "stop_words.txt").read_text(encoding="utf-8").split())
 _WORD = re.compile(r"[^\W\d_][\w'’-]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"”’)]*\s+(?=[\"“(]?[^\W\d_a-z]|\d)")
-_TIMING = re.compile(r"^(WEBVTT.*|\d+|[\d:.,]+ --> [\d:.,]+.*)$")
+_TIMING = re.compile(r"(?:WEBVTT.*+|\d++|[\d:.,]++ --> [\d:.,].*+)$")
+_IMAGE = re.compile(r"!\[[^\[\]]*+\]\((?:[^()]++|\([^()]*+\))*+\)")
+_LINK = re.compile(r"\[([^\[\]]*+)\]\((?:[^()]++|\([^()]*+\))*+\)")
+_HEADING = re.compile(r"^#++[ \t]++((?:[^\n \t#]++|[ \t#]++(?=[^\n \t#]))++)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -162,14 +165,13 @@ def paragraphs_of(text: str) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Without links' targets, images and emphasis."""
-    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = _LINK.sub(r"\1", _IMAGE.sub("", text))
     return re.sub(r"(\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`)", "", text).strip()
 
 
 def title_of(text: str, name: str) -> str:
     """The first heading, else the file's name."""
-    heading = re.search(r"^#+\s+(.+?)\s*#*$", text, re.MULTILINE)
+    heading = _HEADING.search(text)
     return plain(heading[1]) if heading else Path(name).stem.replace("-", " ").replace("_", " ")
 
 

@@ -12,7 +12,7 @@ from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
 from .search_keywords import MAX_LIMIT, as_json, pattern_of, search
 
-_QUOTED = re.compile(r"[\"“«]([^\"”»]{2,80})[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
+_QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,80}+)[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
 _SHOWN_CHARS = 200
 """Hits, and characters of each, that the artifact's value repeats: it is part of a document of bounded size."""

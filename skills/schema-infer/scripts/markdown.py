@@ -13,7 +13,7 @@ _CALL = re.compile(r"`?\b(GET|POST|PUT|PATCH|DELETE|HEAD)\s+(/[^\s`]*)`?\s*[-:]?
 _BASE = re.compile(r"(?i)\bbase\s*url\b.*?(https?://[^\s`|>)]+)")
 _ADDRESS = re.compile(r"(https?://[^\s`|>)]+)")
 _KEY = re.compile(r"(?i)\b(api[ -]?key|bearer|oauth|basic auth|access token)\b")
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
+_HEADING = re.compile(r"^(#{1,6})\s++((?:[^\s#]++|[\s#]++(?=[^\s#]))*+)[\s#]*+$")
 
 KINDS: dict[str, pipelines.Kind] = {
     "string": "string", "text": "string", "str": "string", "date": "string", "datetime": "string", "uuid": "string",

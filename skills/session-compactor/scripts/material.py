@@ -14,7 +14,7 @@ from fireswarm import Artifact, SkillRequest
 MAX_READ_BYTES = 20_000_000
 MAX_SENTENCE_CHARS = 600
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`*])")
-_CITATION = re.compile(r"\s*\[A\d+\]")
+_CITATION = re.compile(r"(?<!\s)\s*+\[A\d++\]")
 _SKIPPED_HEADINGS = ("source", "what earlier runs learned")
 _NO_PROSE = ("|", "!", ">", "<", "Objective: ", "As of ")
 _LIST_ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")

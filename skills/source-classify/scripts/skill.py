@@ -9,7 +9,7 @@ from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
 
 RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),
-    (r"\.(ya?ml|json)$", r"(?m)^\s*[\"']?(openapi|swagger)[\"']?\s*:", "TYPE2", "openapi"),
+    (r"\.(ya?ml|json)$", r"(?m)^[ \t]*+[\"']?(openapi|swagger)[\"']?\s*:", "TYPE2", "openapi"),
     (r"\.(md|markdown|txt)$", r"(?m)\b(GET|POST|PUT|PATCH|DELETE)\s+/\S*", "TYPE2", "markdown"),
     (r"\.(md|markdown|txt)$", r"(?i)\b(api|endpoint|http)\b", "TYPE2", "document"),
 )

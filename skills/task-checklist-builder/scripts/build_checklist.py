@@ -27,7 +27,7 @@ URGENCIES = ("urgent", "open", "later", "done")
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\[([ xX])\]\s+(.+)")
 _MARKER = re.compile(r"(?:#|//|/\*|<!--|--|;|%|\*)\s*(TODO|FIXME|XXX|HACK)\b\s*(?:\(([^)]{1,40})\))?[:\s-]*(.*)")
 _ACTION = re.compile(r"\s*(?:[-*+]\s+)?\*{0,2}(?:action(?: item)?|to[- ]?do)\*{0,2}\s*:\*{0,2}\s*(.+)", re.I)
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
+_HEADING = re.compile(r"#{1,6}\s++(.+)")
 _STEPS = re.compile(
     r"(?:next steps?|open (?:points?|questions?|issues?)|action items?|actions|to[- ]?dos?|tasks)\b", re.I
 )

@@ -24,12 +24,14 @@ MAX_MARKERS, MAX_HEADINGS, MAX_LINKS, MAX_TERMS = 50, 60, 200, 30
 _LONGEST_LINE = 2_000
 _SNIFFED_BYTES = 8_192
 
-_MARKER = re.compile(r"(?:^\s*|[#/*;%!-]\s*|(?=\w+[:(]))\b(TODO|FIXME|XXX|HACK)\b[:\s-]*(.{0,160})")
-_COMMENT_END = re.compile(r"\s*(\*/|-->|#\})?\s*$")
+_MARKER = re.compile(
+    r"(?:^\s*+|[#/*;%!-]\s*+|(?=(?:TODO|FIXME|XXX|HACK)[:(]))\b(TODO|FIXME|XXX|HACK)\b[:\s-]*+(.{0,160})"
+)
+_COMMENT_ENDS = ("*/", "-->", "#}")
 _UNCHECKED = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+(.{0,160})")
 _SECRET = re.compile(
-    r"(AKIA[0-9A-Z]{12,}|gh[pousr]_\w{16,}|sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|eyJ[\w-]{10,}\.[\w.-]{10,}"
-    r"|\b[A-Fa-f0-9]{32,}\b|(?i:\b(?:password|passwd|secret|token|api_?key)\b\s*[:=]\s*)\S+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@))"
+    r"(AKIA[0-9A-Z]{12,}+|gh[pousr]_\w{16,}+|sk-[\w-]{16,}+|xox[abprs]-[\w-]{10,}+|(?<![\w-])eyJ[\w-]{10,}+\.[\w.-]{10,}+"
+    r"|\b[A-Fa-f0-9]{32,}+\b|(?i:\b(?:password|passwd|secret|token|api_?key)\b\s*+[:=]\s*+)\S+|(?<=://)[^/\s:@]++:[^/\s@]++(?=@))"
 )
 
 Record = dict[str, Any]
@@ -161,6 +163,12 @@ def find_markers(lines: list[str], *, prose: bool = False) -> list[Record]:
         if unchecked:
             found.append({"line": number, "kind": "OPEN", "text": redact(unchecked.group(1)).strip()})
         elif match:
-            text = _COMMENT_END.sub("", redact(match.group(2)))
+            text = _without_comment_end(redact(match.group(2)))
             found.append({"line": number, "kind": match.group(1), "text": text})
     return found
+
+
+def _without_comment_end(text: str) -> str:
+    text = text.rstrip()
+    end = next((end for end in _COMMENT_ENDS if text.endswith(end)), "")
+    return text.removesuffix(end).rstrip()

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 MAX_HEADING_CHARS = 200
 MAX_TARGET_CHARS = 300
 
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s++((?:[^\s#]++|[\s#]++(?=[^\s#]))*+)[\s#]*+$")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_INLINE_CODE = re.compile(r"(`+)(?:(?!\1).)*?\1")
+_BACKTICKS = re.compile(r"`++")
 _LINK = re.compile(r"!?\[[^\[\]]{0,400}\]\(\s*(<[^<>]{1,500}>|[^\s()<>]{1,500}(?:\([^\s()]{0,100}\)[^\s()]{0,200})?)")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\[\]^]{1,200}\]:\s*(<[^<>]{1,500}>|\S{1,500})")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
@@ -34,6 +34,26 @@ def outside_fences(lines: list[str]) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def without_code(line: str) -> str:
+    """Remove the code spans: each goes from a run of backticks to the next run of the same length."""
+    runs = [(match.start(), match.end()) for match in _BACKTICKS.finditer(line)]
+    closing: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        length = runs[number][1] - runs[number][0]
+        if length in latest:
+            closing[number] = latest[length]
+        latest[length] = number
+    kept, after, number = "", 0, 0
+    while number < len(runs):
+        if number in closing:
+            kept += line[after : runs[number][0]]
+            number = closing[number]
+            after = runs[number][1]
+        number += 1
+    return kept + line[after:]
+
+
 def headings_of(lines: list[str]) -> list[dict[str, Any]]:
     """The ``#`` headings outside code blocks: line, level, text."""
     found: list[dict[str, Any]] = []
@@ -49,7 +69,7 @@ def links_of(root: Path, path: str, lines: list[str]) -> list[dict[str, Any]]:
     anchors: set[str] | None = None
     found: list[dict[str, Any]] = []
     for number, line in outside_fences(lines):
-        bare = _INLINE_CODE.sub("", line)
+        bare = without_code(line)
         targets = [match.group(1).strip("<>") for match in _LINK.finditer(bare)]
         targets += [match.group(1).strip("<>") for match in [_REFERENCE.match(bare)] if match]
         for target in targets:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, cast
 
+from fireswarm.contracts.linear_pattern import check_pattern, search_pattern
 from fireswarm.errors import ConfigError
 
 MAX_FAULTS = 10
@@ -13,18 +15,22 @@ MAX_FAULTS = 10
 def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: bool = False) -> list[str]:
     """Return the faults of *inputs*, or an empty list. With *partial*, missing inputs are no fault.
 
-    Raises ConfigError if *schema* is not a valid JSON Schema.
+    Raises ConfigError if *schema* is not a valid JSON Schema, or has a pattern that needs more than linear time.
     """
     if not schema:
         return []
-    from jsonschema import Draft202012Validator, SchemaError
+    from jsonschema import SchemaError
 
     asked = {name: value for name, value in schema.items() if not (partial and name == "required")}
     try:
-        Draft202012Validator.check_schema(asked)
+        _validator().check_schema(asked)
     except SchemaError as error:
         raise ConfigError(f"input_request_jsonschema is not a valid JSON Schema: {error.message}") from error
-    errors = sorted(Draft202012Validator(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
+    if "unevaluatedProperties" in (words := set(_keywords(asked))) and "patternProperties" in words:
+        raise ConfigError("input_request_jsonschema has patternProperties: use additionalProperties with it")
+    for pattern in _patterns(asked):
+        check_pattern(pattern)
+    errors = sorted(_validator()(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
     return [_describe_fault(error) for error in errors[:MAX_FAULTS]]
 
 
@@ -32,6 +38,76 @@ def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:
     """Return the fault of one value, or ""."""
     reasons = faults({"properties": {name: dict(schema)}}, {name: value})
     return reasons[0] if reasons else ""
+
+
+_DATA = frozenset({"default", "const", "enum", "examples"})
+"""Keywords whose values are data, not schemas."""
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    """Yield every keyword and name in a schema."""
+    if isinstance(schema, list):
+        for item in cast("list[Any]", schema):
+            yield from _keywords(item)
+    if isinstance(schema, Mapping):
+        for name, value in cast("Mapping[str, Any]", schema).items():
+            yield name
+            yield from _keywords(value)
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    """Yield the regular expressions of a schema."""
+    if isinstance(schema, list):
+        for item in cast("list[Any]", schema):
+            yield from _patterns(item)
+    if isinstance(schema, Mapping):
+        for name, value in cast("Mapping[str, Any]", schema).items():
+            if name == "pattern" and isinstance(value, str):
+                yield value
+            elif name == "patternProperties" and isinstance(value, Mapping):
+                yield from cast("Mapping[str, Any]", value)
+            if name not in _DATA:
+                yield from _patterns(value)
+
+
+@cache
+def _validator() -> Any:
+    """Return a validator whose patterns are matched in linear time: schema and values come from skills and models."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    rules = {"pattern": _pattern, "patternProperties": _pattern_properties, "additionalProperties": _other_properties}
+    return extend(Draft202012Validator, rules)
+
+
+def _pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[Exception]:
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not search_pattern(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Mapping[str, Any], value: Any, _schema: Any) -> Iterator[Exception]:
+    if isinstance(value, Mapping):
+        for pattern, schema in patterns.items():
+            for name, item in cast("Mapping[str, Any]", value).items():
+                if search_pattern(pattern, name):
+                    yield from validator.descend(item, schema, path=name, schema_path=pattern)
+
+
+def _other_properties(validator: Any, allowed: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[Exception]:
+    from jsonschema import ValidationError
+
+    if not isinstance(value, Mapping):
+        return
+    patterns, known = schema.get("patternProperties") or {}, schema.get("properties") or {}
+    for name, item in cast("Mapping[str, Any]", value).items():
+        if name in known or any(search_pattern(pattern, name) for pattern in patterns):
+            continue
+        if isinstance(allowed, Mapping):
+            yield from validator.descend(item, allowed, path=name)
+        elif allowed is False:
+            yield ValidationError(f"unexpected property {name!r}")
 
 
 def _describe_fault(error: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fireswarm.contracts.linear_pattern import match_glob
 from fireswarm.errors import GitFailed, InvalidInput
 from fireswarm.pipelines.files import lay_out, read_back, safe_path
 from fireswarm.processes.git import run_git
@@ -24,7 +25,7 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Path patterns: ``*`` within a folder, ``**`` across folders. Other paths may not change."""
+    """Path patterns: ``*`` and ``?`` within a folder, ``**`` across folders. Other paths may not change."""
 
     patterns: tuple[str, ...]
 
@@ -34,7 +35,7 @@ class Allowlist:
             path = safe_path(path)
         except InvalidInput:
             return False
-        return any(re.fullmatch(_as_regex(pattern), path) for pattern in self.patterns)
+        return any(match_glob(pattern, path) for pattern in self.patterns)
 
     def faults(self, paths: Iterable[str], most: int) -> list[str]:
         """Return the faults of a change of *paths*, of which there may be at most *most*."""
@@ -45,12 +46,6 @@ class Allowlist:
         if len(listed) > most:
             faults.append(f"{len(listed)} files are changed; {most} are allowed")
         return faults
-
-
-def _as_regex(pattern: str) -> str:
-    parts = re.split(r"(\*\*/?|\*)", pattern)
-    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*"}
-    return "".join(meaning.get(part, re.escape(part)) for part in parts)
 
 
 def patch_paths(patch: str) -> list[str]:

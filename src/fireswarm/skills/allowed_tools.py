@@ -22,6 +22,8 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
+from fireswarm.contracts.linear_pattern import match_glob
+from fireswarm.errors import ConfigError
 from fireswarm.skills.command_line import Unreadable, read_command_line
 
 SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
@@ -124,18 +126,14 @@ def _fits(pattern: str, argument: str) -> bool:
     path = argument.replace("\\", "/")
     if not path or "\0" in path or ".." in path.split("/"):
         return False
-    return re.fullmatch(_as_regex(_plain(pattern)), _plain(path)) is not None
+    try:
+        return match_glob(_plain(pattern), _plain(path))
+    except ConfigError:  # a rule that is too long allows nothing
+        return False
 
 
 def _plain(path: str) -> str:
     return re.sub(r"/(?:\./)*/*", "/", path.removeprefix("./"))
-
-
-def _as_regex(pattern: str) -> str:
-    """Translate a glob: ``*`` within a folder, ``**`` across folders, ``?`` one character."""
-    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
-    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(meaning.get(part, re.escape(part)) for part in parts)
 
 
 def _host_fits(domain: str, address: str) -> bool:

@@ -104,7 +104,7 @@ def _content(given: str, encoding: str, most: int) -> str | bytes:
             content = base64.b64decode("".join(given.split()), validate=True)
         except (binascii.Error, ValueError) as error:
             raise InvalidInput(f"the content is not base64: {error}") from error
-        if environment_redactor().suspects(content):
+        if environment_redactor().has_secret(content):
             raise InvalidInput("the content contains what looks like a secret: remove it")
     elif any("\ud800" <= char <= "\udfff" for char in given):
         raise InvalidInput("the content contains lone surrogates: send it as base64")

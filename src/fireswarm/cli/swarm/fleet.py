@@ -27,6 +27,7 @@ from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.progress import follow, read_objective, report
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.processes.watchdog import watch_loop
 from fireswarm.settings import Settings
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.role import RoleConfig, run
@@ -248,7 +249,7 @@ def role(
     agent = agent_id or wiring.new_agent_id(name)
 
     async def main() -> None:
-        async with stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
+        async with watch_loop(), stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
             line = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(swarm)}"
             errors.print(line, style="dim", soft_wrap=True)
             if with_parent:

@@ -26,7 +26,7 @@ MAX_BRACKETS = 200
 _COMPACT_NESTING = re.compile(r"(?:[-?:][ \t]+){30}")
 """``- - - -`` nests once per dash, without a bracket, and causes the same crash."""
 
-_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*)|)$")
+_FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]++(.*+)|)$")
 _SIMPLE = re.compile(
     r"""([a-z][a-z_-]*):[ ]+(?:'([^'\n\t]*[^'\s])'|"([^"\\\n\t]*[^"\\\s])"|([A-Za-z0-9][ -~]*+))[ ]*"""
 )

@@ -13,7 +13,7 @@ _HEADING = re.compile(r"\n(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"\n {0,3}(```+|~~~+)")
 _LINK = re.compile(r"\]\([ \t]*<?([^)>\s]{1,500})")
 _DEFINITION = re.compile(r"\n\[[^\]\n]{1,300}\]:[ \t]*<?([^>\s]{1,500})")
-_SPAN = re.compile(r"(`+)([^`\n]+)(`+)")
+_SPAN = re.compile(r"(?<!`)(`++)([^`\n]++)(`++)")
 _PATH = re.compile(r"(?:[\w.@%+~$(){}<>:-]*[/\\])*[\w.@%+~-]*\w\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 

@@ -58,7 +58,7 @@ _NEGATIVE = re.compile(
     r"|(?:skip|avoid)\s+(?:it\s+|this\s+)?(?:for|when|if))",
     re.I,
 )
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+|\s+[—–-]+\s+")
+_SENTENCE = re.compile(r"(?<=[.;!?])\s++|\n++|(?<![^\S\n])[^\S\n]++[—–-]++\s++")
 _NO_USE_TITLE = re.compile(r"when not to|do not use|don['’]t use|not for|out of scope|limitations", re.I)
 
 

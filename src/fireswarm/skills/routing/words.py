@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_]+(?:\+\+|#)?")
-_EXTENSION = re.compile(r"(?<![/\w])(?:[\w-]+)?\.([a-z][a-z0-9]{1,4})(?![\w/-]|\.\w)", re.IGNORECASE)
+_EXTENSION = re.compile(r"(?<![\w-])(?:(?<!/)[\w-]*+|\w*+-[\w-]*+)\.([a-z][a-z0-9]{1,4})(?![\w/-]|\.\w)", re.IGNORECASE)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VOWEL = re.compile("[aeiouy]")
 

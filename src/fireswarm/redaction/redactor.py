@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, cast
+
+from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
+from fireswarm.redaction.shapes import find_shapes, shapes_in
 
 REDACTED = "[redacted]"
 
@@ -27,39 +30,7 @@ _SECRET_NAME = re.compile(
 )
 _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK|GPG_KEY)$")
 
-_SHAPES = re.compile(
-    r"""
-      (?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}      # Anthropic
-    | (?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20,}          # other model providers, if it has a digit
-    | AIza[0-9A-Za-z_-]{30,}                         # Google API keys
-    | ya29\.[0-9A-Za-z_-]{20,}                       # Google OAuth access tokens
-    | gh[pousr]_[A-Za-z0-9]{30,}                     # GitHub
-    | github_pat_[A-Za-z0-9_]{30,}
-    | glpat-[A-Za-z0-9_-]{18,}                       # GitLab
-    | xox[abeprs]-[A-Za-z0-9-]{10,}                  # Slack
-    | (?:AKIA|ASIA)[0-9A-Z]{16}                      # AWS access key ids
-    | (?P<token>(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{11,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{8,}+){1,2})  # JSON web
-    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----[\s\S]*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    """,
-    re.VERBOSE,
-)
-"""Matched in linear time: no part is scanned again from a later start. `_hide` leaves what a match has too much."""
-
 _KEY_END = re.compile(r"-----END[^-\n]*-----")
-_HINTS = (
-    "sk-", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA",
-    "eyJ", "PRIVATE KEY",
-)  # fmt: skip
-"""Each format contains one of these. Searching for them first is a hundred times faster than the pattern."""
-
-_HINT_BYTES = tuple(hint.encode() for hint in _HINTS)
-
-_IS = r"\\*[\"']?\s*[:=]\s*\\*[\"']?"
-_BEARER = re.compile(rf"(?i)\b(authorization{_IS}(?:bearer|basic|token)\s+|x-(?:goog-)?api-key{_IS})[^\s\"',;\\]{{8,}}")
-_HEADER = re.compile(r"(?i)\b(?:authorization|x-(?:goog-)?api-key)")
-_HEADER_VALUE = re.compile(r"(?i)[\\\"'\s:=]*+(?:bearer|basic|token)?+\s*+[^\s\"',;]*+")
-
-_IN_URL = re.compile(r"(?i)(?<![^a-z0-9+.-])(://[^\s/:@]+:)[^\s/@]{3,}+(?=@)")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -89,11 +60,8 @@ def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
     return tuple(sorted(secrets, key=len, reverse=True))
 
 
-_SUSPECT = re.compile(
-    "|".join(map(re.escape, _HINTS))
-    + r"|://|(?i:authorization|api-key)|\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-"""Matches the JSON of values that may need redaction. JSON escapes control characters with a backslash."""
+_CONTROL_IN_JSON = re.compile(r"\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Matches the JSON of values with control characters. JSON escapes most of them with a backslash."""
 
 
 class Redactor:
@@ -114,18 +82,16 @@ class Redactor:
         """Return *text* without secrets."""
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
-        if any(hint in text for hint in _HINTS):
-            text = _SHAPES.sub(_hide, text)
-        if "://" in text:
-            text = _IN_URL.sub(rf"\g<1>{REDACTED}", text)
-        lowered = text.lower()
-        if "authorization" in lowered or "api-key" in lowered:
-            text = _BEARER.sub(rf"\g<1>{REDACTED}", text)
-        return text
+        parts: list[str] = []
+        after = 0
+        for start, end in _merge((start, end) for _, start, end in _find(text)):
+            parts += [text[after:start], REDACTED]
+            after = end
+        return "".join([*parts, text[after:]]) if parts else text
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
-        end = _open_header(text, end)
+        end = open_assignment(text, end)
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
                 if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):
@@ -135,27 +101,26 @@ class Redactor:
 
     def start_of_secret(self, text: str, end: int) -> int:
         """Return the position up to *end* where the secret begins that spans *end*, or *end* if none does."""
-        patterns = [_SHAPES, _IN_URL, _BEARER] if self._known is None else [self._known, _SHAPES, _IN_URL, _BEARER]
-        before = -1
-        while before != end:  # secrets of two formats may overlap
-            before = end
-            for pattern in patterns:
-                for match in pattern.finditer(text):
-                    if match.start() >= end:
-                        break
-                    if match.end() > end:
-                        end = match.start()
-        return end
+        spans = [(begin, stop) for begin, _, stop in _find(text)]
+        if self._known is not None:
+            spans += [match.span() for match in self._known.finditer(text)]
+        return next((start for start, stop in _merge(spans) if start < end < stop), end)
 
     def clean(self, text: str) -> str:
         """Return *text* without control characters and without secrets."""
         return self.text(sanitize(text))
 
+    def has_secret(self, data: bytes) -> bool:
+        """Return True if a secret is in the content of a file."""
+        text = data.decode("utf-8", "replace")
+        return self.text(text) != text
+
     def suspects(self, data: bytes) -> bool:
         """Return True if serialized *data* may contain a secret. Works on bytes, to avoid a conversion."""
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
-        return any(hint in data for hint in _HINT_BYTES) and _SHAPES.search(data.decode("utf-8", "replace")) is not None
+        text = data.decode("utf-8", "replace")
+        return bool(shapes_in(text)) or any(find_names(text))
 
     def value(self, value: Any) -> Any:
         """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
@@ -166,19 +131,54 @@ class Redactor:
             text = json.dumps(value, ensure_ascii=False, default=str)
         except (TypeError, ValueError):
             return self._clean_value(value)
-        if _SUSPECT.search(text) or (self._known is not None and self._known.search(text)):
-            return self._clean_value(value)
-        return value
+        return self._clean_value(value) if self._is_suspicious(text) else value
+
+    def _is_suspicious(self, text: str) -> bool:
+        """Return True if the JSON of a value may contain a secret or a control character."""
+        if _CONTROL_IN_JSON.search(text) or (self._known is not None and self._known.search(text)):
+            return True
+        return bool(shapes_in(text)) or has_assignments(text)
 
     def _clean_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value)
-            return {self._clean_value(key): self._clean_value(item) for key, item in pairs.items()}
+            return {self._clean_value(key): self._clean_named(key, item) for key, item in pairs.items()}
         if isinstance(value, (list, tuple)):
             return [self._clean_value(item) for item in cast("Iterable[Any]", value)]
         return value
+
+    def named_value(self, name: Any, value: Any) -> Any:
+        """Return the cleaned value of a field called *name*: under a secret's name, texts and numbers are redacted."""
+        return self._clean_named(name, value)
+
+    def _clean_named(self, name: Any, value: Any) -> Any:
+        if not (isinstance(name, str) and secret_field(name)):
+            return self._clean_value(value)
+        if isinstance(value, (list, tuple)):
+            return [self._clean_named(name, item) for item in cast("Iterable[Any]", value)]
+        hidden = value and isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        return REDACTED if hidden else self._clean_value(value)
+
+
+def _find(text: str) -> Iterator[tuple[int, int, int]]:
+    yield from find_shapes(text)
+    yield from find_assignments(text)
+
+
+def _merge(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans in order; overlapping ones become one."""
+    begun: tuple[int, int] | None = None
+    for start, end in sorted(spans):
+        if begun is None or start > begun[1]:
+            if begun is not None:
+                yield begun
+            begun = start, end
+        else:
+            begun = begun[0], max(begun[1], end)
+    if begun is not None:
+        yield begun
 
 
 @cache
@@ -234,26 +234,6 @@ class StreamRedactor:
         held = "".join(self._pieces)
         self._pieces, self._length = [], 0
         return self._redactor.clean(held)
-
-
-def _hide(match: re.Match[str]) -> str:
-    """Return the replacement of a string in the format of a credential."""
-    found = match[0]
-    if found.startswith("sk-") and not any(char.isdigit() for char in found):
-        return found
-    return (found[: found.index("eyJ")] if match["token"] else "") + REDACTED
-
-
-def _open_header(text: str, end: int) -> int:
-    """Return the start of a header name whose value may go on after *end*, or *end*."""
-    judged = 0
-    for name in _HEADER.finditer(text, 0, end):
-        if name.start() >= judged:  # otherwise it is within a value that ends before *end*
-            value = _HEADER_VALUE.match(text, name.end(), end)
-            judged = name.end() if value is None else value.end()
-            if judged == end:
-                return name.start()
-    return end
 
 
 def _parts(value: str) -> Iterable[str]:

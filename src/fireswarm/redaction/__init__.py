@@ -1,0 +1,21 @@
+"""Redaction of secrets, and removal of control characters, in everything that leaves the program. Pure."""
+
+from fireswarm.redaction.redactor import (
+    REDACTED,
+    Redactor,
+    StreamRedactor,
+    environment_redactor,
+    sanitize,
+    secret_name,
+    secret_values,
+)
+
+__all__ = [
+    "REDACTED",
+    "Redactor",
+    "StreamRedactor",
+    "environment_redactor",
+    "sanitize",
+    "secret_name",
+    "secret_values",
+]

@@ -1,0 +1,195 @@
+"""Secrets that are recognized by the name before them: ``password=...``, ``"token": "..."``, headers, addresses.
+
+Prose and program code use the same names. A value counts only if it does not read as a word, a type, a call or another
+variable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_MARKS = ("pass", "pwd", "secret", "token", "credential", "authorization", "key")
+_KEYS = r"(?:api|access|secret|private|auth|account|encryption|signing|master|subscription)[_-]?"
+_NAMES = (
+    r"passw(?:or)?ds?|passphrase|(?<=_)pass|(?<![a-z])pwd|secret(?:[_-]?(?:access[_-]?)?key)?|tokens?"
+    rf"|{_KEYS}key|credentials?|authorization"
+)
+_NAME = re.compile(rf"(?i)(?P<name>{_NAMES}|key)(?![A-Za-z])(?:[_-]?\d{{1,3}})?+")
+_BEFORE_KEY = re.compile(rf"(?i)(?:{_KEYS}|[?&])\Z")
+_NO_SECRET = re.compile(r"(?i)(?:page|next|continuation|cancel(?:lation)?|pagination|sync|csrf|max|num)[_-]?\Z")
+_LONGEST_BEFORE = 16
+_LONGEST_WORD = 80
+_SIGN = re.compile(r"\\*+[\"'`]?[ \t]*+(?P<is>=>|:=|[:=](?![:=]))[ \t]*+(?:\r?\n[ \t]++(?=\\*+[\"']))?+")
+_OPENING = re.compile(r"\\*+[\"'`]?")
+_REST = re.compile(
+    r"\\*+[\"'`]?+\s*+(?:(?:=>|:=|[:=])\s*+(?:\\*+[\"'`][^\"'`\n]*+|(?:(?i:bearer|basic|token)\b)?+\s*+[^\s\"',;]*+)?+)?+"
+)
+_QUOTED = re.compile(r"(?P<open>\\*+[\"'`])(?P<value>(?:(?!(?P=open))[^\n]){0,4096})(?P=open)")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)[ \t]++(?=[^\s\"',;]{8})")
+_BARE = re.compile(r"(?P<value>[^\s,;&\"'`<>(){}\[\]|\\]++)(?P<next>[ \t]*+[^\s]?)")
+
+_PASSWORD = re.compile(r"(?i)pass|pwd")
+_WORDS = frozenset({
+    "any", "auto", "bearer", "basic", "bool", "boolean", "bytes", "changeme", "dict", "digest", "empty", "enum",
+    "false", "float", "function", "hidden", "integer", "invalid", "list", "missing", "must", "none", "null", "number",
+    "object", "optional", "password", "plain", "prompt", "redacted", "required", "secret", "self", "string", "text",
+    "token", "true", "undefined", "unknown", "unset", "void",
+})  # fmt: skip
+"""Words that are no secrets after a name: types, constants and words of descriptions."""
+
+_ABOUT_SECRETS = re.compile(rf"(?i){_NAMES}|(?<![a-z])key|(?<![a-z])env(?![a-z])")
+_PLACEHOLDER = re.compile(r"(?i)your|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|dummy")
+_REFERENCE = re.compile(r"[$%{<@#]|\[redacted|https?:|(?:[A-Za-z_]\w*+\.)+[A-Za-z_]\w*+$|/[\w./-]*+$|\.{1,2}/")
+"""A variable, a placeholder, an attribute or a path instead of a value."""
+
+_LINE_START = re.compile(r"(?:^|\n|\\n|[\"'])[ \t-]*$", re.MULTILINE)
+_SETTING = re.compile(r"(?:^|[\s\"'?&;{\[|])(?:export[ \t]+|--?)?[\w.-]{0,60}$")
+"""Text that precedes the name in files of settings, addresses and command lines, but not in calls."""
+
+_HEADER = re.compile(r"(?i)authorization|x-[a-z-]{0,20}(?:key|token)")
+_COUNTED = re.compile(r"(?i)tokens$|(?:page|next|continuation|cancel(?:lation)?|pagination|sync)[_-]?tokens?$|^key$")
+
+
+def secret_field(name: str) -> bool:
+    """Return True if the value of a field called *name* in a document is secret, whatever it looks like."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return _FIELD.search(words) is not None and _COUNTED.search(words) is None
+
+
+_FIELD = re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{_NAMES})(?:[_-]?\d{{1,3}})?$")
+
+
+def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield every secret value after a name, in order: start of the name, start and end of the value."""
+    after = 0
+    for name in find_names(text):
+        if name.start() < after:
+            continue
+        sign = _SIGN.match(text, name.end())
+        if sign is None:
+            continue
+        span = _value_after(text, name, sign)
+        if span is not None:
+            after = span[1]
+            yield name.start(), *span
+
+
+def find_names(text: str) -> Iterator[re.Match[str]]:
+    """Yield the names of secrets in *text*, in order."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a letter whose lower case is two characters
+        lowered = "".join(char.lower() if char.isascii() else char for char in text)
+    places: list[int] = []
+    for mark in _MARKS:
+        at = lowered.find(mark)
+        while at >= 0:
+            places.append(at)
+            at = lowered.find(mark, at + len(mark))
+    for at in sorted(places):
+        name = _NAME.match(text, at)
+        if name is not None and name["name"].lower() == "key":
+            before = _BEFORE_KEY.search(text, max(0, at - _LONGEST_BEFORE), at)
+            name = None if before is None else _NAME.match(text, before.start()) or name
+        if name is None:
+            continue
+        if not _ends_with(_NO_SECRET, text, name.start()):
+            yield name
+
+
+def _ends_with(pattern: re.Pattern[str], text: str, end: int) -> bool:
+    return pattern.search(text, max(0, end - _LONGEST_BEFORE), end) is not None
+
+
+def open_assignment(text: str, end: int) -> int:
+    """Return the start of a name whose value may go on after *end*, or *end*."""
+    judged = 0
+    for name in find_names(text[:end]):
+        if name.start() >= judged:  # otherwise it is within a value that ends before *end*
+            value = _REST.match(text, name.end(), end)
+            judged = name.end() if value is None else value.end()
+            if judged == end:
+                return _start_of_word(text, name.start())
+    return end
+
+
+def _start_of_word(text: str, at: int) -> int:
+    """Return where the word begins that contains *at*: what precedes a name decides about its value."""
+    before = text[max(0, at - _LONGEST_WORD) : at]
+    return at if not before or before[-1].isspace() else at - len(before.split()[-1])
+
+
+def has_assignments(text: str) -> bool:
+    """Return True if the JSON *text* may have a secret under or after a name; numbers of tokens do not count."""
+    for name in find_names(text):
+        sign = _SIGN.match(text, name.end())
+        if sign is not None and not (name["name"].lower() == "tokens" and text[sign.end() : sign.end() + 1].isdigit()):
+            return True
+    return False
+
+
+def _value_after(text: str, name: re.Match[str], sign: re.Match[str]) -> tuple[int, int] | None:
+    """Return where the secret after a name is, or None if that is a word, a variable or program code."""
+    quoted = _QUOTED.match(text, sign.end())
+    opening = _OPENING.match(text, sign.end())
+    at = sign.end() if opening is None else opening.end()
+    if _HEADER.search(text, max(0, name.start() - 24), name.end()) and (scheme := _SCHEME.match(text, at)):
+        bare = _BARE.match(text, scheme.end())
+        if bare is None or _REFERENCE.match(bare["value"]) or _is_variable(bare["value"]):
+            return None
+        return bare.span("value")
+    if quoted is not None:
+        return quoted.span("value") if _is_quoted_secret(name["name"], quoted["value"]) else None
+    bare = _BARE.match(text, at)
+    if bare is None or not _is_bare_secret(text, name, sign, bare):
+        return None
+    return bare.span("value")
+
+
+def _is_quoted_secret(name: str, value: str) -> bool:
+    if len(value) < 4 or value.lower() in _WORDS or _REFERENCE.match(value):
+        return False
+    if _is_random(value):
+        return True
+    password = _PASSWORD.search(name) is not None
+    if _PLACEHOLDER.search(value) or _ABOUT_SECRETS.search(value):
+        return False
+    if " " in value:
+        return password and not value[0].isupper()
+    return password or (len(value) >= 16 and ("_" not in value or not value.isidentifier()))
+
+
+def _is_bare_secret(text: str, name: re.Match[str], sign: re.Match[str], bare: re.Match[str]) -> bool:
+    value = bare["value"].rstrip(".")
+    follows = bare["next"].strip()
+    if len(value) < 4 or value.lower() in _WORDS or _REFERENCE.match(value) or follows[:1] in ("(", "[", "{"):
+        return False
+    password = _PASSWORD.search(name["name"]) is not None
+    if value.isdigit():
+        return password and len(value) >= 6
+    tight = sign[0] == "="
+    if _is_random(value):  # an identifier with a digit may be a variable
+        return tight or password or sign["is"] == ":" or not value.isidentifier() or len(value) >= 16
+    if _is_variable(value) or _PLACEHOLDER.search(value) or follows not in ("", "&", ";", "\\", "'", '"'):
+        return False
+    if not tight:
+        alone = _LINE_START.search(text, max(0, name.start() - 40), name.start()) is not None
+        return password and sign[0].endswith(": ") and alone and follows in ("", "\\", '"') and value.islower()
+    setting = _SETTING.search(text, max(0, name.start() - 70), name.start()) is not None
+    return setting and (password or len(value) >= 12 or not value.isidentifier())
+
+
+def _is_variable(value: str) -> bool:
+    """Return True for a name such as ``api_key`` or ``MY_TOKEN_2``."""
+    return value.isidentifier() and _ABOUT_SECRETS.search(value) is not None
+
+
+def _is_random(value: str) -> bool:
+    """Return True for at least six characters that are no word: letters with digits, or with unusual signs."""
+    if len(value) < 6 or " " in value or _is_variable(value):
+        return False
+    if len(value) < 20 and (_PLACEHOLDER.search(value) or "://" in value):
+        return False
+    letters = any(char.isalpha() for char in value)
+    digits = any(char.isdigit() for char in value)
+    return letters and (digits or any(char in "!@#$%^&*+~?/=" for char in value[1:]))

@@ -1,0 +1,60 @@
+"""A worker's event loop that stands still is reported with the stacks of all threads, once per stall."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import logging, re, threading, time
+import anyio
+from fireswarm.processes.watchdog import watch_loop
+
+def block_here(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+def block_in_c():
+    re.match("(a|aa)+$", "a" * 33 + "!")
+
+async def main():
+    logging.basicConfig(level=logging.INFO)
+    async with watch_loop({limit}):
+        {work}
+        await anyio.sleep(min({limit}, 0.4))
+
+with_secret = "hunter22"
+anyio.run(main)
+"""
+
+
+def report(work: str, limit: float = 0.4) -> str:
+    program = PROGRAM.format(work=work, limit=limit)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    ).stderr
+
+
+def test_stalls_are_reported_once_each_with_stacks_and_duration() -> None:
+    told = report(
+        "await anyio.sleep(0.01); block_here(1.0); await anyio.sleep(0.01); await anyio.sleep(0.3); block_here(1.1)"
+    )
+    assert told.count("Timeout (") == 2
+    assert told.count("block_here") == 2
+    assert told.count("in main") >= 2
+    assert told.count("the event loop stood still for") == 2
+    assert "hunter22" not in told
+
+
+def test_call_that_holds_the_interpreter_lock_is_reported_while_it_blocks() -> None:
+    told = report("await anyio.sleep(0.01); block_in_c()", 0.1)
+    assert "block_in_c" in told
+    assert told.index("block_in_c") < told.index("the event loop stood still for")
+
+
+@pytest.mark.parametrize("work", ["pass", "await anyio.sleep(0.5)", "await anyio.to_thread.run_sync(block_here, 0.2)"])
+def test_loop_that_runs_is_not_reported(work: str) -> None:
+    assert report(work, 20.0 if "thread" in work else 2.0) == ""

@@ -1,0 +1,76 @@
+"""Every published format of a credential is redacted on every way it may be written, and innocent text stays whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fireswarm.redaction import REDACTED, Redactor, StreamRedactor
+from tests.unit.redaction_cases import HOSTILE, INNOCENT
+
+redactor = Redactor()
+
+
+def leaks(secret: str, shown: str) -> bool:
+    """Return True if the secret, its second half, or a line of it is in *shown*."""
+    parts = {secret, secret[len(secret) // 2 :], *(line for line in secret.splitlines() if "----" not in line)}
+    return any(part in shown for part in parts)
+
+
+def test_both_tables_are_large(capsys: pytest.CaptureFixture[str]) -> None:
+    print(f"{len(HOSTILE)} hostile, {len(INNOCENT)} innocent texts")
+    assert len(HOSTILE) >= 60
+    assert len(INNOCENT) >= 60
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_secret_is_redacted_and_the_rest_stays(name: str) -> None:
+    text, secret = HOSTILE[name]
+    shown = redactor.text(text.format(secret))
+    assert not leaks(secret, shown), shown
+    before, _, after = text.format("\0").partition("\0")
+    assert shown.startswith(before)
+    assert shown.endswith(after)
+    assert redactor.text(shown) == shown
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_secret_is_redacted_within_documents_keys_and_streams(name: str) -> None:
+    text, secret = HOSTILE[name]
+    whole = text.format(secret)
+    for value in (
+        {"note": whole},
+        {"list": [{"deep": [whole]}]},
+        {whole: 1},
+        [whole],
+        {"text": json.dumps({"a": whole})},
+    ):
+        assert not leaks(secret, json.dumps(redactor.value(value), ensure_ascii=False).replace("\\\\n", "\\n"))
+    for size in (1, 3, 7, 16):
+        stream = StreamRedactor(redactor)
+        text_then = f"some words {whole} "
+        shown = "".join(stream.feed(text_then[at : at + size]) for at in range(0, len(text_then), size)) + stream.rest()
+        assert not leaks(secret, shown), size
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_innocent_text_stays_whole(text: str) -> None:
+    assert redactor.text(text) == text
+    assert redactor.value({"text": text}) == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("value", "cleaned"),
+    [
+        ({"password": "x"}, {"password": REDACTED}), ({"password": 1234}, {"password": REDACTED}),
+        ({"apiKeys": ["a b", 5, {"name": "n"}]}, {"apiKeys": ["a b", 5, {"name": "n"}]}),
+        ({"secrets": ["a b", 5, {"name": "n"}]}, {"secrets": ["a b", 5, {"name": "n"}]}),
+        ({"clientSecret": ["a b", 5, {"name": "n"}]}, {"clientSecret": [REDACTED, REDACTED, {"name": "n"}]}),
+        ({"a": {"passwords": ["one", "two"]}}, {"a": {"passwords": [REDACTED, REDACTED]}}),
+        ({"token": None, "secret": True, "password": ""}, {"token": None, "secret": True, "password": ""}),
+        ({"max_tokens": 4096, "next_page_token": "abc"}, {"max_tokens": 4096, "next_page_token": "abc"}),
+    ],
+)  # fmt: skip
+def test_values_under_a_secret_name_are_redacted(value: object, cleaned: object) -> None:
+    assert redactor.value(value) == cleaned
