@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from types import FrameType
 
 import anyio
 
@@ -26,6 +27,11 @@ MUST_BE_ZERO = (
 )
 
 
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle SIGTERM like Ctrl-C, so that everything that was started is ended."""
+    signal.raise_signal(signal.SIGINT)
+
+
 def main() -> int:
     """Parse the options, run, and print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.at_size", description=__doc__)
@@ -40,7 +46,7 @@ def main() -> int:
     print(f"seed {given.seed}", file=sys.stderr)
     if skew_library() is None:
         print("no clock is shifted: install the Debian package faketime", file=sys.stderr)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # ends what was started
+    signal.signal(signal.SIGTERM, interrupt)
     plan = Plan(
         tasks=given.tasks,
         seed=given.seed,
