@@ -82,10 +82,10 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
 
 def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> int:
     """Read and run tasks in turn; returns the exit code of the last one."""
-    from rich.console import Console
+    from fireswarm.cli.shared.console import make_console
 
     cwd = Path.cwd()
-    console = Console(highlight=False)
+    console = make_console()
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
@@ -113,11 +113,10 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     if as_json:
         sys.stdout.write(json.dumps([event.model_dump(mode="json") for event in events], indent=2) + "\n")
         return
-    from rich.console import Console
-
+    from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
 
-    console = Console(highlight=False)
+    console = make_console()
     printer = EventPrinter(console, "debug" if event_stream else settings.logging.level)
     for event in events:
         printer.event(event)
@@ -131,11 +130,10 @@ def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
 
 
 def _watching(settings: AgentSettings) -> Watching:
-    from rich.console import Console
-
+    from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
 
-    console = Console(stderr=True, highlight=False)
+    console = make_console(stderr=True)
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
     return Watching(printer.event, words, _ask if sys.stdin.isatty() else None)
@@ -156,9 +154,9 @@ def _read_line() -> str:
 
 def _say(conclusion: Conclusion, log: RunLog) -> None:
     """Print a conclusion: error, questions or answer, then files and the run's id."""
-    from rich.console import Console
+    from fireswarm.cli.shared.console import make_console
 
-    console = Console(highlight=False)
+    console = make_console()
     if conclusion.status is ConclusionStatus.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
     elif conclusion.status is ConclusionStatus.WAITING:

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import anyio
 import typer
 from pydantic import BaseModel
-from rich.console import Console
 from rich.table import Table
 
+from fireswarm.cli.shared.console import make_console
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.startup import loop_options
@@ -32,8 +32,8 @@ Limit = Annotated[
     int, typer.Option("--limit", min=1, max=1000, help="Maximum number of documents to show, newest first.")
 ]
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+console = make_console()
+errors = make_console(stderr=True)
 
 STYLES = {
     "done": "green",
