@@ -126,8 +126,9 @@ def spoil(rng: random.Random, client: AsyncClient, good: Mapping[str, Any]) -> d
     return data
 
 
-async def write_poison(swarm: SwarmRig, client: AsyncClient, rng: random.Random) -> None:
-    good = await good_documents(swarm)
+async def write_poison(
+    good: Mapping[str, list[tuple[str, dict[str, Any]]]], client: AsyncClient, rng: random.Random
+) -> None:
     for number in range(PER_SWARM):
         collection = rng.choice((TASKS, TASKS, TASKS, *COLLECTIONS))
         known = good[collection]
@@ -155,8 +156,9 @@ async def test_no_document_stops_a_worker_or_hides_a_good_task(seed: int) -> Non
     rng = random.Random(seed)
     async with open_test_swarm() as swarm:
         client = connect(swarm.database)
+        documents = await good_documents(swarm)
         async with working(with_skills(swarm)) as worker:
-            await write_poison(swarm, client, rng)
+            await write_poison(documents, client, rng)
             await swarm.clock.advance(130)
             good = await swarm.submit("a good task", priority=1, skill="noop")
             for _ in range(20):

@@ -104,7 +104,10 @@ def as_response(
     stopped = state.value != result.state.value
     failed = stopped or state is TaskState.FAILED
     outputs = next((item.value for item in result.artifacts if item.type == OUTPUTS), None)
-    fields = tuple(InputField(**question.model_dump()) for question in result.questions)
+    fields = tuple(
+        InputField.model_validate(question.model_dump(include=set(InputField.model_fields)))
+        for question in result.questions
+    )
     return AgentResponse(
         state=state,
         message=truncate(reason or result.summary, MAX_RESULT_SUMMARY_CHARS),
