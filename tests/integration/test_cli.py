@@ -13,14 +13,20 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import anyio.to_thread
 import psutil
 import pytest
 
+from fireswarm import wiring
 from fireswarm.cli import swarm_command as main
+from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.settings import load_settings
 from fireswarm.wiring import packaged_path
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
 
@@ -33,6 +39,11 @@ def run(request):
                            questions=(Question(name="name", description="Who asks?"),))
     return SkillResult(summary=f"hello {request.answers['name']}")
 """
+
+
+MEMORY_OF_ZERO = {
+    "type": "fact", "bucket": "files", "key": "broken", "value": 0, "session_hash": "s", "created_at": datetime.now(UTC)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,24 @@ def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
         assert ok(root, command) == []
     assert ok(root, "cancel", task_id) == [task_id]
     assert "never changes again" in swarm(root, "cancel", task_id).stderr
+
+
+@pytest.mark.anyio
+async def test_canceling_names_the_tasks_that_go_on(root: Path) -> None:
+    async with wiring.open_swarm(load_settings(root, {})) as swarm_:
+        parent, child = [
+            (await swarm_.board.submit(TaskSpec(objective=name, assigned_to="scout", session_hash="s"))).task.task_id
+            for name in ("parent", "child")
+        ]
+        await swarm_.store.commit([Update(f"agent_tasks/{parent}", {"children": [child]})])
+        await swarm_.store.commit([Create("mcp_memory/zero", MEMORY_OF_ZERO)])
+    done = await anyio.to_thread.run_sync(swarm, root, "cancel", parent)
+    assert f"the 1 below it go on: `swarm cancel {parent[:8]} --tree` cancels them" in done.stderr
+    assert (await anyio.to_thread.run_sync(swarm, root, "cancel", parent, "--tree")).stderr == ""
+    assert {task["status"] for task in await anyio.to_thread.run_sync(ok, root, "tasks")} == {"canceled"}
+    assert " 0 " in (await anyio.to_thread.run_sync(swarm, root, "memory")).stdout
+    retried = await anyio.to_thread.run_sync(swarm, root, "retry", parent)
+    assert "submit it again with --again WORD\n" in retried.stderr
 
 
 def test_custom_role_asks_a_question_and_finishes_after_the_answer(root: Path) -> None:

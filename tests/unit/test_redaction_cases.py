@@ -74,3 +74,14 @@ def test_innocent_text_stays_whole(text: str) -> None:
 )  # fmt: skip
 def test_values_under_a_secret_name_are_redacted(value: object, cleaned: object) -> None:
     assert redactor.value(value) == cleaned
+
+
+def test_results_with_names_like_secrets_stay() -> None:
+    counted = {"pwd": "/work/x", "tests_pass": 12, "first_pass": 0.93, "text": "epoch=3 val_pass=0.93"}
+    assert Redactor().value(counted) == counted
+
+
+def test_given_values_are_redacted_by_their_format_only() -> None:
+    given = {"api_token": "abc", "password": 4711, "note": "ghp_" + "a1B2" * 9}
+    assert Redactor().value(given, by_name=False) == given | {"note": "[redacted]"}
+    assert Redactor().value(given)["api_token"] == "[redacted]"

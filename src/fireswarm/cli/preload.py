@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from fireswarm.processes.forked import become_server
@@ -18,6 +19,7 @@ MODULES = (
     *(["uvloop"] if loop_options()["use_uvloop"] else []),  # this also sets what gRPC reads when it is imported
 )
 
+os.environ["TERM"] = "dumb"  # consoles are made at import: what they print goes to logs, without colors
 with without_collector():
     for name in MODULES:
         import_module(name)

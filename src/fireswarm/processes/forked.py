@@ -29,8 +29,8 @@ SERVER_DIED = 255
 """Exit code that ``multiprocessing`` reports when the fork server ended before the process, which may run on."""
 
 HELD_BACK = (signal.SIGTERM,)
-"""Signals that the fork server ignores: it ends when the process that started it has ended. Service managers send
-SIGTERM to every process of a service. A copy gets those that were sent before it was ready.
+"""Signals that the fork server ignores: it ends after the process that started it, and all copies. Service managers
+send SIGTERM to every process of a service. A copy gets those that were sent before it was ready.
 """
 
 _one_at_a_time = anyio.CapacityLimiter(1)
@@ -64,8 +64,7 @@ class ForkedProcess:
             while self.returncode is None:
                 await anyio.wait_readable(self._process.sentinel)
                 code = await anyio.to_thread.run_sync(self._exit_code, limiter=_one_at_a_time)
-                if code == SERVER_DIED and self._handle is not None:
-                    self.send_signal(signal.SIGTERM)
+                if code == SERVER_DIED and self._handle is not None:  # the copy works on
                     await anyio.to_thread.run_sync(self._handle.wait, abandon_on_cancel=True)
                 self.returncode = code
         return self.returncode
@@ -95,7 +94,7 @@ def _start(command: Command, preload: str) -> ForkedProcess:
     try:
         process.start()
     except EOFError as error:
-        raise ChildProcessError("the process to copy ended while it was loaded: its error is above") from error
+        raise ChildProcessError("the process to copy has ended: it could not be loaded, or not be copied") from error
     if process.pid is None:
         raise ChildProcessError("it has no process id")
     try:
@@ -108,6 +107,7 @@ def _start(command: Command, preload: str) -> ForkedProcess:
 def run_command(command: Command) -> None:
     """Run the command in this process, a copy of the fork server: with its environment, and its log as output."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+    _keep_descriptors_to_itself()
     os.environ.clear()
     os.environ.update(command.environment)
     log = os.open(command.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -122,6 +122,14 @@ def run_command(command: Command) -> None:
         getattr(importlib.import_module(module), function)()
     finally:
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  (multiprocessing leaves them out)
+
+
+def _keep_descriptors_to_itself() -> None:
+    """Pass none of the fork server's descriptors on to the programs that this process starts."""
+    for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if number > 2:
+            with contextlib.suppress(OSError):  # the one that lists the folder is closed by now
+                os.set_inheritable(number, False)
 
 
 def become_server() -> None:

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 
 _MARKS = ("pass", "pwd", "secret", "token", "credential", "authorization", "key")
 _KEYS = r"(?:api|access|secret|private|auth|account|encryption|signing|master|subscription)[_-]?"
+_OWNERS = r"(?:(?<=db_)|(?<=sql_)|(?<=user_)|(?<=root_)|(?<=admin_)|(?<=mail_)|(?<=smtp_)|(?<=auth_))"
+"""``user_pass`` is a password; ``tests_pass`` and ``first_pass`` are not."""
+
 _NAMES = (
-    r"passw(?:or)?ds?|passphrase|(?<=_)pass|(?<![a-z])pwd|secret(?:[_-]?(?:access[_-]?)?key)?|tokens?"
+    rf"passw(?:or)?ds?|passphrase|{_OWNERS}pass|(?<![a-z])pwd|secret(?:[_-]?(?:access[_-]?)?key)?|tokens?"
     rf"|{_KEYS}key|credentials?|authorization"
 )
 _NAME = re.compile(rf"(?i)(?P<name>{_NAMES}|key)(?![A-Za-z])(?:[_-]?\d{{1,3}})?+")
@@ -57,7 +60,8 @@ def secret_field(name: str) -> bool:
     return _FIELD.search(words) is not None and _COUNTED.search(words) is None
 
 
-_FIELD = re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{_NAMES})(?:[_-]?\d{{1,3}})?$")
+_FIELD = re.compile(rf"(?i)(?!pwd$)(?:^|[^a-z0-9])(?:{_NAMES})(?:[_-]?\d{{1,3}})?$")
+"""``pwd`` alone is a working folder."""
 
 
 def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:

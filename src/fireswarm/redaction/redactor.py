@@ -122,16 +122,18 @@ class Redactor:
         text = data.decode("utf-8", "replace")
         return bool(shapes_in(text)) or any(find_names(text))
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Any, *, by_name: bool = True) -> Any:
         """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
+
+        *by_name* redacts everything under the name of a secret, whatever it looks like.
 
         Most values contain nothing to clean. A check of their JSON detects that, and they are returned as they are.
         """
         try:
             text = json.dumps(value, ensure_ascii=False, default=str)
         except (TypeError, ValueError):
-            return self._clean_value(value)
-        return self._clean_value(value) if self._is_suspicious(text) else value
+            return self._clean_value(value, by_name)
+        return self._clean_value(value, by_name) if self._is_suspicious(text) else value
 
     def _is_suspicious(self, text: str) -> bool:
         """Return True if the JSON of a value may contain a secret or a control character."""
@@ -139,14 +141,17 @@ class Redactor:
             return True
         return bool(shapes_in(text)) or has_assignments(text)
 
-    def _clean_value(self, value: Any) -> Any:
+    def _clean_value(self, value: Any, by_name: bool = True) -> Any:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value)
-            return {self._clean_value(key): self._clean_named(key, item) for key, item in pairs.items()}
+            return {
+                self._clean_value(key): self._clean_named(key, item) if by_name else self._clean_value(item, by_name)
+                for key, item in pairs.items()
+            }
         if isinstance(value, (list, tuple)):
-            return [self._clean_value(item) for item in cast("Iterable[Any]", value)]
+            return [self._clean_value(item, by_name) for item in cast("Iterable[Any]", value)]
         return value
 
     def named_value(self, name: Any, value: Any) -> Any:

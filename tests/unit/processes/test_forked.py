@@ -90,14 +90,24 @@ async def test_server_that_gets_sigterm_goes_on(tmp_path: Path) -> None:
     await end_of(following)
 
 
-async def test_copies_end_with_a_killed_server_and_the_next_start_makes_another(tmp_path: Path) -> None:
+async def test_copies_of_a_killed_server_work_on_and_the_next_start_makes_another(tmp_path: Path) -> None:
     process = await start_forked(command(tmp_path, WAITING), PRELOAD)
     copy = psutil.Process(process.pid)
     server = psutil.Process(copy.ppid())
     server.kill()
+    with anyio.move_on_after(0.5) as waited:
+        await process.wait()
+    assert waited.cancelled_caught and copy.is_running()
+    process.send_signal(signal.SIGTERM)
     await end_of(process)
     assert not copy.is_running() or copy.status() == psutil.STATUS_ZOMBIE
     following = await start_forked(command(tmp_path, WAITING), PRELOAD)
     assert psutil.Process(following.pid).ppid() != server.pid
     following.send_signal(signal.SIGKILL)
     assert await end_of(following) == -signal.SIGKILL
+
+
+async def test_programs_that_a_copy_starts_inherit_no_descriptor_of_the_server(tmp_path: Path) -> None:
+    process = await start_forked(command(tmp_path, "tests.support.forked:list_descriptors"), PRELOAD)
+    assert await end_of(process) == 0
+    assert (tmp_path / "log").read_text().split() == ["0", "1", "2"]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from fireswarm.swarm.worker.supervisor import Supervisor
@@ -43,6 +44,17 @@ async def test_process_that_cannot_be_started_is_reported_and_tried_again(tmp_pa
 
     reports = await reports_of(failing_fleet(logs, forks), then=spoil)
     assert "scout-1 cannot be started" in reports[-1] and "its log cannot be read" in reports[-1]
+
+
+@pytest.mark.parametrize("forks", [pytest.param(True, marks=LINUX), False])
+async def test_stop_during_a_start_leaves_no_process(tmp_path: Path, forks: bool) -> None:
+    fleet = failing_fleet(tmp_path / "logs", forks)
+    fleet.arguments = ["--store", "memory", "--root", str(tmp_path)]
+    with anyio.fail_after(60):
+        async with fleet.running():
+            await anyio.lowlevel.checkpoint()  # the start is under way
+    [place] = fleet.places
+    assert place.process is None or place.process.returncode is not None
 
 
 def failing_fleet(logs: Path, forks: bool) -> Supervisor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -192,7 +193,7 @@ def memory(
                 str(fact.get("type")),
                 str(fact.get("bucket") or fact.get("role") or ""),
                 escape(str(fact.get("key") or fact.get("agent_id") or "")),
-                escape(clip(str(fact.get("value") or fact.get("text") or fact.get("message") or ""), 90)),
+                escape(clip(_value_of(fact), 90)),
                 ago(fact.get("created_at")),
             )
             for fact in entries
@@ -200,6 +201,12 @@ def memory(
         table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="no memory documents yet")
 
     run_async(main)
+
+
+def _value_of(fact: Mapping[str, Any]) -> str:
+    """Return the text of the first of a memory document's contents, which may be 0 or False."""
+    found = (fact.get(name) for name in ("value", "text", "message"))
+    return next((str(value) for value in found if value is not None and value != ""), "")
 
 
 def cost(

@@ -50,6 +50,7 @@ from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
@@ -314,10 +315,15 @@ def cancel(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a task; running work stops within two seconds."""
+    """Cancel a task; its work stops within two seconds. The tasks below it go on, unless --tree is given."""
 
     async def act(swarm: Swarm, full_id: str) -> list[str]:
-        return await swarm.board.cancel(full_id, reason, tree=tree)
+        canceled = await swarm.board.cancel(full_id, reason, tree=tree)
+        below = () if tree else (await swarm.board.get(full_id)).children
+        if below:
+            hint = f"the {len(below)} below it go on: `swarm cancel {full_id[:SHORT_ID_CHARS]} --tree` cancels them"
+            errors.print(hint, style="yellow", soft_wrap=True)
+        return canceled
 
     _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
 

@@ -64,7 +64,7 @@ def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) ->
         except subprocess.TimeoutExpired:
             code = TIMED_OUT
         finally:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             own.kill_all()  # a process in another session may hold the output open
             reader.join()

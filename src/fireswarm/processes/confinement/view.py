@@ -42,7 +42,17 @@ _CONFIGURED = (
     *("/opt", "/usr/include", "/usr/local", "/usr/sbin", "/usr/share"),
 )
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
-_HIDDEN_FOLDERS = ("/proc/sys", "/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi")
+_PRIVATE_FOLDERS = ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/CA/private")
+_HIDDEN_FOLDERS = (
+    *_PRIVATE_FOLDERS,
+    "/proc/sys",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+)
 _HIDDEN_FILES = (
     *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/sched_debug"),
     *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
@@ -178,7 +188,10 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
         sys.prefix,
         *(str(folder.resolve()) for folder in named if folder.name in _PROGRAM_FOLDERS),
     ]
-    allowed = [place.expanduser().resolve() for place in view.readable]
+    try:
+        allowed = [place.expanduser().resolve() for place in view.readable]
+    except RuntimeError as error:
+        raise SandboxRefused(f"runtime.readable: {error}") from error
     given = (str(place) for place in allowed if not place.is_relative_to(workspace))
     places = [*_CONFIGURED, *(_NETWORK if view.network else ()), *programs, *given]
     return [place for place in dict.fromkeys(places) if Path(place).exists()]

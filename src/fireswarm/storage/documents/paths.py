@@ -42,6 +42,9 @@ FREE_FIELDS = frozenset({
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 
+GIVEN_FIELDS = frozenset({"context", "answers", "answered", "payload"})
+"""Inputs of a task, by names that people choose. A password that a skill asks for stays, unless its format is known."""
+
 
 def task_path(task_id: str) -> str:
     """Path of a task's document."""

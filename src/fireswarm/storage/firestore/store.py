@@ -26,7 +26,7 @@ from google.cloud.firestore_v1.types import (
 from fireswarm.contracts.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.redaction import Redactor
-from fireswarm.storage.documents.paths import FREE_FIELDS
+from fireswarm.storage.documents.paths import FREE_FIELDS, GIVEN_FIELDS
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import channel_of
 from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_cancellation, translate_errors
@@ -185,7 +185,10 @@ def _without_secrets(write: Write, redact: Redactor) -> Write:
     """Return the write with all text from people, skills and models redacted; ids and states stay unchanged."""
     if isinstance(write, Delete):
         return write
-    cleaned = {name: redact.value(value) if name in FREE_FIELDS else value for name, value in write.data.items()}
+    cleaned = {
+        name: redact.value(value, by_name=name not in GIVEN_FIELDS) if name in FREE_FIELDS else value
+        for name, value in write.data.items()
+    }
     return replace(write, data=cleaned)
 
 

@@ -91,15 +91,19 @@ class Supervisor:
     async def running(self) -> AsyncGenerator[Supervisor]:
         """Run the fleet inside the block. On exit, drain every process and kill those that remain."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        async with anyio.create_task_group() as group:
-            for place in self.places:
-                group.start_soon(self._keep, place)
-            try:
-                yield self
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self.stop()
-                group.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as group:
+                for place in self.places:
+                    group.start_soon(self._keep, place)
+                try:
+                    yield self
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self.stop()
+                    group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.stop()  # a start may have been under way
 
     async def stop(self) -> None:
         """Ask every process to drain, wait up to the drain time plus GRACE_SECONDS, then kill."""
@@ -122,6 +126,8 @@ class Supervisor:
             started = anyio.current_time()
             try:
                 place.process = await self._start(place)
+                if self.stopping:
+                    _signal(place.process, signal.SIGTERM)
                 place.exit_code = await place.process.wait()
                 ended = f"ended with exit code {place.exit_code}"
             except OSError as error:  # such as too many processes, or a full disk

@@ -149,7 +149,7 @@ async def retry(
         """Return the fields that queue the task. Raises TerminalTask or InvalidInput if it cannot be retried."""
         if task.status.terminal:
             raise TerminalTask(
-                f"task {task_id} is {task.status.value} and never changes again: submit it again with --again WORD WORD"
+                f"task {task_id} is {task.status.value} and never changes again: submit it again with --again WORD"
             )
         if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
             state = task.status_reason.value if task.status_reason else task.status.value
