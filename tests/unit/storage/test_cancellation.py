@@ -1,101 +1,17 @@
-"""Calls to a store that does not answer end with the scope that they run in."""
+"""Calls to a store that does not answer, in a process without other event loops."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any
+import subprocess
+import sys
+from pathlib import Path
 
-import anyio
-import pytest
-from google.auth.credentials import AnonymousCredentials
-from google.cloud.firestore_v1 import AsyncClient
-
-from fireswarm.clocks import ServerClock
-from fireswarm.contracts.ports import Create, Query
-from fireswarm.errors import StoreUnavailable
-from fireswarm.storage.firestore.channel import close
-from fireswarm.storage.firestore.store import FirestoreStore
-
-pytestmark = pytest.mark.anyio
-
-Call = Callable[[FirestoreStore], Coroutine[Any, Any, object]]
-DELAYS = (0.0, 0.001, 0.01, 0.1)
+ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture
-async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[AsyncClient]:
-    """A client of a server that accepts connections and never answers."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen(100)
-        monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", f"127.0.0.1:{server.getsockname()[1]}")
-        client = AsyncClient(project="silent", credentials=AnonymousCredentials())
-        yield client
-        await close(client)
-
-
-@pytest.fixture
-def silent(client: AsyncClient) -> FirestoreStore:
-    return FirestoreStore(client, ServerClock())
-
-
-async def listen(store: FirestoreStore) -> None:
-    async with store.listen(Query("c")) as snapshots:
-        async for _ in snapshots:
-            raise AssertionError("the server answers nothing")
-
-
-CALLS: dict[str, Call] = {
-    "get": lambda store: store.get("c/d"),
-    "query": lambda store: store.query(Query("c")),
-    "count": lambda store: store.count(Query("c")),
-    "commit": lambda store: store.commit([Create("c/d", {})]),
-    "listen": listen,
-}
-
-
-@pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("call", CALLS)
-async def test_deadline_ends_a_call(silent: FirestoreStore, call: str, delay: float) -> None:
-    for _ in range(5):
-        with anyio.move_on_after(delay) as scope:
-            await CALLS[call](silent)
-        assert scope.cancelled_caught
-
-
-@pytest.mark.parametrize("call", CALLS)
-async def test_canceled_group_ends_a_call(silent: FirestoreStore, call: str) -> None:
-    async with anyio.create_task_group() as group:
-        group.start_soon(CALLS[call], silent)
-        await anyio.wait_all_tasks_blocked()
-        group.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("call", CALLS)
-async def test_canceled_task_stays_canceled(silent: FirestoreStore, call: str) -> None:
-    async def run() -> None:
-        await CALLS[call](silent)
-
-    task = asyncio.create_task(run())
-    await anyio.wait_all_tasks_blocked()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-async def test_call_that_the_connection_ends_is_an_error_of_the_store(client: AsyncClient) -> None:
-    errors: list[Exception] = []
-
-    async def get() -> None:
-        try:
-            await FirestoreStore(client, ServerClock()).get("c/d")
-        except Exception as error:
-            errors.append(error)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(get)
-        await anyio.wait_all_tasks_blocked()
-        await close(client)
-    assert isinstance(errors[0], StoreUnavailable)
+def test_calls_to_a_silent_store_end_with_their_scope() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    module = str(Path(__file__).with_name("silent_store.py"))
+    done = subprocess.run([*command, module], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "31 passed" in done.stdout

@@ -9,7 +9,7 @@ import pytest
 from google.cloud.firestore_v1 import _helpers as client_helpers
 from google.cloud.firestore_v1.types import Value
 from google.cloud.firestore_v1.types import Write as WriteMessage
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Merge, Query, Update, Write
@@ -44,11 +44,13 @@ def encoded(value: Any) -> Any:
     return message
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(json_like(nested=False))
 def test_values_are_encoded_as_the_client_does(value: Any) -> None:
     assert encoded(value) == Value.pb(client_helpers.encode_value(value))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(json_like(nested=True))
 def test_stored_values_are_read_back_unchanged(value: Any) -> None:
     assert codec.take(encoded(value)) == value
