@@ -40,6 +40,21 @@ async def test_hand_written_task_is_completed_and_claimed_in_place(swarm: SwarmR
     assert (await swarm.raw("by-hand"))["summary"] == "12 files"
 
 
+@pytest.mark.parametrize("without", [{}, {"task_id": 7}, {"task_id": None}])
+async def test_contended_workers_find_a_task_whose_id_field_is_missing_or_mistyped(
+    swarm: SwarmRig, without: dict[str, Any]
+) -> None:
+    times = {"created_at": datetime(2026, 1, 1, tzinfo=UTC), "deadline": datetime(9999, 12, 31, tzinfo=UTC)}
+    document = {"assigned_to": "scout", "status": "queued", "objective": "count the files", "priority": 5}
+    await swarm.store.commit([Create("agent_tasks/by-hand", document | times | without)])
+    claimer = swarm.board.claimer("scout", "agent-a")
+    claimer.contention.factor = 4.0  # other workers won the last races
+    found: list[HeldLease] = []
+    for _ in range(3):
+        found += await claimer.claim(1)
+    assert found or (await swarm.task("by-hand")).status is TaskStatus.BLOCKED
+
+
 async def test_numbers_and_times_written_as_text_are_converted(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="x", priority="9", deadline="2099-12-31T23:59:59Z")
     await swarm.board.admit_hand_written("scout")

@@ -132,8 +132,11 @@ def test_second_signal_kills_a_stubborn_run_and_its_children(root: Path) -> None
     with running(root, STUBBORN + LONG) as process:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        while "graceful_shutdown_started" not in process.stderr.readline():
-            pass
+        for line in process.stderr:
+            if "graceful_shutdown_started" in line:
+                break
+        else:
+            pytest.fail("the run ended before the first signal")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 130

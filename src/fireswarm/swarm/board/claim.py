@@ -127,7 +127,7 @@ class Claimer:
             snapshots += await self.board.store.query(
                 queries.claimable_before(self.role, priority, place, wanted - len(snapshots), self.sessions)
             )
-        return snapshots
+        return snapshots or head  # a head that was written by hand may have no task_id to find it by
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
