@@ -27,6 +27,8 @@ EXAMPLES: dict[str, str] = {
     "swarm cancel": "swarm cancel $TASK",
     "swarm retry": "swarm retry $BLOCKED",
     "swarm answer": "swarm answer $ASKING path=notes",
+    "swarm approve": "swarm approve $APPROVING --question 1-1",
+    "swarm deny": "swarm deny $DENYING --question 1-1 --reason 'not on a Friday'",
     "swarm runs": "swarm runs --role scout --limit 5",
     "swarm agents": "swarm agents --json",
     "swarm mail": "swarm mail",

@@ -30,6 +30,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
+from fireswarm.mind.permissions import Action, questions_for
 from fireswarm.settings import load_settings
 from fireswarm.swarm.records.run_files import read_events
 from fireswarm.swarm.turn.state import open_journal
@@ -55,6 +56,8 @@ EXPECTED = {
     "swarm cancel": "canceled ",
     "swarm retry": "queued again ",
     "swarm answer": "answered ",
+    "swarm approve": "approved ",
+    "swarm deny": "denied ",
     "swarm runs": "scout",
     "swarm agents": "[]",
     "swarm mail": "no messages yet",
@@ -193,9 +196,14 @@ def blocked(folder: Path) -> dict[str, str]:
     question = Question(name="path", description="Which folder?")
     report = Artifact(type="report", name="report.md", value="# A report")
     waiting = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (question,))
+    push = Action("Bash", "git push", "git push", folder)
+    asked = questions_for(push, push.place("0/1.1"), "the permissions ask for Bash(git push:*)", str)
+    approving = Waiting(StatusReason.APPROVAL_REQUIRED, asked[0].description, asked)
     return {
         "BLOCKED": anyio.run(settled, folder, "fails", Failed("no")),
         "ASKING": anyio.run(settled, folder, "asks", waiting),
+        "APPROVING": anyio.run(settled, folder, "wants to push", approving),
+        "DENYING": anyio.run(settled, folder, "wants to deploy", approving),
         "DONE": anyio.run(settled, folder, "makes", Done(TaskResult(artifacts=(report,)))),
     }
 

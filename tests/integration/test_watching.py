@@ -15,8 +15,8 @@ import pytest
 from google.api_core import exceptions as google
 from rich.console import Console
 
-from fireswarm.cli.swarm import cost, show
-from fireswarm.cli.watch import progress
+from fireswarm.cli.swarm import cost
+from fireswarm.cli.watch import progress, task_view
 from fireswarm.cli.watch.follow import EARLIER_RUNS, RunPrinter, RunReader, tail
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.swarm.outcome import Retry
@@ -286,11 +286,11 @@ async def test_show_prints_the_last_events_of_a_long_run(
 ) -> None:
     import fireswarm.cli.shared.options as common
 
-    screen = recording(monkeypatch, show, common)
+    screen = recording(monkeypatch, task_view, common)
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    seen = await show.look(swarm.core, await swarm.task(task.task_id))
-    show.draw(seen, events=3, level="debug")
+    seen = await task_view.look(swarm.core, await swarm.task(task.task_id))
+    task_view.draw(seen, events=3, level="debug")
     shown = screen.export_text().split("events of the last run")[1].strip().splitlines()
     assert f"{len(seen.events) - 3} earlier events" in shown[0]
     assert len(shown) == 4
@@ -300,9 +300,9 @@ async def test_show_prints_the_last_events_of_a_long_run(
 async def test_show_prints_the_events_of_a_run_without_a_model(
     swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = recording(monkeypatch, show)
+    screen = recording(monkeypatch, task_view)
     await swarm.submit("x", skill="noop")
     held = await one_turn(swarm, swarm.core)
-    seen = await show.look(swarm.core, await swarm.task(held.task.task_id))
-    show.draw(seen, events=20, level="info")
+    seen = await task_view.look(swarm.core, await swarm.task(held.task.task_id))
+    task_view.draw(seen, events=20, level="info")
     assert "step_finished               skill:noop" in screen.export_text()

@@ -37,7 +37,7 @@ def run(request: SkillRequest) -> SkillResult:
     carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
     carried.write_json("pull_request.json", made)
     merged = "merged" if made["merge_executed"] else "not merged"
-    where = f"branch {branch} in {snapshot['repository']}" if snapshot["repository"] else "a patch for `git am`"
+    where = f"branch {branch} in {snapshot['repository']}" if made["base"] else "a patch for `git am`"
     actions = () if made["merge_executed"] else ("review the pull request, then merge it",)
     return SkillResult(
         summary=f"{where}: {len(made['files'])} files, {merged}",
@@ -65,7 +65,8 @@ def _prepare(
     git: _Git, carried: pipelines.Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
 ) -> dict[str, Any]:
     files = carried.tree(pipelines.PROJECT)
-    repository = Path(str(snapshot["repository"])).expanduser().resolve() if snapshot["repository"] else None
+    named = None if request.constraints.get("read_only") else snapshot["repository"]
+    repository = Path(str(named)).expanduser().resolve() if named else None
     work = git.folder / "work"
     if repository is None:
         git("init", "--quiet", f"--initial-branch={branch}", str(work))

@@ -25,16 +25,18 @@ async def run_agent(
     settings: AgentSettings | None = None,
     model: ChatModel | None = None,
     dry_run: bool = False,
+    yes: bool = False,
     on_event: Callable[[EventRecord], None] | None = None,
 ) -> Conclusion:
     """Run one task with a model, as ``agent run`` does, and return its conclusion.
 
     *root* holds ``agent.yaml`` and ``skills/``; runs are written to its ``runs/``. *skills* are folders to search
-    instead. *model* replaces the configured one. With *dry_run* no model is called. Raises ConfigError and
-    MissingApiKey.
+    instead. *model* replaces the configured one. With *dry_run* no model is called. With *yes*, actions that need an
+    approval are allowed; without it, the conclusion waits with the first of them as its question. Raises ConfigError
+    and MissingApiKey.
     """
     folder, settings, catalog = _prepare(root, settings, skills)
-    work = AgentTask(task=task, context=dict(context or {}), dry_run=dry_run)
+    work = AgentTask(task=task, context=dict(context or {}), dry_run=dry_run, yes=yes)
     conclusion, _ = await carry_out(settings, catalog, work, folder, Watching(on_event=on_event), model=model)
     return conclusion
 

@@ -32,6 +32,7 @@ from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
+from fireswarm.mind.permissions import Verdict, policy_of
 from fireswarm.processes.shell import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
@@ -62,7 +63,10 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """One task for the stand-alone agent. ``material`` is text from earlier tasks of a chat."""
+    """One task for the stand-alone agent.
+
+    ``material`` is text from earlier tasks of a chat; ``yes`` approves every action that no rule denies.
+    """
 
     task: str
     skill: str | None = None
@@ -70,6 +74,7 @@ class AgentTask:
     material: str = ""
     session: str = "default"
     dry_run: bool = False
+    yes: bool = False
 
 
 def agent_capabilities(
@@ -146,6 +151,7 @@ def _assignment(
         ask=watching.ask,
         run_skill=skills.run,
         tools=tools.tools,
+        policy=policy_of(mind.settings.permissions, Verdict.ASK, yes=given.yes),
         dry_run=given.dry_run,
     )
 

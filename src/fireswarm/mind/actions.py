@@ -15,11 +15,22 @@ from typing import Any
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import FireswarmError, LeaseLost, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.llm.decode import Undecodable, json_params
+from fireswarm.mind import permissions
 from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.guard import may_write, profile_of, refuse_command, refuse_tool
+from fireswarm.mind.guard import (
+    may_write,
+    profile_of,
+    refuse_command,
+    refuse_skill,
+    refuse_tool,
+    tool_argument,
+)
+from fireswarm.mind.permissions import Action, Verdict
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
@@ -28,6 +39,9 @@ from fireswarm.skills.packs.catalog import Catalog, Skill
 
 REFUSED_CODE = 126
 """Exit code of an action that was not allowed, as shells use it for "cannot execute"."""
+
+RETRIED = ".r1"
+"""End of the name of a step that is executed again after a failure."""
 
 MAX_VALUE_CHARS = 4_000
 """Maximum size of an artifact's value that the model is shown."""
@@ -52,7 +66,10 @@ class Delegates(Exception):
 
 @dataclass(slots=True)
 class Actor:
-    """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task."""
+    """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task.
+
+    ``decided`` are decisions of a person at the terminal, by their places.
+    """
 
     assignment: Assignment
     catalog: Catalog
@@ -61,6 +78,7 @@ class Actor:
     redact: Redactor
     recorder: Recorder
     outputs: list[SkillResult] = field(default_factory=list)
+    decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def profile(self) -> str:
@@ -97,10 +115,11 @@ class Actor:
         """Run a shell command, if it is allowed."""
         cwd = self.assignment.cwd
         writes = may_write(command, self.profile, skill, cwd)
-        reason = refuse_command(command, skill)
+        reason = refuse_command(command, skill, self._named)
         if not reason and not writes and self.runtime.confinement == "none":
             reason = f"the task is {self.profile}: commands run confined or not at all, and runtime.confinement is none"
-        if reason:
+        action = Action("Bash", command, command, cwd, changes=writes)
+        if reason := reason or await self._refuse(step, action):
             return _refusal(step, reason, retry)
         view = self._view(writes, skill)
 
@@ -133,8 +152,8 @@ class Actor:
             inputs = json_params(action.params.get("input"))
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
-        reason = refuse_tool(tool, inputs, self.profile, skill)
-        if reason:
+        reason = refuse_tool(tool, inputs, self.profile, skill, self._named)
+        if reason := reason or await self._refuse(step, await self._tool_action(tool, inputs)):
             return _refusal(step, reason, retry)
 
         async def run() -> dict[str, Any]:
@@ -161,6 +180,10 @@ class Actor:
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
 
+        shown = f"{name} {permissions.input_text(inputs)}"
+        wanted = Action("Skill", name, shown, self.assignment.cwd, changes=skill.writes)
+        if reason := refuse_skill(skill, self.profile) or await self._refuse(step, wanted):
+            return _refusal(step, reason, retry)
         place = self._place(step, name)
 
         async def run() -> dict[str, Any]:
@@ -187,6 +210,50 @@ class Actor:
         if output is not None:
             self.outputs.append(SkillResult.model_validate(output))
         return StepExecutionResult.model_validate(stored)
+
+    @property
+    def _named(self) -> Skill | None:
+        """The skill that the run was started with: its allowed tools bind the whole run."""
+        return self.catalog.skills.get(self.assignment.named or "")
+
+    async def _tool_action(self, tool: Tool, inputs: Mapping[str, Any]) -> Action:
+        """Return the call of a tool as an action to decide on."""
+        return Action(
+            tool.spec_name or tool.name,
+            tool_argument(inputs),
+            f"{tool.name} {permissions.input_text(inputs)}",
+            self.assignment.cwd,
+            changes=tool.writes,
+            others=permissions.text_values(inputs),
+            diff=await tool.preview(inputs) if tool.preview is not None else "",
+        )
+
+    async def _refuse(self, step: str, action: Action) -> str:
+        """Return the reason why an action may not run, or "". A person is asked if the permissions say so.
+
+        The decision is a step of the run: it is not asked for again. Raises NeedsAnswer until it is known.
+        """
+        judged = self.assignment.policy.judge(action)
+        if judged.verdict is not Verdict.ASK:
+            return judged.because
+        if reason := permissions.too_long(action):
+            return reason
+        step = step.removesuffix(RETRIED)
+        place = action.place(f"{self.assignment.phase}/{step}")
+
+        async def decide() -> dict[str, Any]:
+            known = {**self.assignment.answered, **self.decided}
+            answers = permissions.decision_on(action, place, known)
+            asked = permissions.questions_for(action, place, judged.because, self.redact.clean)
+            if answers is None and self.assignment.ask is not None:
+                answers = permissions.spoken(await self.assignment.ask(asked[0]))
+            if answers is None:
+                raise NeedsAnswer(asked[0].description, asked)
+            self.decided[place] = answers
+            return dict(answers)
+
+        name = f"{APPROVE}:{step}/{place.rpartition('/')[2]}"
+        return permissions.refusal_reason(await self.recorder.step(name, decide, idempotent=True))
 
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])

@@ -13,6 +13,7 @@ from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
 from fireswarm.llm.budget import Spend
+from fireswarm.mind.permissions import Policy
 from fireswarm.skills.packs.catalog import Skill
 
 RunSkill = Callable[[Skill, Mapping[str, Any], Mapping[str, Any]], Awaitable[SkillResult]]
@@ -31,7 +32,7 @@ class Assignment:
     ``answers`` are the answers so far, for the prompt; ``answered`` those that a step gets, by step and name. ``phase``
     is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and earlier turns.
     ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at
-    once, if a person is at a terminal.
+    once, if a person is at a terminal. ``policy`` decides which actions are allowed, asked for or denied.
     """
 
     task: str
@@ -50,6 +51,7 @@ class Assignment:
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     run_skill: RunSkill = _no_skill_code
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    policy: Policy = Policy()
     dry_run: bool = False
     extra_turns: int = 0
 

@@ -163,7 +163,8 @@ class Briefing:
             context = json.dumps(assignment.context, ensure_ascii=False, default=str, indent=1)
             cut = "\n[cut]" if len(context) > MAX_CONTEXT_CHARS else ""
             lines += ["", "## Context", context[:MAX_CONTEXT_CHARS] + cut]
-        constraints = {name: value for name, value in assignment.constraints.model_dump().items() if value}
+        given = assignment.constraints.model_dump(mode="json", exclude_defaults=True)
+        constraints = {name: value for name, value in given.items() if value}
         if constraints:
             lines += ["", "## Constraints (enforced)", json.dumps(constraints)]
         if assignment.result_form:

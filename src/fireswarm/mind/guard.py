@@ -27,9 +27,20 @@ def profile_of(constraints: Constraints, profile: str) -> str:
     return "demo_safe" if constraints.demo_safe or profile == "demo_safe" else "permissive"
 
 
-def refuse_command(command: str, skill: Skill | None) -> str:
-    """Return the reason why *command* may not run, or ""."""
-    return (skill is not None and denial_reason(skill.allowed_tools, "Bash", command)) or ""
+def refuse_command(command: str, *skills: Skill | None) -> str:
+    """Return the reason why *command* may not run, or "": each skill must allow it."""
+    reasons = (denial_reason(skill.allowed_tools, "Bash", command) for skill in skills if skill is not None)
+    return next((reason for reason in reasons if reason), "")
+
+
+def refuse_skill(skill: Skill, profile: str) -> str:
+    """Return the reason why a skill's code may not run, or ""."""
+    if profile == "read_only" and not skill.respects_read_only:
+        return (
+            f"the task is read_only, and skill {skill.name!r} has code that may write: its metadata says neither "
+            'writes: "false" (it changes no file outside of its folder for outputs) nor writes: "unless_read_only"'
+        )
+    return ""
 
 
 def may_write(command: str, profile: str, skill: Skill | None, cwd: Path) -> bool:
@@ -37,19 +48,20 @@ def may_write(command: str, profile: str, skill: Skill | None, cwd: Path) -> boo
     return profile == "permissive" or (profile == "demo_safe" and _runs_own_scripts(command, skill, cwd))
 
 
-def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, skill: Skill | None) -> str:
-    """Return the reason why *tool* may not be called, or ""."""
-    if skill is not None and (
-        reason := denial_reason(skill.allowed_tools, tool.spec_name or tool.name, _argument(given))
-    ):
-        return reason
+def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, *skills: Skill | None) -> str:
+    """Return the reason why *tool* may not be called, or "": each skill must allow it."""
+    name, argument = tool.spec_name or tool.name, tool_argument(given)
+    for skill in skills:
+        if skill is not None and (reason := denial_reason(skill.allowed_tools, name, argument)):
+            return reason
     if tool.writes and profile != "permissive":
         return f"the task is {profile}: {tool.name} writes and is not allowed"
     return ""
 
 
-def _argument(given: Mapping[str, object]) -> str:
-    return str(given.get("path") or given.get("pattern") or "")
+def tool_argument(given: Mapping[str, object]) -> str:
+    """Return the part of a tool's input that rules are about: its path, pattern or address."""
+    return str(given.get("path") or given.get("pattern") or given.get("url") or "")
 
 
 def _runs_own_scripts(command: str, skill: Skill | None, cwd: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from fireswarm.contracts.section import SettingsSection
+from fireswarm.contracts.skills.permissions import Rules
 
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
 """Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11)."""
@@ -129,6 +130,18 @@ class RuntimeSettings(SettingsSection):
     )
 
 
+class PermissionSettings(SettingsSection):
+    """Rules for commands, tools and skills. A ``deny`` rule decides before ``ask``, and ``ask`` before ``allow``."""
+
+    default: Literal["auto", "allow", "ask", "deny"] = Field(
+        default="auto",
+        description="decision on what no rule names and may change something; auto: ask for `agent`, allow for `swarm`",
+    )
+    allow: Rules = Field(default=(), description="allowed without a question: Bash(git status), Write(docs/**)")
+    ask: Rules = Field(default=(), description="a person has to approve: Bash(git push:*), mcp__github, Skill(deploy)")
+    deny: Rules = Field(default=(), description="refused, whatever else is allowed: Bash(rm:*), WebFetch")
+
+
 class SkillSettings(SettingsSection):
     """Location of skills, and limits of their disclosure."""
 
@@ -208,6 +221,7 @@ class AgentSettings(SettingsSection):
     )
     model: ModelSettings = ModelSettings()
     runtime: RuntimeSettings = RuntimeSettings()
+    permissions: PermissionSettings = PermissionSettings()
     skills: SkillSettings = SkillSettings()
     budget: BudgetSettings = BudgetSettings()
     logging: LoggingSettings = LoggingSettings()

@@ -91,7 +91,23 @@ def load_found_settings(
     source = read_source(path) if path is not None else Source()
     if named is None and path == root / AGENT_FILE:
         _refuse_untrusted(source, home)
+        _keep_own_limits(source, home / ".config" / "agent" / AGENT_FILE)
     return _agent_settings(source, overrides)
+
+
+def _keep_own_limits(source: Source, own_path: Path) -> None:
+    """Add the ``ask`` and ``deny`` rules and the profile of the user's own file: a folder's file loosens none."""
+    if not own_path.is_file():
+        return
+    own = _agent_settings(read_source(own_path), None)
+    chosen = _agent_settings(source, None)
+    for name in ("ask", "deny"):
+        rules = (*getattr(own.permissions, name), *getattr(chosen.permissions, name))
+        if rules:
+            _put(source, ("permissions", name), list(dict.fromkeys(rules)))
+    strictness = ("permissive", "demo_safe", "read_only")
+    if strictness.index(own.runtime.profile) > strictness.index(chosen.runtime.profile):
+        _put(source, ("runtime", "profile"), own.runtime.profile)
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:

@@ -25,11 +25,16 @@ GUARDED: dict[str, object] = {
     "runtime.readable": [],
     "runtime.shell_linux": "/bin/bash",
     "runtime.shell_windows": "pwsh",
+    "permissions.default": "auto",
+    "permissions.allow": [],
     "skills.outside_scripts": "block",
     "backbone.confinement": "bubblewrap",
     "backbone.auto_merge_enabled": False,
 }
 """Keys that an untrusted file may give with their default only."""
+
+STRICTER = {"permissions.default": ("ask", "deny")}
+"""Further values that loosen nothing."""
 
 USUAL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
 """Variables that an untrusted file may name for a provider's API key."""
@@ -75,7 +80,11 @@ class TrustedFiles:
 def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     """Return the dotted keys in *values* that only a trusted file may set so."""
     flat = dict(_flatten(values))
-    found = [key for key, default in GUARDED.items() if key in flat and flat[key] not in (None, default)]
+    found = [
+        key
+        for key, default in GUARDED.items()
+        if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
+    ]
     for provider, keys in _section(_section(values, "model"), "providers").items():
         given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
         if given.get("base_url") is not None:

@@ -1,4 +1,4 @@
-"""Enforce ``allowed-tools``: check if a skill's list allows a tool with an argument.
+"""Rules about tools: ``allowed-tools`` of a skill, and the rules of permissions.
 
 Rules::
 
@@ -17,8 +17,10 @@ A shell line may contain several commands, and each must be allowed. Lines that 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
@@ -60,6 +62,74 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
     if any(_fits(pattern, argument) for pattern in limits):
         return None
     return f"{tool} is not allowed with {truncate(argument, MAX_LABEL_CHARS)!r}; the skill allows {listed}"
+
+
+def allowing_rule(rules: Iterable[str], tool: str, argument: str) -> str:
+    """Return a rule that allows *tool* with *argument*, or "". Every command of a shell line must be allowed.
+
+    A rule with exactly the text of a shell line allows it, whatever the line contains.
+    """
+    listed = [rule for rule in rules if _same_tool(_parts(rule)[0], tool)]
+    for rule in listed:
+        pattern = _parts(rule)[1]
+        if pattern in _EVERYTHING or (pattern is not None and pattern.strip() == argument.strip()):
+            return rule
+    return ", ".join(listed) if listed and denial_reason(listed, tool, argument) is None else ""
+
+
+def naming_rule(rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: Path) -> tuple[str, bool]:
+    """Return the first rule that names the action, or "", and whether it does so for certain.
+
+    A rule for commands names a line if its words appear anywhere in it, also inside quotes or after another program
+    (``xargs rm``); if the line computes its words, it may. A rule for paths names each spelling of them.
+    """
+    doubtful = ""
+    for rule in rules:
+        name, pattern = _parts(rule)
+        if not (name == "*" or _same_tool(name, tool)):
+            continue
+        if pattern in _EVERYTHING:
+            return rule, True
+        assert pattern is not None
+        if tool.lower() not in SHELLS:
+            if any(_fits(pattern, spelling) for given in arguments for spelling in _spellings(given, cwd)):
+                return rule, True
+        elif any(_appears(pattern, line) for line in arguments):
+            return rule, True
+        elif any(_COMPUTED.search(line) for line in arguments):
+            doubtful = doubtful or rule
+    return doubtful, False
+
+
+_COMPUTED = re.compile(
+    r"""\$\(|`|(?:^|[;&|({\n])[ \t]*["']?\$|-c[ \t]["']?[^"'\n]{0,999}\$|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""",
+    re.IGNORECASE,
+)
+"""Parts of a shell line that may turn into any other word."""
+
+
+def _appears(pattern: str, line: str) -> bool:
+    """Return True if the words of a rule appear one after the other in a shell line, by the programs' base names."""
+    wanted = pattern.removesuffix(":*").removesuffix(" *").split()
+    words = re.split(r"[\s;&|()<>{}`]+", re.sub(r"[\\\"']", "", line))
+    bare = [word.rpartition("/")[2] for word in words]
+    return any(
+        words[place + 1 : place + len(wanted)] == wanted[1:]
+        for place, (word, base) in enumerate(zip(words, bare, strict=True))
+        if wanted and wanted[0] in (word, base)
+    )
+
+
+def _spellings(argument: str, cwd: Path) -> Iterator[str]:
+    """Yield an argument as given, and the path it stands for: absolute, and relative to *cwd*; links are followed."""
+    yield argument
+    if "://" in argument.removeprefix("file://") or "\0" in argument:
+        return
+    path = Path(os.path.abspath(cwd / argument.removeprefix("file://")))  # noqa: PTH100 - Path.resolve follows links
+    for place in (path, Path(os.path.realpath(path))):
+        yield place.as_posix()
+        if place.is_relative_to(cwd):
+            yield place.relative_to(cwd).as_posix()
 
 
 def _parts(rule: str) -> tuple[str, str | None]:

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import unicodedata
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.session_files.grep import search
+from fireswarm.capabilities.session_files.paths import after, below, fits, normal, parents, range_of
+from fireswarm.capabilities.session_files.preview import preview_deletion, preview_write
 from fireswarm.capabilities.session_files.storage import FolderShelf, Shelf, StoredFile, StoreShelf, size_of
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import Conflict, InvalidInput, NotFound
 from fireswarm.redaction import environment_redactor
-
-MAX_PATH_BYTES = 1_024
-"""An indexed value has at most 1,500 bytes in Firestore."""
 
 MAX_ENTRIES = 500
 MAX_MATCHES = 100
@@ -46,51 +44,6 @@ class SessionFilesConfig(BaseModel):
     )
     max_files: int = Field(default=2_000, ge=1, le=100_000, description="maximum files per session")
     grep_seconds: float = Field(default=5.0, gt=0, le=60, description="time limit of a pattern search")
-
-
-# ── paths ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def normal(path: str) -> str:
-    """Return the canonical form of *path*: absolute, without empty parts. Raises InvalidInput for an invalid path."""
-    text = unicodedata.normalize("NFC", path)
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in text):
-        raise InvalidInput(f"the path {path!r} contains control characters")
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise InvalidInput(f"the path {path!r} contains '..': give an absolute path, such as /docs/readme.txt")
-    made = "/" + "/".join(parts)
-    if len(made.encode()) > MAX_PATH_BYTES:
-        raise InvalidInput(f"the path has {len(made.encode()):,} bytes; {MAX_PATH_BYTES:,} are allowed")
-    if environment_redactor().text(made) != made:
-        raise InvalidInput("the path contains what looks like a secret: choose another name")
-    return made
-
-
-def _below(folder: str) -> tuple[str, str]:
-    """Return the range of paths below a folder: "0" is the character after the slash."""
-    prefix = folder.rstrip("/") + "/"
-    return prefix, prefix[:-1] + "0"
-
-
-def _after(path: str) -> str:
-    """Return the position after a path; paths contain no control characters."""
-    return path + "\x01"
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")[1:-1]
-    return ["/" + "/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
-
-
-def _fits(path: str, pattern: str) -> bool:
-    return fnmatchcase(path, pattern) or fnmatchcase(path[1:], pattern) or fnmatchcase(path.rpartition("/")[2], pattern)
-
-
-def _range_of(pattern: str) -> tuple[str, str]:
-    """Return the range of paths that a pattern can match: a pattern from the root names a folder."""
-    plain = pattern[: min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))]
-    return _below(plain.rpartition("/")[0]) if plain.startswith("/") else _below("/")
 
 
 # ── content ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,7 +145,7 @@ class SessionFiles:
         """Lists the files and directories in a directory, by default in the root."""
         place = normal(path)
         entries: dict[str, dict[str, Any]] = {}
-        lower, upper = _below(place)
+        lower, upper = below(place)
         skip = len(lower)
         while lower < upper:
             page = await self.shelf.between(lower, upper, PAGE)
@@ -202,7 +155,7 @@ class SessionFiles:
             if len(page) < PAGE or len(entries) > MAX_ENTRIES:
                 break
             name, nested, _ = page[-1].path[skip:].partition("/")
-            lower = _below(page[-1].path[:skip] + name)[1] if nested else _after(page[-1].path)
+            lower = below(page[-1].path[:skip] + name)[1] if nested else after(page[-1].path)
         if not entries and place != "/":
             if await self._get(place) is not None:
                 raise InvalidInput(f"{place} is a file: use read_file")
@@ -215,12 +168,12 @@ class SessionFiles:
         """Finds lines of text files by a regular expression; path_pattern, such as *.txt or /docs/*, limits where."""
         matches: list[dict[str, Any]] = []
         total = files = searched = 0
-        lower, upper = _range_of(path_pattern or "*")
+        lower, upper = range_of(path_pattern or "*")
         async for page in self._pages(lower, upper):
             texts = [
                 (kept.path, kept.content)
                 for kept in page
-                if isinstance(kept.content, str) and _fits(kept.path, path_pattern or "*")
+                if isinstance(kept.content, str) and fits(kept.path, path_pattern or "*")
             ]
             hits, lines = await search(pattern, texts, MAX_MATCHES - len(matches), self.config.grep_seconds)
             matches += hits
@@ -239,7 +192,7 @@ class SessionFiles:
         """Deletes a file, or with recursive a directory and all that is in it."""
         place = normal(path)
         paths = [place] if place != "/" and await self._get(place) is not None else []
-        lower, upper = _below(place)
+        lower, upper = below(place)
         if not paths and not recursive and await self.shelf.between(lower, upper, 1):
             raise InvalidInput(
                 f"{place} is a directory that is not empty: pass recursive=true to delete it with its content"
@@ -273,7 +226,7 @@ class SessionFiles:
         return (await self.shelf.get_many([path]))[0]
 
     async def _is_folder(self, path: str) -> bool:
-        return bool(await self.shelf.between(*_below(path), 1))
+        return bool(await self.shelf.between(*below(path), 1))
 
     async def _pages(self, lower: str, upper: str) -> AsyncIterator[list[StoredFile]]:
         """Yield all files of a range, page by page; at least one page, which may be empty."""
@@ -282,13 +235,13 @@ class SessionFiles:
             yield page
             if len(page) < PAGE:
                 return
-            lower = _after(page[-1].path)
+            lower = after(page[-1].path)
 
     async def _admit(self, path: str) -> None:
         """Raise InvalidInput if a new file cannot be created."""
         if await self._is_folder(path):
             raise InvalidInput(f"{path} is a directory: give a file path")
-        unknown = [parent for parent in _parents(path) if parent not in self.folders]
+        unknown = [parent for parent in parents(path) if parent not in self.folders]
         for parent, there in zip(unknown, await self.shelf.get_many(unknown), strict=True):
             if there is not None:
                 raise InvalidInput(f"{parent} is a file, not a directory: choose another path")
@@ -307,7 +260,7 @@ class SessionFiles:
             raise InvalidInput(f"{path} has version {there}, not {version}: read it again, then write")
 
     def _write_result(self, version: int, content: str | bytes, path: str, told: dict[str, Any]) -> dict[str, Any]:
-        self.folders.update(_parents(path))
+        self.folders.update(parents(path))
         self.room -= version == 1
         return {"path": path, "size_bytes": size_of(content), "created": version == 1, "version": version} | told
 
@@ -326,10 +279,10 @@ def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[T
     files = SessionFiles(shelf, config)
     return [
         tool(files.read_file),
-        tool(writes=True)(files.write_file),
+        replace(tool(writes=True)(files.write_file), preview=partial(preview_write, shelf)),
         tool(files.list_directory),
         tool(files.grep_files),
-        tool(writes=True)(files.delete_file),
+        replace(tool(writes=True)(files.delete_file), preview=partial(preview_deletion, shelf)),
         tool(files.stat_file),
     ]
 

@@ -54,6 +54,9 @@ DebugLlm = Annotated[
     str | None, typer.Option("--debug-llm", metavar="true|false", help="Keep requests and answers in the run's folder.")
 ]
 Stream = Annotated[str | None, typer.Option("--stream", metavar="true|false", help="Stream the model's text.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Allow without a question all commands, writes and skills that no rule denies.")
+]
 Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Maximum number of model decisions.")]
 
 
@@ -87,6 +90,7 @@ def run(
     show_prompt: Annotated[bool, typer.Option("--show-prompt", help="Print the exact first request and exit.")] = False,
     stream: Stream = None,
     max_turns: Turns = None,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")] = False,
 ) -> None:
     """Run one task."""
@@ -105,7 +109,7 @@ def run(
         max_turns,
         debug_llm,
     )
-    task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run))
+    task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
     raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json))
@@ -123,12 +127,13 @@ def chat(
     model: ModelName = None,
     script: Script = None,
     max_turns: Turns = None,
+    yes: Yes = False,
 ) -> None:
     """Run tasks in a chat; the agent remembers earlier ones."""
     from fireswarm.cli.agent import run
 
     settings = _settings(config_file, profile, provider, model, script, None, max_turns)
-    raise typer.Exit(run.chat(settings, session, skills_dir or ()))
+    raise typer.Exit(run.chat(settings, session, skills_dir or (), yes=yes))
 
 
 @app.command()

@@ -19,6 +19,7 @@ import anyio.to_thread
 from fireswarm.agent.chat import Chat
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, carry_out
+from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion, ConclusionStatus
@@ -37,13 +38,15 @@ WAITING = 3
 """Exit code of a run that needs an answer without a person to give it."""
 
 
-def task_of(task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool) -> AgentTask:
+def task_of(
+    task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool, yes: bool = False
+) -> AgentTask:
     """Build the task from the options."""
     if not context:
-        return AgentTask(task, skill, dry_run=dry_run)
+        return AgentTask(task, skill, dry_run=dry_run, yes=yes)
     from fireswarm.cli.shared.options import pairs
 
-    return AgentTask(task, skill, pairs(context, "--context"), dry_run=dry_run)
+    return AgentTask(task, skill, pairs(context, "--context"), dry_run=dry_run, yes=yes)
 
 
 def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path], *, as_json: bool) -> int:
@@ -80,7 +83,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     return 0
 
 
-def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> int:
+def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, yes: bool = False) -> int:
     """Read and run tasks in turn; returns the exit code of the last one."""
     from fireswarm.cli.shared.console import make_console
 
@@ -94,7 +97,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path]) -> i
     while task := _read_line():
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
-            request = AgentTask(task, material=conversation.material(), session=session)
+            request = AgentTask(task, material=conversation.material(), session=session, yes=yes)
             return await carry_out(settings, catalog, request, cwd, _watching(settings))
 
         conclusion, log = anyio.run(call)
@@ -140,10 +143,40 @@ def _watching(settings: AgentSettings) -> Watching:
 
 
 async def _ask(question: Question) -> str | None:
+    if question.approval is not None:
+        return await _ask_approval(question)
     sys.stderr.write(f"\n{question.description}\n{question.name}> ")
     sys.stderr.flush()
     line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     return line.strip() or None
+
+
+async def _ask_approval(question: Question) -> str | None:
+    """Show the action and ask for a decision; None at the end of the input."""
+    from fireswarm.cli.shared.console import make_console
+    from fireswarm.cli.watch.approval_view import draw_approval
+
+    console = make_console(stderr=True)
+    console.print()
+    draw_approval(question, console)
+    sys.stderr.write("Allow it? y: yes, a: always in this run, n: no, or n and a reason> ")
+    sys.stderr.flush()
+    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    return decision_of(line) if line else None
+
+
+def decision_of(line: str) -> str:
+    """Return the decision in a line that was typed: yes, always, or no with the reason after a colon."""
+    word, _, rest = line.strip().partition(" ")
+    match word.lower():
+        case "y" | "yes":
+            return YES
+        case "a" | "always":
+            return ALWAYS
+        case "n" | "no":
+            return f"{NO}:{rest}"
+        case _:
+            return f"{NO}:{line.strip()}"
 
 
 def _read_line() -> str:
@@ -160,9 +193,7 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
     if conclusion.status is ConclusionStatus.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
     elif conclusion.status is ConclusionStatus.WAITING:
-        for question in conclusion.questions:
-            console.print(f"needs {question.name}: {question.description}", markup=False)
-        console.print("Answer it in a terminal, or give it with --context name=value.")
+        _say_waiting(conclusion, console)
     elif conclusion.answer:
         console.print(conclusion.answer, markup=False)
     for output in conclusion.outputs:
@@ -170,6 +201,22 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
             if artifact.uri:
                 console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
     console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+
+
+def _say_waiting(conclusion: Conclusion, console: Console) -> None:
+    """Print the questions of a run without a person at a terminal, and how to go on."""
+    from fireswarm.cli.watch.approval_view import draw_approval
+
+    approvals = [question for question in conclusion.questions if question.approval is not None]
+    for question in approvals:
+        draw_approval(question, console)
+    if approvals:
+        hint = "Run it in a terminal to be asked, add the rule to permissions.allow in agent.yaml, or allow all: --yes"
+        console.print(hint, soft_wrap=True)
+        return
+    for question in conclusion.questions:
+        console.print(f"needs {question.name}: {question.description}", markup=False)
+    console.print("Answer it in a terminal, or give it with --context name=value.")
 
 
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from fireswarm import __version__
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
-from fireswarm.cli.swarm import api, conversations, doctor, fleet, inspect, pipeline, store, tasks
+from fireswarm.cli.swarm import answer, api, conversations, doctor, fleet, inspect, pipeline, store, tasks
 from fireswarm.cli.watch import artifacts
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.redaction import environment_redactor
@@ -32,7 +32,9 @@ app.command()(tasks.show)
 app.command()(tasks.watch)
 app.command()(tasks.cancel)
 app.command()(tasks.retry)
-app.command()(tasks.answer)
+app.command()(answer.answer)
+app.command()(answer.approve)
+app.command()(answer.deny)
 app.command()(inspect.runs)
 app.command()(inspect.agents)
 app.command()(inspect.mail)

@@ -1,4 +1,4 @@
-"""Commands about tasks: submit, list, show, watch, cancel, retry, answer."""
+"""Commands about tasks: submit, list, show, watch, cancel, retry."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from fireswarm import wiring
 from fireswarm.cli.shared.find_task import find_task
+from fireswarm.cli.shared.operate import TaskId, operate
 from fireswarm.cli.shared.options import (
     AsJson,
     Limit,
@@ -45,10 +46,10 @@ from fireswarm.cli.shared.submit_options import (
     parse_constraints,
     parse_uses,
 )
-from fireswarm.cli.swarm.show import draw, look
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
+from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec, TaskStatus
@@ -62,7 +63,6 @@ if TYPE_CHECKING:  # imports the mind, which --help does not need
 Level = Annotated[
     str, typer.Option("--level", metavar="debug|info|warning|error", help="Lowest severity of events to show.")
 ]
-TaskId = Annotated[str, typer.Argument(help="Task id or a unique prefix of it.")]
 
 Wait = Annotated[
     bool, typer.Option("--wait", help="Follow the task to its end; exit code 1 unless all tasks are done.")
@@ -291,21 +291,6 @@ def watch(
         raise typer.Exit(1)
 
 
-def _operate(settings: Settings, task_id: str, act: Any, as_json: bool, done: str) -> None:
-    """Run *act* on one task and print its result, or *done* with the task's id."""
-
-    async def main() -> None:
-        async with wiring.open_swarm(settings) as swarm:
-            task = await find_task(swarm, task_id)
-            result = await act(swarm, task.task_id)
-            if as_json:
-                print_json(result)
-            else:
-                console.print(f"{done} {task.task_id}", soft_wrap=True)
-
-    run_async(main)
-
-
 def cancel(
     task_id: TaskId,
     tree: Annotated[bool, typer.Option("--tree", help="Cancel all tasks below it as well.")] = False,
@@ -325,7 +310,7 @@ def cancel(
             errors.print(hint, style="yellow", soft_wrap=True)
         return canceled
 
-    _operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
+    operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
 
 
 def retry(
@@ -343,24 +328,4 @@ def retry(
     async def act(swarm: Swarm, full_id: str) -> Any:
         return await swarm.board.retry(full_id, redo=redo or (), skip=skip or (), turns=turns)
 
-    _operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
-
-
-def answer(
-    task_id: TaskId,
-    values: Annotated[list[str], typer.Argument(help="NAME=VALUE or ID=VALUE for each question; values may be JSON.")],
-    root: Root = Path(),
-    store: StoreUri = None,
-    project: Project = None,
-    as_json: AsJson = False,
-) -> None:
-    """Answer the open questions of a blocked task, by name or id. The task is queued again immediately.
-
-    `swarm show` prints the ids. An answer by id counts for that question only: it is refused if the task has gone on.
-    """
-    answers = pairs(values, "VALUES")
-
-    async def act(swarm: Swarm, full_id: str) -> Any:
-        return await swarm.board.answer(full_id, answers)
-
-    _operate(settings_for(root, store, project), task_id, act, as_json, "answered")
+    operate(settings_for(root, store, project), task_id, act, as_json, "queued again")

@@ -12,6 +12,7 @@ files its objective is about), writes files only below ``request.workdir``, and 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, cast
@@ -25,6 +26,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence
 from fireswarm.contracts.skills.capability import CapabilityId
 from fireswarm.contracts.skills.conversation import ConversationEvent, ConversationView, InputField, PocketFact
 from fireswarm.contracts.skills.limits import BackboneSettings
+from fireswarm.contracts.skills.permissions import Approval
 
 
 class Fact(Contract):
@@ -50,11 +52,13 @@ class Question(InputField):
     """One missing input. A blocked task carries its questions until they are answered.
 
     ``id`` is set when the question is asked; no two questions of a task share one. ``step`` is the step of a run that
-    asked, and whose repetition gets the answer; "" if the whole turn asked.
+    asked, and whose repetition gets the answer; "" if the whole turn asked. ``approval`` is the action that a question
+    for approval is about.
     """
 
     id: str = Field(default="", pattern=r"^([0-9]{1,9}-[0-9]{1,4})?$")
     step: str = Field(default="", max_length=300)
+    approval: Approval | None = None
 
     @property
     def key(self) -> str:
@@ -68,6 +72,11 @@ class Question(InputField):
             return (self.allowed["const"],)
         listed = self.allowed.get("enum")
         return tuple(cast("list[Any]", listed)) if isinstance(listed, list) else ()
+
+
+def asks_approval(questions: Iterable[Question]) -> bool:
+    """Return True if one of the questions asks for approval of an action: a person's decision, never an agent's."""
+    return any(question.approval is not None for question in questions)
 
 
 class Reply(Contract):

@@ -12,6 +12,7 @@ class Tool:
     """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
 
     ``spec_name`` is its name in ``allowed-tools`` of a skill. Tools with ``writes`` are refused to read-only tasks.
+    ``preview`` returns the change that an input would make, as a unified diff, and changes nothing.
     """
 
     name: str
@@ -21,3 +22,4 @@ class Tool:
     idempotent: bool = True
     writes: bool = False
     spec_name: str = ""
+    preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None

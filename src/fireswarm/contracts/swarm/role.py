@@ -6,6 +6,7 @@ from pydantic import Field
 
 from fireswarm.contracts.base import Contract, RoleName
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES, CapabilityUse
+from fireswarm.contracts.skills.permissions import StricterPermissions
 
 
 class RoleLimits(Contract):
@@ -17,7 +18,8 @@ class RoleLimits(Contract):
 class RoleCard(Contract):
     """One role: its skills (the first is the default), its capabilities in order, and its prompt.
 
-    ``offers`` are additional capabilities that a task planned by another role may have.
+    ``offers`` are additional capabilities that a task planned by another role may have. ``permissions`` add to the
+    rules in the settings.
     """
 
     name: RoleName
@@ -26,4 +28,5 @@ class RoleCard(Contract):
     capabilities: tuple[CapabilityUse, ...] = DEFAULT_CAPABILITIES
     offers: tuple[CapabilityUse, ...] = ()
     limits: RoleLimits = RoleLimits()
+    permissions: StricterPermissions = StricterPermissions()
     prompt: str = ""

@@ -16,6 +16,7 @@ from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName,
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.envelope import Trace
@@ -118,6 +119,7 @@ class Constraints(Contract):
     demo_safe: bool = False
     read_only: bool = False
     timeout_seconds: float | None = Field(default=None, gt=0)
+    permissions: StricterPermissions = StricterPermissions()
 
     @model_validator(mode="after")
     def _check_unknown_keys(self) -> Self:
@@ -138,6 +140,7 @@ class Constraints(Contract):
                 "demo_safe": self.demo_safe or added.demo_safe,
                 "read_only": self.read_only or added.read_only,
                 "timeout_seconds": min(timeouts, default=None),
+                "permissions": self.permissions.and_also(added.permissions),
             }
         )
 

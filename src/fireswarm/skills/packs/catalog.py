@@ -58,6 +58,20 @@ class Skill:
         return self.folder / self.file
 
     @property
+    def writes(self) -> bool:
+        """False if ``metadata.writes`` is "false": its code changes no file outside of its folder for outputs."""
+        return self._declared_writes != "false"
+
+    @property
+    def respects_read_only(self) -> bool:
+        """True if its code changes no other file in a read_only task, by its ``metadata.writes``."""
+        return self._declared_writes in ("false", "unless_read_only")
+
+    @property
+    def _declared_writes(self) -> str:
+        return self.metadata.get("writes", "").strip().lower()
+
+    @property
     def execution_mode(self) -> ExecutionMode | None:
         """``metadata.execution_mode``; None for a skill that is not a pipeline step, or for an invalid value."""
         said = self.metadata.get("execution_mode", "").strip().lower()

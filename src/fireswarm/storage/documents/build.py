@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.permissions import lasting_approvals
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import (
@@ -156,6 +157,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
         update={
             "parent_task_id": parent.task_id,
             "plan_key": planned.key,
+            "answered": lasting_approvals(parent.answered),
             "trace": parent.trace.model_copy(update={"step": parent.trace.step + 1}),
         }
     )

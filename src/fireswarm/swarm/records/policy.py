@@ -56,8 +56,10 @@ class HandoffPolicy(Contract):
             )
         self.check_size(envelope)
 
-    def check_answer(self, sender_role: str, role: str) -> None:
-        """Raise PolicyRefused unless *sender_role* may answer tasks of *role*."""
+    def check_answer(self, sender_role: str, role: str, *, approves: bool = False) -> None:
+        """Raise PolicyRefused unless *sender_role* may answer tasks of *role*; no role *approves* another's action."""
+        if approves and sender_role != OPERATOR:
+            raise PolicyRefused(f"{sender_role} may not approve an action of {role}: only the operator may")
         allowed = self.answers.get(sender_role, self.answers.get(ANYONE, ()))
         if role not in allowed and ANYONE not in allowed:
             raise PolicyRefused(

@@ -61,7 +61,9 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
                     "give each its own name, since a skill gets answers by name"
                 )
             schema = turn.conversation.answer_schema
-            return Waiting(StatusReason.INPUT_REQUIRED, result.summary, result.questions, schema)
+            approval = any(question.approval is not None for question in result.questions)
+            reason = StatusReason.APPROVAL_REQUIRED if approval else StatusReason.INPUT_REQUIRED
+            return Waiting(reason, result.summary, result.questions, {} if approval else schema)
         case SkillState.PAUSED if result.pause_seconds is not None:
             return Snooze(result.pause_seconds, result.summary)
         case SkillState.PAUSED:

@@ -9,7 +9,7 @@ from fireswarm.errors import LeaseLost
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.conversation import TurnRefused
-from fireswarm.swarm.turn.engine import choose_engine
+from fireswarm.swarm.turn.engines.choose import choose_engine
 from fireswarm.swarm.turn.inputs import gather_inputs
 from fireswarm.swarm.turn.outcome import describe_error, outcome_of, outcome_of_error, outcome_of_original
 from fireswarm.swarm.turn.outputs import gather_writes

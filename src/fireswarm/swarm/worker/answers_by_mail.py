@@ -7,6 +7,7 @@ worker of the role handles the message. Refused answers stay in the message, wit
 from __future__ import annotations
 
 from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.skills.skill import asks_approval
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, PolicyRefused
 from fireswarm.swarm.records.mailbox import parse_message
@@ -27,6 +28,7 @@ async def give_answers(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
             raise PolicyRefused(f"task {task.task_id} is of another session than the message")
         if task.assigned_to != role:
             raise InvalidInput(f"task {task.task_id} is for {task.assigned_to}: address the message to that role")
+        swarm.mailbox.policy.check_answer(message.from_agent_id, role, approves=asks_approval(task.questions))
 
     ended = swarm.mailbox.end_message_write(snapshot, TAKEN)
     await swarm.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts import inputs
+from fireswarm.contracts.skills.permissions import APPROVE, REASON
 from fireswarm.contracts.skills.skill import QUESTION_ID, Question
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, StaleAnswer
@@ -88,7 +89,14 @@ def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     for question in task.questions:
         if question.step and question.name in answers:
             answered.setdefault(question.step, {})[question.name] = answers[question.name]
-    return {"answers": answers} | ({"answered": answered} if answered != task.answered else {})
+    approvals = {question.name for question in task.questions if question.approval is not None or _is_reason(question)}
+    kept = {name: value for name, value in answers.items() if name not in approvals}
+    return {"answers": kept} | ({"answered": answered} if answered != task.answered else {})
+
+
+def _is_reason(question: Question) -> bool:
+    """Return True for the reason that belongs to an approval: only the approved step gets it, no later question."""
+    return question.name == REASON and question.step.startswith(f"{APPROVE}/")
 
 
 def _fault(question: Question, answers: Mapping[str, Any]) -> str:

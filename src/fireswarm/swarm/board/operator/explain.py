@@ -46,8 +46,7 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
         case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
             return _waits_for(task, relatives)
         case StatusReason.INPUT_REQUIRED | StatusReason.APPROVAL_REQUIRED:
-            answers = " ".join(f"{question.name}=..." for question in task.questions)
-            return f"It asks for input: `swarm answer {name} {answers}`."
+            return _asks(task)
         case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
             if task.not_before is None:
                 return f"It rests: {task.summary} `swarm retry {name}` lets it go on."
@@ -62,6 +61,15 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
             return f"It gave up: {task.error or task.summary}{fix}"
         case _:
             return task.summary
+
+
+def _asks(task: Task) -> str:
+    approvals = [question.key for question in task.questions if question.approval is not None]
+    if approvals:
+        request = f"{_short(task)} --question {approvals[0]}"
+        return f"It asks for approval: `swarm approve {request}` or `swarm deny {request}`."
+    answers = " ".join(f"{question.name}=..." for question in task.questions)
+    return f"It asks for input: `swarm answer {_short(task)} {answers}`."
 
 
 def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:

@@ -10,6 +10,7 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillSta
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.swarm import InlineSkill
+from fireswarm.swarm.turn.engines.permission import waiting_for_approval
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
@@ -57,7 +58,12 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
 
 
 async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:
-    """Journal the chosen skill, then run *execute* as one journaled step. *because*: the reason for using no model."""
+    """Journal the chosen skill, then run *execute* as one journaled step. *because*: the reason for using no model.
+
+    Returns the questions if a person has to approve the skill first.
+    """
+    if (asked := waiting_for_approval(turn, skill, turn.request)) is not None:
+        return asked
     journal, named = turn.journal, turn.task.skill is not None
     journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
     await journal.flush()

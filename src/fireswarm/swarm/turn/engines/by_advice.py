@@ -22,7 +22,7 @@ from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.swarm.turn.by_code import run_in_process, run_journaled
+from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 

@@ -6,10 +6,10 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.skills.packs.terms import terms_of
 from fireswarm.skills.routing import router
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.by_advice import AdviceEngine
-from fireswarm.swarm.turn.by_code import CodeEngine, InlineEngine
-from fireswarm.swarm.turn.by_model import ModelEngine
 from fireswarm.swarm.turn.conversation import TaskConversation
+from fireswarm.swarm.turn.engines.by_advice import AdviceEngine
+from fireswarm.swarm.turn.engines.by_code import CodeEngine, InlineEngine
+from fireswarm.swarm.turn.engines.by_model import ModelEngine
 from fireswarm.swarm.turn.state import Engine, Turn
 
 

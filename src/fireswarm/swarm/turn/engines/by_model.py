@@ -26,6 +26,7 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.engines.permission import policy_for
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.recorder import JournalRecorder
@@ -95,6 +96,7 @@ class ModelEngine:
                 check_result=lambda result: _result_fault(result, turn.swarm, phase),
                 run_skill=_SkillRunner(turn).run,
                 tools=resolved.tools,
+                policy=policy_for(turn),
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.status is ConclusionStatus.FAILED:

@@ -11,7 +11,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from fireswarm.cli.shared.options import ago, clip, console, short, style_status, table
+from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
+from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import Run, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.storage.documents import queries
@@ -62,6 +64,9 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     for line in lines:
         console.print(escape(line), style="dim", soft_wrap=True)
     for question in task.questions:
+        if question.approval is not None or question.step.startswith(f"{APPROVE}/"):
+            draw_approval(question)
+            continue
         choices = f" One of: {', '.join(map(str, question.choices))}." if question.choices else ""
         asked = f"  asks {question.key} {question.name} ({question.type}): {question.description}{choices}"
         console.print(escape(asked), soft_wrap=True)

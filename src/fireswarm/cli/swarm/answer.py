@@ -1,0 +1,125 @@
+"""Commands that answer a blocked task: answer, approve, deny."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio.to_thread
+import typer
+
+from fireswarm.cli.shared.operate import TaskId, operate
+from fireswarm.cli.shared.options import (
+    AsJson,
+    Project,
+    Root,
+    StoreUri,
+    pairs,
+    settings_for,
+)
+from fireswarm.cli.watch.approval_view import draw_approval
+from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput
+
+if TYPE_CHECKING:  # imports the mind, which --help does not need
+    from fireswarm.swarm.swarm import Swarm
+
+QuestionId = Annotated[
+    str, typer.Option("--question", help="Id of the request, as `swarm show` prints it; it is refused if it has gone.")
+]
+
+
+def answer(
+    task_id: TaskId,
+    values: Annotated[list[str], typer.Argument(help="NAME=VALUE or ID=VALUE for each question; values may be JSON.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer the open questions of a blocked task, by name or id. The task is queued again immediately.
+
+    `swarm show` prints the ids. An answer by id counts for that question only: it is refused if the task has gone on.
+    """
+    answers = pairs(values, "VALUES")
+
+    async def act(swarm: Swarm, full_id: str) -> Any:
+        return await swarm.board.answer(full_id, answers)
+
+    operate(settings_for(root, store, project), task_id, act, as_json, "answered")
+
+
+def approve(
+    task_id: TaskId,
+    question: QuestionId = "",
+    always: Annotated[
+        bool, typer.Option("--always", help="Also allow the same action later in this task and the tasks it plans.")
+    ] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Allow the action that a task asks for. Its run goes on there.
+
+    Without --question, the action is shown first, and you are asked.
+    """
+
+    async def act(swarm: Swarm, full_id: str) -> Any:
+        asked = _approval_of(await swarm.board.get(full_id), question)
+        if not question:
+            await _confirm(asked)
+        return await swarm.board.answer(full_id, {asked.key: ALWAYS if always else YES})
+
+    operate(settings_for(root, store, project), task_id, act, as_json, "approved")
+
+
+def deny(
+    task_id: TaskId,
+    question: QuestionId = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason, told to the model.")] = "",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse the action that a task asks for. The model is told, and its run goes on."""
+
+    async def act(swarm: Swarm, full_id: str) -> Any:
+        task = await swarm.board.get(full_id)
+        asked = _approval_of(task, question)
+        answers = {asked.key: NO}
+        reasons = [item.key for item in task.questions if item.name == REASON and item.step == asked.step]
+        if reason and reasons:
+            answers[reasons[0]] = reason
+        return await swarm.board.answer(full_id, answers)
+
+    operate(settings_for(root, store, project), task_id, act, as_json, "denied")
+
+
+def _approval_of(task: Task, key: str) -> Question:
+    """Return the open request for approval, the one with the id *key* if that is given. Raises InvalidInput."""
+    asked = [item for item in task.questions if item.approval is not None]
+    if not asked:
+        state = task.status_reason.value if task.status_reason else task.status.value
+        raise InvalidInput(f"task {task.task_id} asks for no approval: it is {state}")
+    if not key:
+        return asked[0]
+    for item in asked:
+        if item.key == key:
+            return item
+    raise InvalidInput(
+        f"request {key} of task {task.task_id} is not open; open is {asked[0].key}: `swarm show` it first"
+    )
+
+
+async def _confirm(asked: Question) -> None:
+    """Show the action and ask at the terminal. Raises InvalidInput without a terminal, and Exit after a no."""
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"look at the request with `swarm show`, then give its id: --question {asked.key}")
+    draw_approval(asked)
+    if not await anyio.to_thread.run_sync(typer.confirm, "Allow it?", False):
+        raise typer.Exit(1)

@@ -1,0 +1,80 @@
+"""Permission rules and requests for approval.
+
+A rule has the syntax of ``allowed-tools``: ``Bash(git push:*)``, ``Write(docs/**)``, ``WebFetch(domain:x.org)``,
+``mcp__github``, ``Skill(deploy)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from fireswarm.contracts.base import Contract
+
+MAX_RULES = 200
+MAX_RULE_CHARS = 8_000
+"""A rule holds at most this many characters, and so does a command that a person can approve."""
+
+MAX_DIFF_CHARS = 40_000
+
+APPROVE = "approve"
+"""Name of the steps in which a person decides, and beginning of the places of their answers."""
+
+APPROVAL, REASON = "approval", "reason"
+"""Names of the two questions of a request for approval: the decision, and an optional reason for the model."""
+
+YES, ALWAYS, NO = "yes", "always", "no"
+"""The decisions. ``always`` also allows the same action later in this task and in the tasks that it plans."""
+
+
+def _check_rule(rule: str) -> str:
+    rule = rule.strip()
+    if not rule or rule.startswith("(") or ("(" in rule) != rule.endswith(")"):
+        raise ValueError(f"{rule!r} is not a rule: write TOOL or TOOL(PATTERN), such as Bash(git push:*)")
+    return rule
+
+
+Rule = Annotated[str, Field(max_length=MAX_RULE_CHARS), AfterValidator(_check_rule)]
+Rules = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
+
+
+class StricterPermissions(Contract):
+    """Rules that add restrictions. A role card or a task may have them; neither can allow what the settings do not."""
+
+    ask: Rules = ()
+    deny: Rules = ()
+
+    def __bool__(self) -> bool:
+        """Return False if there is no rule."""
+        return bool(self.ask or self.deny)
+
+    def and_also(self, other: StricterPermissions) -> StricterPermissions:
+        """Return the rules of both."""
+        return StricterPermissions(
+            ask=tuple(dict.fromkeys((*self.ask, *other.ask))), deny=tuple(dict.fromkeys((*self.deny, *other.deny)))
+        )
+
+
+def lasting_approvals(answered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the answers that hold for planned tasks as well: those that said ``always``."""
+    return {
+        place: dict(answers)
+        for place, answers in answered.items()
+        if place.startswith(f"{APPROVE}/") and answers.get(APPROVAL) == ALWAYS
+    }
+
+
+class Approval(Contract):
+    """An action that waits for a person's approval.
+
+    ``shown`` is exactly what would run: the command line, or the input of the tool or skill as JSON. ``diff`` is the
+    change of a file as a unified diff. ``rule`` is what ``always`` would allow; ``because`` says why it is asked.
+    """
+
+    tool: str = Field(max_length=200)
+    shown: str = Field(max_length=MAX_RULE_CHARS)
+    diff: str = Field(default="", max_length=MAX_DIFF_CHARS + 200)
+    rule: str = Field(default="", max_length=MAX_RULE_CHARS + 200)
+    because: str = Field(default="", max_length=MAX_RULE_CHARS + 200)
