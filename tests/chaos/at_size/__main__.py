@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--poison", type=int, default=200, help="unreadable documents among them")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
-    parser.add_argument("--replicas", type=int, default=1, help="processes of each role in each of four fleets")
+    parser.add_argument("--replicas", type=int, default=2, help="processes of each role")
     parser.add_argument("--kill-every", type=float, default=2.0, help="seconds between two kills")
     parser.add_argument("--limit", type=float, default=3_600.0, help="seconds after which the run is judged as it is")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the logs and the data")

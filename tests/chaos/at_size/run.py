@@ -46,7 +46,7 @@ class Plan:
     tasks: int
     seed: int
     poison: int
-    replicas: int = 1
+    replicas: int = 2
     kill_every_seconds: float = 2.0
     limit_seconds: float = 3_600.0
     host: str | None = None
