@@ -46,6 +46,7 @@ def main() -> int:
     print(f"seed {given.seed}", file=sys.stderr)
     if skew_library() is None:
         print("no clock is shifted: install the Debian package faketime", file=sys.stderr)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
     signal.signal(signal.SIGTERM, interrupt)
     plan = Plan(
         tasks=given.tasks,
