@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from fireswarm.settings import load_settings as load_settings
     from fireswarm.skills.functions import FunctionSkill as FunctionSkill
     from fireswarm.skills.functions import skill as skill
-    from fireswarm.skills.running.execute import load_entry as load_entry
+    from fireswarm.skills.running.in_child import load_entry as load_entry
     from fireswarm.swarm.swarm import Swarm as Swarm
     from fireswarm.swarm.swarm import TaskEvent as TaskEvent
     from fireswarm.swarm.worker.loop import Worker as Worker
@@ -95,7 +95,7 @@ _HOMES = {
     "InputField": "contracts.skills.conversation",
     "InputRequest": "contracts.skills.conversation",
     "load_agent_settings": "settings",
-    "load_entry": "skills.running.execute",
+    "load_entry": "skills.running.in_child",
     "load_settings": "settings",
     "Material": "contracts.skills.advice",
     "MAX_DETAIL_CHARS": "contracts.limits",

@@ -7,7 +7,7 @@ import pickle
 import sys
 from typing import IO
 
-from fireswarm.processes.child_pool import read_message, write_message
+from fireswarm.processes.messages import read_message, write_message
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

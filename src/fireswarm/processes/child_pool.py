@@ -11,14 +11,13 @@ import math
 import os
 import pickle
 import signal
-import struct
 import subprocess
 import sys
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 import anyio
 import anyio.to_process
@@ -26,12 +25,10 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from fireswarm.processes.descendants import Descendants
+from fireswarm.processes.messages import read_message, write_message
 
 IDLE_SECONDS = 300.0
 """A child that was idle for longer is ended when another child becomes idle."""
-
-LENGTH = struct.Struct(">Q")
-"""Format of the length in bytes that precedes each pickled message."""
 
 CHILD = "fireswarm.processes.child"
 
@@ -140,25 +137,6 @@ async def run_in_child[T](
     if not ok:
         raise value
     return value
-
-
-def write_message(pipe: IO[bytes], message: bytes) -> None:
-    """Write one message after its length."""
-    pipe.write(LENGTH.pack(len(message)))
-    pipe.write(message)
-    pipe.flush()
-
-
-def read_message(pipe: IO[bytes]) -> bytes:
-    """Read one message. Raises EOFError if the other end is closed."""
-    head = pipe.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        raise EOFError("the other end is closed")
-    [length] = LENGTH.unpack(head)
-    message = pipe.read(length)
-    if len(message) < length:
-        raise EOFError("the other end closed in the middle of a message")
-    return message
 
 
 def _no_limit() -> anyio.CapacityLimiter:

@@ -1,0 +1,94 @@
+"""Run a skill's entry, in a child process.
+
+It loads ``scripts/`` as a package, so that a skill's modules can import each other relatively. Every import of this
+module is paid at the start of each child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.skills.running.without_models import without_model_sdks
+
+PARENT_CHECK_SECONDS = 0.5
+"""Interval at which a skill's process checks that its worker is alive; otherwise it ends itself."""
+
+MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
+"""Removed from the environment of a skill's process: only the run may call a model, pay for it and count it."""
+
+RESPONSES = "fireswarm.contracts.llm.response"
+"""Module of AgentResponse. Only a skill that returns one has imported it."""
+
+_guarded = threading.Event()
+
+
+def run_entry(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
+    """Run a skill's entry on a request as JSON; return None if it is too late to start.
+
+    Returns True and the result as JSON, or False and the description of the failure.
+    """
+    _end_with_parent()
+    try:
+        with without_model_sdks() if deterministic else contextlib.nullcontext():
+            module = load_entry(Path(folder), Path(entry))
+            asked = SkillRequest.model_validate_json(request)
+            if time.time() >= until:
+                return None
+            result: Any = module.run(asked)
+    except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
+        lines = traceback.format_exception(error, limit=-8)
+        return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"
+    responses = sys.modules.get(RESPONSES)
+    if responses is not None and isinstance(result, responses.AgentResponse):
+        try:
+            result = responses.as_result(result)
+        except ValueError as error:
+            return False, f"returned an invalid AgentResponse: {error}"
+    if not isinstance(result, SkillResult):
+        return False, f"returned {type(result).__name__} instead of SkillResult"
+    return True, result.model_dump_json()
+
+
+def load_entry(folder: Path, entry: Path) -> ModuleType:
+    """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, with its scripts folder as the package."""
+    package_name = f"fireswarm_skill_{folder.name.replace('-', '_')}"
+    scripts = (folder / entry).parent
+    known = sys.modules.get(package_name)
+    if known is None or list(known.__path__) != [str(scripts)]:
+        for stale in [name for name in sys.modules if name == package_name or name.startswith(package_name + ".")]:
+            del sys.modules[stale]
+        spec = importlib.util.spec_from_loader(package_name, loader=None, is_package=True)
+        assert spec is not None
+        package = importlib.util.module_from_spec(spec)
+        package.__path__ = [str(scripts)]
+        sys.modules[package_name] = package
+    return importlib.import_module(f"{package_name}.{entry.stem}")
+
+
+def _end_with_parent() -> None:
+    """Once per process: remove the models' keys, and start a thread that ends the process when its worker is gone."""
+    if _guarded.is_set():
+        return
+    _guarded.set()
+    for name in MODEL_KEYS:
+        os.environ.pop(name, None)
+    parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(PARENT_CHECK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
