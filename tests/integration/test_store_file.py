@@ -22,7 +22,7 @@ async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
 
     async def second() -> None:
         async with wiring.serving(settings) as uri:
-            assert uri.startswith("firelite://127.0.0.1:")
+            assert uri == f"firelite://unix:{tmp_path}/.fireswarm/store.sock"
             opened.set()
 
     async with anyio.create_task_group() as group:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import json
 import os
 import signal
@@ -16,23 +17,41 @@ from pathlib import Path
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.firelite.query.index_definitions import IndexSet
-from fireswarm.firelite.wire.server import Server
+from fireswarm.firelite.wire.server import TOKEN, Server
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve a data file. Returns the exit status: 1, with a message on stderr, if the server could not start."""
     parser = argparse.ArgumentParser(prog="python -m fireswarm.firelite", description="An embedded Firestore.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: loopback only)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help=f"address to listen on (default: loopback only); another one needs a token in {TOKEN}",
+    )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
     parser.add_argument("--data", type=Path, help="data file (default: in memory, gone at the end)")
     parser.add_argument("--indexes", type=Path, help="firestore.indexes.json to enforce (default: no enforcement)")
     options = parser.parse_args(arguments)
+    if not _is_loopback(options.host) and not os.environ.get(TOKEN):
+        print(
+            f"--host {options.host} is open to other machines: set the environment variable {TOKEN} to a secret, here "
+            "and for every client",
+            file=sys.stderr,
+        )
+        return 1
     try:
         asyncio.run(_serve(options))
     except FireliteError as error:
         print(error.message, file=sys.stderr)
         return 1
     return 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -42,7 +61,7 @@ async def _serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     with Database.open(options.data, indexes=indexes) as db:
-        async with Server(db, options.host, options.port) as server:
+        async with Server(db, options.host, options.port, token=os.environ.get(TOKEN, "")) as server:
             print(json.dumps({"endpoint": server.endpoint, "pid": os.getpid()}), flush=True)
             await stopping.wait()
 

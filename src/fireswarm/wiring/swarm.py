@@ -11,10 +11,13 @@ import contextlib
 import os
 import random
 import socket
+import sys
+import tempfile
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -54,6 +57,9 @@ FILE_WAIT_SECONDS = 5.0
 """Longest wait for a command that has the data file open; most commands hold it for less than a second."""
 
 FILE_POLL_SECONDS = 0.05
+
+MAX_SOCKET_PATH_BYTES = 100
+"""The kernel allows 108 on Linux and 104 on macOS."""
 
 CONNECT_SECONDS = 3.0
 CONNECT_PAUSE_SECONDS = 0.1
@@ -131,7 +137,7 @@ def open_database(
     path = None if memory else settings.path(settings.store.data)
     try:
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if nanoseconds is None:
             return Database.open(path, indexes=indexes)
         return Database.open(path, indexes=indexes, clock=nanoseconds)
@@ -142,10 +148,11 @@ def open_database(
 
 
 @contextlib.asynccontextmanager
-async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
-    """Serve the embedded store on loopback for other processes; yields ``firelite://host:port``.
+async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenerator[str]:
+    """Serve the embedded store for other processes of this user; yields ``firelite://unix:PATH``.
 
-    If another process already serves this file, yields its address. For another store, yields the configured URI.
+    With *port*, it listens on loopback instead, where every local user and every Firestore client can connect. If
+    another process already serves this file, yields its address. For another store, yields the configured URI.
     """
     if settings.store.uri not in ("embedded", "memory"):
         yield settings.store.uri
@@ -159,10 +166,28 @@ async def serving(settings: Settings, *, port: int = 0) -> AsyncGenerator[str]:
         return
     with database:
         try:
-            async with Server(database, host="127.0.0.1", port=port) as server:
-                yield f"firelite://127.0.0.1:{server.port}"
+            with _socket_place(settings) if port is None else contextlib.nullcontext() as path:
+                async with Server(database, port=port or 0, path=path) as server:
+                    yield f"firelite://{server.endpoint}"
         except FireliteError as error:
             raise StoreError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _socket_place(settings: Settings) -> Generator[Path | None]:
+    """Yield a path for the store's socket: beside the data file, or in a new folder if that path is too long.
+
+    Yields None where gRPC has no Unix sockets.
+    """
+    if sys.platform == "win32":
+        yield None
+        return
+    beside = settings.path(settings.store.data).resolve().with_suffix(".sock")
+    if settings.store.uri == "embedded" and len(os.fsencode(beside)) <= MAX_SOCKET_PATH_BYTES:
+        yield beside
+        return
+    with tempfile.TemporaryDirectory(prefix="fireswarm-") as folder:
+        yield Path(folder) / "store.sock"
 
 
 async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | None = None) -> Database:
@@ -245,26 +270,29 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
 
     host = uri.removeprefix("firelite://")
     name, _, port = host.rpartition(":")
-    if not name or not port.isdecimal():
+    if host.startswith("unix:"):
+        await _check_reachable(host, partial(anyio.connect_unix, host.removeprefix("unix:").removeprefix("//")))
+    elif name and port.isdecimal():
+        await _check_reachable(host, partial(anyio.connect_tcp, name.strip("[]"), int(port)))
+    else:
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
-    await _check_reachable(name.strip("[]"), int(port))
     # The official client reads the emulator's address only from the environment.
     os.environ["FIRESTORE_EMULATOR_HOST"] = host
     return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
 
 
-async def _check_reachable(host: str, port: int) -> None:
+async def _check_reachable(host: str, connect: Callable[[], Awaitable[Any]]) -> None:
     """Raise StoreUnavailable if no server listens: the client would retry for 30 s and not name the address."""
     with anyio.move_on_after(CONNECT_SECONDS):
         while True:
             try:
-                await (await anyio.connect_tcp(host, port)).aclose()
+                await (await connect()).aclose()
             except OSError:
                 await anyio.sleep(CONNECT_PAUSE_SECONDS)
             else:
                 return
     raise StoreUnavailable(
-        f"no server listens on {host}:{port}, the address of FIRESTORE_EMULATOR_HOST or --store: start the store there "
+        f"no server listens on {host}, the address of FIRESTORE_EMULATOR_HOST or --store: start the store there "
         "(`swarm store serve`, or `swarm up`, which prints its address), or omit the address"
     )
 

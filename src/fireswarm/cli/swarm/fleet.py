@@ -190,8 +190,15 @@ def up(
     roles: Annotated[str, typer.Option("--roles", help="Comma-separated roles; default: all role cards.")] = "",
     replicas: Annotated[list[str] | None, typer.Option("--replicas", help="ROLE=COUNT, repeatable.")] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of the embedded store; 0 picks a free one.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            help="Serve the embedded store on this port of loopback, to every local user; 0 picks a free one. "
+            "Default: on a socket that only you can connect to.",
+        ),
+    ] = None,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -216,8 +223,7 @@ def up(
             fleet_of(settings, uri, wanted).running() as fleet,
         ):
             console.print(f"store {uri}", soft_wrap=True)
-            if port and not uri.endswith(f":{port}"):
-                console.print(f"--port {port} is ignored: another process already serves this store", style="yellow")
+            _say_how_open(uri, port)
             if uri.startswith("firelite://"):
                 console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
@@ -225,6 +231,16 @@ def up(
             console.print("draining ...")
 
     run_async(main)
+
+
+def _say_how_open(uri: str, port: int | None) -> None:
+    """Print a warning if the wanted port is not used, or if every local user can connect."""
+    if port is None:
+        return
+    if not uri.endswith(f":{port or uri.rpartition(':')[2]}") or uri.startswith("firelite://unix:"):
+        console.print(f"--port {port} is ignored: another process already serves this store", style="yellow")
+    elif uri.startswith("firelite://127.0.0.1:"):
+        console.print("every user of this machine can read and write this store", style="yellow")
 
 
 def role(

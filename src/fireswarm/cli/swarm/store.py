@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,7 @@ DEFAULT_PORT = 8080
 def _path(root: Path, data: Path | None) -> Path:
     settings = settings_for(root, None)
     path = data if data is not None else settings.path(settings.store.data)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
@@ -41,16 +42,20 @@ def serve(
     """Serve Firestore's protocol on loopback for any official client, until interrupted."""
     from fireswarm.firelite.database import Database
     from fireswarm.firelite.query.index_definitions import IndexSet
-    from fireswarm.firelite.wire.server import Server
+    from fireswarm.firelite.wire.server import TOKEN, Server
 
     path = None if memory else _path(root, data)
+    token = os.environ.get(TOKEN, "")
 
     async def main() -> None:
         index_set = None if indexes is None else IndexSet.load(indexes)
         with Database.open(path, indexes=index_set) as database:
-            async with stop_signal() as stop, Server(database, host="127.0.0.1", port=port) as server:
+            async with stop_signal() as stop, Server(database, port=port, token=token) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
+                if not token:
+                    warning = "every user of this machine can read and write it, as with any Firestore emulator"
+                    console.print(warning, style="yellow", soft_wrap=True)
                 await stop.wait()
         console.print("stopped; all acknowledged writes are on disk" if path else "stopped")
 

@@ -26,7 +26,7 @@ class FileLock:
         """Take the lock. Raises DataFileInUse, or Unavailable if the lock file cannot be opened."""
         self.path = path
         try:
-            self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unavailable(f"The lock file {_lock_path(path)} cannot be opened: {error.strerror}.") from error
         for _ in range(_ATTEMPTS):

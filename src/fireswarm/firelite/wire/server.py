@@ -1,11 +1,14 @@
-"""The gRPC server: grpc.aio on the loopback interface, for other processes and other languages."""
+"""The gRPC server: grpc.aio on loopback or on a Unix socket, for other processes and other languages."""
 
 from __future__ import annotations
 
 import errno
+import hmac
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,29 +27,41 @@ PING_INTERVAL_MIN_MILLISECONDS = 5_000
 # How long a stop waits for calls to finish; listeners never finish by themselves.
 STOP_GRACE_SECONDS = 0.2
 
+TOKEN = "FIRESWARM_STORE_TOKEN"
+"""Environment variable with the token that the calls of a server need."""
+
 _STATUS = {status.name: status for status in grpc.StatusCode}
 
 
 class Server:
     """Serves a database: ``async with Server(db) as server: server.port``.
 
-    Raises PortInUse if the address is in use. The database stays open when the server stops.
+    With *path*, it listens on a Unix socket that only this user can connect to. With *token*, calls need the metadata
+    ``authorization: Bearer TOKEN``. Raises PortInUse if the address is in use. The database stays open when the
+    server stops.
     """
 
-    def __init__(self, db: Database, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, db: Database, host: str = "127.0.0.1", port: int = 0, *, path: Path | None = None, token: str = ""
+    ) -> None:
         self.host = host
         self.port = port
+        self.path = path
+        self._token = token
         self._database = db
         self._server: Any = None
 
     @property
     def endpoint(self) -> str:
-        """``host:port``, the form of FIRESTORE_EMULATOR_HOST."""
-        return f"{self.host}:{self.port}"
+        """``host:port`` or ``unix:PATH``, the forms of FIRESTORE_EMULATOR_HOST."""
+        return f"{self.host}:{self.port}" if self.path is None else f"unix:{self.path}"
 
     async def start(self) -> int:
         """Listen and return the port. Raises PortInUse, or Unavailable for a host that is not this machine's."""
-        _check_address(self.host, self.port)
+        if self.path is None:
+            _check_address(self.host, self.port)
+        else:
+            _remove_socket(self.path)
         # Without SO_REUSEPORT, a second server on the port fails instead of taking every other connection.
         options = [
             ("grpc.so_reuseport", 0),
@@ -59,14 +74,21 @@ class Server:
         ]
         server = grpc.aio.server(options=options)
         service = Service(self._database)
-        handlers = {method.rpc: _handler(service, method) for method in METHODS}
+        handlers = {method.rpc: _handler(service, method, self._token) for method in METHODS}
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("google.firestore.v1.Firestore", handlers),)
         )
+        mask = os.umask(0o177) if self.path is not None else None  # the socket is never open to others
         try:
-            self.port = server.add_insecure_port(self.endpoint)
+            port = server.add_insecure_port(self.endpoint)
         except RuntimeError as error:
+            if self.path is not None:
+                raise Unavailable(f"Cannot listen on {self.path}: {error}.") from error
             raise PortInUse(self.host, self.port) from error
+        finally:
+            if mask is not None:
+                os.umask(mask)
+        self.port = port if self.path is None else 0
         await server.start()
         self._server = server
         self._database.publish_endpoint(self.endpoint)
@@ -79,6 +101,8 @@ class Server:
             self._database.publish_endpoint(None)
             await self._server.stop(STOP_GRACE_SECONDS)
             self._server = None
+            if self.path is not None:
+                _remove_socket(self.path)
 
     async def serve_forever(self) -> None:
         """Wait until the server stops."""
@@ -108,7 +132,23 @@ def _check_address(host: str, port: int) -> None:
             raise Unavailable(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
 
 
-def _handler(service: Service, method: Method) -> Any:
+def _remove_socket(path: Path) -> None:
+    """Remove the socket of an earlier process: the lock of the data file is held, so nothing serves there."""
+    try:
+        if path.is_socket():
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unavailable(f"Cannot listen on {path}: {error.strerror}.") from error
+
+
+async def _check_token(context: Any, token: str) -> None:
+    """End the call with UNAUTHENTICATED unless it has the token."""
+    given = str(dict(context.invocation_metadata() or ()).get("authorization", ""))
+    if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, f"This store needs a token: set {TOKEN}.")
+
+
+def _handler(service: Service, method: Method, token: str) -> Any:
     """Return the gRPC handler of one RPC, which calls the service and converts errors."""
     implementation = getattr(service, method.attribute)
     messages = {
@@ -118,6 +158,8 @@ def _handler(service: Service, method: Method) -> Any:
     empty = method.response.pb()
 
     async def unary(request: Any, context: Any) -> Any:
+        if token:
+            await _check_token(context, token)
         try:
             response = await implementation(request)
         except FireliteError as error:
@@ -125,6 +167,8 @@ def _handler(service: Service, method: Method) -> Any:
         return empty() if response is None else response
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+        if token:
+            await _check_token(context, token)
         try:
             async with aclosing(implementation(request)) as responses:
                 async for response in responses:

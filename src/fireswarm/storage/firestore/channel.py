@@ -9,11 +9,15 @@ metadata, as its own methods do.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from google.cloud.firestore_v1 import AsyncClient
+
+TOKEN = "FIRESWARM_STORE_TOKEN"
+"""Environment variable with the token of a firelite that needs one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,10 @@ class Channel:
 
 def channel_of(client: AsyncClient) -> Channel:
     """Return the channel that *client* uses."""
-    return Channel(client._firestore_api, client._database_string, list(client._rpc_metadata))
+    metadata = [(name, value) for name, value in client._rpc_metadata]
+    if token := os.environ.get(TOKEN):
+        metadata = [item for item in metadata if item[0] != "authorization"] + [("authorization", f"Bearer {token}")]
+    return Channel(client._firestore_api, client._database_string, metadata)
 
 
 async def close(client: AsyncClient) -> None:

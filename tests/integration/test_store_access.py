@@ -1,0 +1,138 @@
+"""The store of a swarm is closed to the other users of the machine; one that is open to others needs a token."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from google.api_core import exceptions as google
+from google.cloud.firestore_v1 import AsyncClient
+
+from fireswarm import wiring
+from fireswarm.contracts.ports import Create
+from fireswarm.errors import StoreError
+from fireswarm.firelite.database import Database
+from fireswarm.firelite.wire.server import Server
+from fireswarm.settings import Settings, load_settings
+from fireswarm.storage.firestore.channel import TOKEN, close
+from tests.support.fleet import environment
+
+pytestmark = pytest.mark.anyio
+
+OTHER_USER = 65_534
+CONNECT = (
+    "import os, socket, sys; os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2])); "
+    "socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('connected')"
+)
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="fs-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def settings_of(root: Path) -> Settings:
+    return load_settings(root, environment={})
+
+
+def connect_as(user: int, path: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", CONNECT, path, str(user)], capture_output=True, text=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+@pytest.mark.parametrize("open_folder", [False, True], ids=["new-folder", "folder-that-all-may-enter"])
+async def test_another_user_cannot_connect_to_the_store(root: Path, open_folder: bool) -> None:
+    if open_folder:
+        (root / ".fireswarm").mkdir(mode=0o755)
+    async with wiring.serving(settings_of(root)) as uri:
+        path = uri.removeprefix("firelite://unix:")
+        mine = await anyio.to_thread.run_sync(connect_as, 0, path)
+        theirs = await anyio.to_thread.run_sync(connect_as, OTHER_USER, path)
+    assert mine.stdout == "connected\n"
+    assert theirs.returncode != 0 and "PermissionError" in theirs.stderr
+    assert (root / ".fireswarm").stat().st_mode & 0o077 == (0o055 if open_folder else 0)
+
+
+async def test_another_process_of_the_same_user_works_on_the_store(root: Path) -> None:
+    settings = settings_of(root)
+    async with wiring.serving(settings) as uri, wiring.open_swarm(settings) as swarm:
+        assert uri == f"firelite://unix:{root}/.fireswarm/store.sock"
+        await swarm.store.commit([Create("agent_tasks/one", {"status": "queued"})])
+        command = [sys.executable, "-m", "fireswarm.cli", "tasks", "--json", "--root", str(root)]
+        listed = await anyio.run_process(command, env=environment(), check=False)
+    assert listed.returncode == 0, listed.stderr.decode()
+
+
+async def test_the_socket_of_a_killed_process_is_replaced(root: Path) -> None:
+    (root / ".fireswarm").mkdir()
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(root / ".fireswarm" / "store.sock"))
+    left.close()
+    async with wiring.serving(settings_of(root)) as uri:
+        assert (root / ".fireswarm" / "store.sock").is_socket() and uri.endswith("store.sock")
+    assert not (root / ".fireswarm" / "store.sock").exists()
+
+
+async def test_a_path_too_long_for_a_socket_is_served_from_another_folder(root: Path) -> None:
+    deep = root / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    async with wiring.serving(settings_of(deep)) as uri, wiring.open_swarm(settings_of(deep)) as swarm:
+        path = Path(uri.removeprefix("firelite://unix:"))
+        assert path.parent.stat().st_mode & 0o077 == 0
+        assert await swarm.board.list() == []
+    assert not path.parent.exists()
+
+
+async def test_a_port_is_open_to_every_local_client(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with wiring.serving(settings_of(root), port=0) as uri:
+        monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", uri.removeprefix("firelite://"))
+        client = AsyncClient(project="p")
+        await client.document("a/b").set({"x": 1})
+        await close(client)
+
+
+async def test_calls_without_the_token_are_refused(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    with Database.open(None) as database:
+        async with Server(database, token="a-secret") as server:
+            monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", server.endpoint)
+            client = AsyncClient(project="p")
+            with pytest.raises(google.Unauthenticated, match=TOKEN):
+                await client.document("a/b").set({"x": 1}, timeout=5)
+            with pytest.raises(google.Unauthenticated, match=TOKEN):
+                _ = [found async for found in client.collection("a").stream(timeout=5)]
+            await close(client)
+            settings = load_settings(root, environment={"FIRESTORE_EMULATOR_HOST": server.endpoint})
+            for token, allowed in (("wrong", False), ("a-secret", True)):
+                monkeypatch.setenv(TOKEN, token)
+                async with wiring.open_swarm(settings) as swarm:
+                    if allowed:
+                        assert await swarm.board.list() == []
+                        continue
+                    with pytest.raises(StoreError, match="needs a token"):
+                        await swarm.board.list()
+
+
+def test_an_address_open_to_other_machines_needs_a_token() -> None:
+    command = [sys.executable, "-m", "fireswarm.firelite", "--host", "0.0.0.0"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, env=environment())
+    assert refused.returncode == 1 and f"set the environment variable {TOKEN}" in refused.stderr
+
+
+def test_loopback_needs_no_token() -> None:
+    command = [sys.executable, "-m", "fireswarm.firelite", "--host", "127.0.0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["endpoint"].startswith("127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
