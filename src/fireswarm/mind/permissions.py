@@ -1,15 +1,14 @@
 """Decide whether an action is allowed, needs a person's approval, or is refused. Pure but for links in paths.
 
-The layers are the settings, the role card and the task. A ``deny`` rule of any layer decides first, then an ``ask``
-rule of any layer, then an ``allow`` rule of the settings. What no rule names is allowed if it only reads; otherwise the
-policy's default decides.
+In the settings, a ``deny`` rule decides first, then an ``ask`` rule, then an ``allow`` rule. What no rule names is
+allowed if it only reads; otherwise the default decides. Rules of the role card and of the task only make it stricter.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +35,7 @@ DIGEST_CHARS = 16
 
 
 class Verdict(StrEnum):
-    """Decision on an action."""
+    """Decision on an action, from the mildest to the strictest."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -89,23 +88,40 @@ class Policy:
     yes: bool = False
 
     def judge(self, action: Action) -> Judgement:
-        """Decide on an action. With ``yes``, everything that is not denied is allowed."""
-        arguments = (action.argument, *action.others)
-        deny, certain = naming_rule((*self.settings.deny, *self.stricter.deny), action.tool, arguments, action.cwd)
-        if deny and certain:
-            return Judgement(Verdict.DENY, f"the permissions deny {deny}")
-        if self.yes:
-            return ALLOWED
-        if deny:
-            return Judgement(Verdict.ASK, f"it may be what the permissions deny: {deny}")
-        ask, certain = naming_rule((*self.settings.ask, *self.stricter.ask), action.tool, arguments, action.cwd)
-        if ask:
-            return Judgement(Verdict.ASK, f"the permissions ask for {ask}" if certain else f"it may be {ask}")
-        if not action.changes or allowing_rule(self.settings.allow, action.tool, action.argument):
-            return ALLOWED
-        if self.default is Verdict.DENY:
-            return Judgement(Verdict.DENY, "the permissions deny what no rule allows")
-        return Judgement(self.default, "no rule allows it" if self.default is Verdict.ASK else "")
+        """Decide on an action: the stricter of the settings' verdict and that of the role card and the task.
+
+        With ``yes``, everything that is not denied is allowed.
+        """
+        own = _by_rules(action, self.settings.deny, self.settings.ask)
+        if own is ALLOWED and action.changes and not allowing_rule(self.settings.allow, action.tool, action.argument):
+            own = _DEFAULTS[self.default]
+        judged = max(own, _by_rules(action, self.stricter.deny, self.stricter.ask), key=_strictness)
+        return ALLOWED if self.yes and judged.verdict is Verdict.ASK else judged
+
+
+_DEFAULTS = {
+    Verdict.ALLOW: ALLOWED,
+    Verdict.ASK: Judgement(Verdict.ASK, "no rule allows it"),
+    Verdict.DENY: Judgement(Verdict.DENY, "the permissions deny what no rule allows"),
+}
+
+
+def _strictness(judged: Judgement) -> int:
+    return list(Verdict).index(judged.verdict)
+
+
+def _by_rules(action: Action, deny: Sequence[str], ask: Sequence[str]) -> Judgement:
+    """Return the verdict of the rules. An action that may be a denied one is asked for."""
+    arguments = (action.argument, *action.others)
+    rule, certain = naming_rule(deny, action.tool, arguments, action.cwd)
+    if rule and certain:
+        return Judgement(Verdict.DENY, f"the permissions deny {rule}")
+    if rule:
+        return Judgement(Verdict.ASK, f"it may be what the permissions deny: {rule}")
+    rule, certain = naming_rule(ask, action.tool, arguments, action.cwd)
+    if rule:
+        return Judgement(Verdict.ASK, f"the permissions ask for {rule}" if certain else f"it may be {rule}")
+    return ALLOWED
 
 
 def policy_of(settings: PermissionSettings, auto: Verdict, *stricter: StricterPermissions, yes: bool = False) -> Policy:

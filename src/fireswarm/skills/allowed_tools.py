@@ -96,16 +96,20 @@ def naming_rule(rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: 
                 return rule, True
         elif any(_appears(pattern, line) for line in arguments):
             return rule, True
-        elif any(_COMPUTED.search(line) for line in arguments):
+        elif any(_computes_words(line) for line in arguments):
             doubtful = doubtful or rule
     return doubtful, False
 
 
 _COMPUTED = re.compile(
-    r"""\$\(|`|(?:^|[;&|({\n])[ \t]*["']?\$|-c[ \t]["']?[^"'\n]{0,999}\$|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""",
+    r"""\$\(|`|(?:^|[;&|({\n])[ \t]?["']?\$|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""",
     re.IGNORECASE,
 )
 """Parts of a shell line that may turn into any other word."""
+
+
+def _computes_words(line: str) -> bool:
+    return bool(_COMPUTED.search(line)) or ("$" in line and bool(re.search(r"\s-\w?c\b", line)))
 
 
 def _appears(pattern: str, line: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.swarm import InlineSkill
@@ -62,12 +63,25 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
     Returns the questions if a person has to approve the skill first.
     """
-    if (asked := waiting_for_approval(turn, skill, turn.request)) is not None:
+    if _is_restricted(turn) and (asked := waiting_for_approval(turn, skill, turn.request)) is not None:
         return asked
     journal, named = turn.journal, turn.task.skill is not None
     journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
     await journal.flush()
     return await run_step(turn, skill.name, execute, idempotent=skill.idempotent)
+
+
+def _is_restricted(turn: Turn) -> bool:
+    """Return False if no rule and no profile can refuse a skill, which is usual."""
+    settings, limits = turn.swarm.settings, turn.task.constraints
+    free = PermissionSettings(allow=settings.permissions.allow)
+    return bool(
+        limits.read_only
+        or settings.runtime.profile != "permissive"
+        or turn.card.permissions
+        or limits.permissions
+        or settings.permissions not in (free, free.model_copy(update={"default": "allow"}))
+    )
 
 
 async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool) -> SkillResult:
