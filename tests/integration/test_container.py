@@ -73,6 +73,7 @@ def test_command_of_the_store_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
         given.append(options)
 
     monkeypatch.setattr("fireswarm.firelite.__main__._serve", record)
+    monkeypatch.setenv("FIRESWARM_STORE_TOKEN", "token")
     assert SERVICES["store"]["entrypoint"] == ["python", "-m", "fireswarm.firelite"]
     assert serve_firelite(SERVICES["store"]["command"]) == 0
     assert (given[0].host, given[0].port) == ("0.0.0.0", 8080)

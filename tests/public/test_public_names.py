@@ -137,6 +137,19 @@ def test_bad_skill_names_are_refused() -> None:
         fs.skill("count-words", " ")
 
 
+async def test_read_only_tasks_run_only_functions_declared_not_to_write(tmp_path: Path) -> None:
+    @fs.skill("look", "Looks at a folder.", writes=False)
+    def look(request: fs.SkillRequest) -> fs.SkillResult:
+        return fs.SkillResult(summary="seen")
+
+    async with fs.Swarm.local(roles={"viewer": [look], "greeter": [say_hello]}, root=tmp_path) as swarm:
+        seen = await swarm.run("look", role="viewer", constraints={"read_only": True})
+        assert seen.summary == "seen"
+        refused = await swarm.submit("greet", role="greeter", constraints={"read_only": True})
+        ended = await swarm.wait(refused)
+    assert (ended.status, ended.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.DEAD_LETTER)
+    assert "read_only" in ended.summary
+
 async def test_client_submits_to_a_served_store_and_cancels(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [say_hello]}, store="embedded", root=tmp_path) as swarm:
         other = await swarm.submit(

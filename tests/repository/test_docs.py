@@ -44,6 +44,7 @@ SOURCE = ROOT / "src" / "fireswarm"
 PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
+STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
 """Variables that set-up and compose.yaml read, not fireswarm itself."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -213,6 +214,7 @@ def test_pages_name_only_known_environment_variables() -> None:
     differential = "tests/conformance/differential/test_differential.py"
     outside = {
         NO_SYSTEM_PACKAGES: "tools/setup.sh",
+        STORE_TOKEN: "src/fireswarm/storage/firestore/channel.py",
         FOLDER_OF_TASKS: "compose.yaml",
         VARIABLE: "src/fireswarm/settings/trust.py",
     }

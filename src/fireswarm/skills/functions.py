@@ -25,6 +25,7 @@ class FunctionSkill:
     name: str
     description: str
     function: Function
+    writes: bool = True
 
     def __call__(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
         """Call the decorated function directly."""
@@ -54,13 +55,15 @@ class FunctionSkill:
     def listing(self) -> Skill:
         """Return the skill's catalog entry. Its folder is that of the function's module."""
         file = inspect.getsourcefile(inspect.unwrap(self.function)) or "."
-        return Skill(name=self.name, description=self.description, folder=Path(file).parent)
+        metadata = {"writes": str(self.writes).lower()}
+        return Skill(name=self.name, description=self.description, folder=Path(file).parent, metadata=metadata)
 
 
-def skill(name: str, description: str) -> Callable[[Function], FunctionSkill]:
+def skill(name: str, description: str, *, writes: bool = True) -> Callable[[Function], FunctionSkill]:
     """Turn a function that takes a SkillRequest and returns a SkillResult into a skill.
 
-    Objectives are matched with the description. Raises ConfigError for an empty description or a name that is not
+    Objectives are matched with the description. ``writes=False`` says that the function changes no file outside of
+    ``request.workdir``: read_only tasks refuse every other function. Raises ConfigError for an empty description or a name that is not
     lower-case words joined by hyphens.
     """
     if not is_name(name):
@@ -69,7 +72,7 @@ def skill(name: str, description: str) -> Callable[[Function], FunctionSkill]:
         raise ConfigError(f"skill {name!r} needs a description: objectives are matched with it")
 
     def wrap(function: Function) -> FunctionSkill:
-        wrapped = FunctionSkill(name, description, function)
+        wrapped = FunctionSkill(name, description, function, writes)
         functools.update_wrapper(wrapped, function)
         return wrapped
 

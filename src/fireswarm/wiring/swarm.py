@@ -175,7 +175,7 @@ async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenera
 
 @contextlib.contextmanager
 def _socket_place(settings: Settings) -> Generator[Path | None]:
-    """Yield a path for the store's socket: beside the data file, or in a new folder if that path is too long.
+    """Yield a path for the store's socket: next to the data file, or in a new folder if that path is too long.
 
     Yields None where gRPC has no Unix sockets.
     """

@@ -25,14 +25,17 @@ SKIPPED_SUMMARY = "The operator takes this step as done: an earlier run had star
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
-    """Runs one of the engine's own skills on the event loop."""
+    """Runs a skill in the worker's process: one of the engine's own, or a function that the catalog lists."""
 
     name: str
     skill: InlineSkill
     because: str = "a skill of the engine"
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill as one journaled step."""
+        """Run the skill as one journaled step. Returns the questions if a person has to approve a function first."""
+        listed = turn.swarm.catalog.skills.get(self.name)
+        if listed is not None and (asked := _asked(turn, listed)) is not None:
+            return asked
         return await run_step(turn, self.name, self.skill, idempotent=True)
 
 
@@ -63,12 +66,17 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
     Returns the questions if a person has to approve the skill first.
     """
-    if _is_restricted(turn) and (asked := waiting_for_approval(turn, skill, turn.request)) is not None:
+    if (asked := _asked(turn, skill)) is not None:
         return asked
     journal, named = turn.journal, turn.task.skill is not None
     journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
     await journal.flush()
     return await run_step(turn, skill.name, execute, idempotent=skill.idempotent)
+
+
+def _asked(turn: Turn, skill: Skill) -> SkillResult | None:
+    """Return a result that asks a person whether *skill* may run, or None if it may. Raises InvalidInput if not."""
+    return waiting_for_approval(turn, skill, turn.request) if _is_restricted(turn) else None
 
 
 def _is_restricted(turn: Turn) -> bool:
