@@ -150,6 +150,7 @@ async def test_read_only_tasks_run_only_functions_declared_not_to_write(tmp_path
     assert (ended.status, ended.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.DEAD_LETTER)
     assert "read_only" in ended.summary
 
+
 async def test_client_submits_to_a_served_store_and_cancels(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [say_hello]}, store="embedded", root=tmp_path) as swarm:
         other = await swarm.submit(
