@@ -63,8 +63,8 @@ def skill(name: str, description: str, *, writes: bool = True) -> Callable[[Func
     """Turn a function that takes a SkillRequest and returns a SkillResult into a skill.
 
     Objectives are matched with the description. ``writes=False`` says that the function changes no file outside of
-    ``request.workdir``: read_only tasks refuse every other function. Raises ConfigError for an empty description or a name that is not
-    lower-case words joined by hyphens.
+    ``request.workdir``: read_only tasks refuse every other function. Raises ConfigError for an empty description or a
+    name that is not lower-case words joined by hyphens.
     """
     if not is_name(name):
         raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")
