@@ -34,7 +34,7 @@ class InlineEngine:
     async def run(self, turn: Turn) -> SkillResult:
         """Run the skill as one journaled step. Returns the questions if a person has to approve a function first."""
         listed = turn.swarm.catalog.skills.get(self.name)
-        if listed is not None and (asked := _asked(turn, listed)) is not None:
+        if listed is not None and (asked := _approval_question(turn, listed)) is not None:
             return asked
         return await run_step(turn, self.name, self.skill, idempotent=True)
 
@@ -66,7 +66,7 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
     Returns the questions if a person has to approve the skill first.
     """
-    if (asked := _asked(turn, skill)) is not None:
+    if (asked := _approval_question(turn, skill)) is not None:
         return asked
     journal, named = turn.journal, turn.task.skill is not None
     journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
@@ -74,7 +74,7 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
     return await run_step(turn, skill.name, execute, idempotent=skill.idempotent)
 
 
-def _asked(turn: Turn, skill: Skill) -> SkillResult | None:
+def _approval_question(turn: Turn, skill: Skill) -> SkillResult | None:
     """Return a result that asks a person whether *skill* may run, or None if it may. Raises InvalidInput if not."""
     return waiting_for_approval(turn, skill, turn.request) if _is_restricted(turn) else None
 
