@@ -30,7 +30,7 @@ def test_a_dry_run_needs_no_key_and_calls_nothing(root: Path) -> None:
 
 def test_scripted_run_of_several_turns_is_logged_live_and_replayed_identically(root: Path) -> None:
     (root / "agent.yaml").write_text("logging:\n  level: debug\n")
-    done = agent(root, "run", TASK, *script(root, *TURNS))
+    done = agent(root, "run", TASK, *script(root, *TURNS), "--yes")
     assert done.code == 0, done.stderr
     assert "Hello, Ada." in done.stdout
     steps = [event.payload for event in events(root) if event.event_type == "skill_step_executed"]
@@ -69,7 +69,7 @@ def test_log_truncated_by_a_crash_can_be_replayed(root: Path) -> None:
 
 
 def test_json_option_prints_only_the_conclusion(root: Path) -> None:
-    done = agent(root, "run", TASK, *script(root, *TURNS), "--json")
+    done = agent(root, "run", TASK, *script(root, *TURNS), "--json", "--yes")
     assert done.stderr == ""
     told = done.json
     assert (told["ending"], told["answer"], told["skill"], told["turns"]) == ("finished", "Hello, Ada.", "greeter", 3)
@@ -88,7 +88,7 @@ def test_json_option_prints_only_the_conclusion(root: Path) -> None:
     ],
 )
 def test_exit_code_reflects_how_the_run_ended(answers: tuple[Any, ...], code: int, told: str, root: Path) -> None:
-    done = agent(root, "run", TASK, *script(root, *answers), "--skill", "greeter")
+    done = agent(root, "run", TASK, *script(root, *answers), "--skill", "greeter", "--yes")
     assert done.code == code
     assert told in done.stdout + done.stderr
 
@@ -108,7 +108,7 @@ def test_missing_api_key_is_reported_before_any_call(provider: str, root: Path) 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_run_uses_the_sdk_of_the_chosen_provider(provider: str, root: Path) -> None:
     with serving([Reply(answer) for answer in TURNS]) as served:
-        done = agent(root, "run", TASK, "--provider", provider, **at(served, root))
+        done = agent(root, "run", TASK, "--yes", "--provider", provider, **at(served, root))
         assert len(served.calls) == 3
         assert {call.provider for call in served.calls} == {provider}
     assert done.code == 0, done.stderr
@@ -208,9 +208,9 @@ def test_the_configuration_is_found_in_the_documented_order(root: Path) -> None:
     (root / "x.yaml").write_text("runtime: {max_turns: 1}")
     assert turns("--file", "x.yaml") == 1
     looping = script(root, *[decided(command(f"echo {number}")) for number in range(9)])
-    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--json")
+    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--json", "--yes")
     assert (done.json["reason"], done.json["turns"]) == ("max_turns_exceeded", 1)
-    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--max-turns", "4", "--json")
+    done = agent(root, "run", TASK, "--config", "x.yaml", *looping, "--max-turns", "4", "--json", "--yes")
     assert done.json["turns"] == 4
 
 

@@ -41,7 +41,10 @@ async def test_run_uses_notes_code_and_an_mcp_server_and_closes_them(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.chdir(tmp_path)
     settings = AgentSettings.model_validate(
-        {"capabilities": ["research", "sandbox", {"id": "mcp", "config": {"servers": {"time": SERVER}}}]}
+        {
+            "capabilities": ["research", "sandbox", {"id": "mcp", "config": {"servers": {"time": SERVER}}}],
+            "permissions": {"default": "allow"},
+        }
     )
     answers = [
         call("add_note", text="apples ripen in autumn", source="https://a.example/"),

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -50,8 +51,17 @@ def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json:
     with serving(in_order(*answers)) as served:
         keys = at(served, root, stream=True)
         shown = ["--json"] if as_json else []
-        arguments = ("run", f"{TASK}, whose word is {SECRET} or {SPACED}", "--provider", provider, "--debug-llm")
-        done = agent(root, *arguments, *shown, FORCE_COLOR="1", MY_PASSWORD=SECRET, PHRASE_TOKEN=SPACED, **keys)
+        arguments = (
+            "run",
+            f"{TASK}, whose word is {SECRET} or {SPACED}",
+            "--provider",
+            provider,
+            "--debug-llm",
+            "--yes",
+        )
+        done = agent(
+            root, *arguments, "--debug-llm", *shown, FORCE_COLOR="1", MY_PASSWORD=SECRET, PHRASE_TOKEN=SPACED, **keys
+        )
         assert len(served.calls) == 4
     assert done.code == 0, done.stderr
     assert "[redacted]" in done.stdout
@@ -95,16 +105,24 @@ def running(root: Path, line: str) -> Generator[subprocess.Popen[str]]:
     os.mkfifo(root / "ready")
     code = "from fireswarm.cli import agent_command; agent_command()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "run", TASK, *script(root, decided(command(line)), GOOD)],
+        [sys.executable, "-c", code, "run", TASK, "--yes", *script(root, decided(command(line)), GOOD)],
         cwd=root, env=environment(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    threading.Thread(target=open_at_end, args=(process, root / "ready"), daemon=True).start()
     try:
-        (root / "ready").read_text()
+        assert (root / "ready").read_text(), "the run ended before its command started"
         assert left_running()
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def open_at_end(process: subprocess.Popen[str], fifo: Path) -> None:
+    """Let a reader of *fifo* go on without a text when *process* has ended."""
+    process.wait()
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def left_running() -> list[psutil.Process]:

@@ -62,7 +62,7 @@ EXPECTED = {
     "swarm agents": "[]",
     "swarm mail": "no messages yet",
     "swarm memory": "no memory documents yet",
-    "swarm cost": "no model calls in 3 runs",
+    "swarm cost": "no model calls in 5 runs",
     "swarm artifacts": "report.md",
     "swarm capabilities": "web_fetch",
     "swarm pipeline check": "2 fields, 0 assumed, 0 faults",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -119,7 +120,7 @@ class Constraints(Contract):
     demo_safe: bool = False
     read_only: bool = False
     timeout_seconds: float | None = Field(default=None, gt=0)
-    permissions: StricterPermissions = StricterPermissions()
+    permissions: StricterPermissions = Field(default=StricterPermissions(), exclude_if=operator.not_)
 
     @model_validator(mode="after")
     def _check_unknown_keys(self) -> Self:
