@@ -11,6 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,12 @@ from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
+from fireswarm.mind.guard import refuse_skill
 from fireswarm.mind.permissions import Verdict, policy_of
 from fireswarm.processes.shell import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
@@ -140,7 +143,7 @@ def _assignment(
 ) -> Assignment:
     """Build the assignment for the model's loop."""
     cwd = Path.cwd()
-    skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime.timeout_seconds, mind.redact)
+    skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime, mind.redact)
     return Assignment(
         task=given.task,
         system=agent_system(root, tools),
@@ -167,7 +170,7 @@ class SkillRunner:
     log: RunLog
     cwd: Path
     catalog: Catalog
-    timeout_seconds: float
+    runtime: RuntimeSettings
     redact: Redactor
     made: list[Artifact] = field(default_factory=list)
 
@@ -206,8 +209,10 @@ class SkillRunner:
     ) -> SkillResult:
         """Run a skill once in its folder, remove secrets from its files, and return its result.
 
-        Raises SkillFailed after a timeout.
+        Raises SkillFailed after a timeout, and for a skill that may not run.
         """
+        if reason := refuse_skill(skill, self.runtime.profile):
+            raise SkillFailed(reason)
         workdir = self.log.folder / "artifacts" / folder
         workdir.mkdir(parents=True, exist_ok=True)
         request = SkillRequest(
@@ -216,17 +221,19 @@ class SkillRunner:
             objective=self.given.task,
             role="agent",
             context={"path": str(self.cwd), **self.given.context, **given},
+            constraints={"read_only": self.runtime.profile == "read_only"},
             artifacts=tuple(self.made),
             children=children,
             roles=("agent",),
             workdir=workdir.resolve(),
             now=ServerClock().now(),
         )
+        run = partial(run_skill, confinement=self.runtime.confinement)
         try:
-            with anyio.fail_after(self.timeout_seconds):
-                result = await call_within(skill, request, INSTEAD, run_skill)
+            with anyio.fail_after(self.runtime.timeout_seconds):
+                result = await call_within(skill, request, INSTEAD, run)
         except TimeoutError as error:
-            raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+            raise SkillFailed(f"skill {skill.name!r} was ended after {self.runtime.timeout_seconds:g} s") from error
         await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
         return result.model_copy(
             update={"artifacts": tuple(_place_in_workdir(item, workdir) for item in result.artifacts)}

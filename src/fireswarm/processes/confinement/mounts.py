@@ -11,6 +11,21 @@ from pathlib import Path
 _SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
 _OUTER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _SINGLE = ("/etc/ld.so.cache", "/etc/alternatives")
+_PRIVATE_FOLDERS = ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/CA/private")
+_HIDDEN_FOLDERS = (
+    *_PRIVATE_FOLDERS,
+    "/proc/sys",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+)
+_HIDDEN_FILES = (
+    *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/sched_debug"),
+    *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
+)
 
 
 def system_mounts(*more: str) -> list[str]:
@@ -57,3 +72,13 @@ def shared_python() -> tuple[Path, ...]:
     """Return the interpreter's shared library as loaded in this process, if it has one."""
     mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
     return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))
+
+
+def hidden_kernel_files() -> list[str]:
+    """Return bubblewrap arguments that hide private keys, kernel settings and what a container engine hides."""
+    arguments: list[str] = []
+    for folder in (place for place in _HIDDEN_FOLDERS if Path(place).is_dir()):
+        arguments += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
+    for file in (place for place in _HIDDEN_FILES if Path(place).exists()):
+        arguments += ["--ro-bind", "/dev/null", file]
+    return arguments

@@ -32,10 +32,10 @@ _DENIED: dict[str, tuple[int, int]] = {
     "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
 }  # fmt: skip
 
-_MACHINES: dict[str, tuple[int, int, int, int]] = {
-    # audit number, index into the numbers above, clone, socket
-    "x86_64": (0xC000003E, 0, 56, 41),
-    "aarch64": (0xC00000B7, 1, 220, 198),
+_MACHINES: dict[str, tuple[int, int, int, int, int]] = {
+    # audit number, index into the numbers above, clone, socket, socketpair
+    "x86_64": (0xC000003E, 0, 56, 41, 53),
+    "aarch64": (0xC00000B7, 1, 220, 198, 199),
 }
 _CLONE3 = 435
 _NEW_NAMESPACES = 0x7E020000
@@ -46,21 +46,24 @@ _SOCKETS = (1, 2, 10)
 network namespace; AF_NETLINK reaches large parts of the kernel.
 """
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _MACHINE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+_DATAGRAM, _KIND_OF_SOCKET = 2, 0xF
 _X32 = 0x40000000
 """Offset of a second set of numbers for the same calls on x86_64."""
 
 
-def call_filter(machine: str, *, strict: bool) -> bytes | None:
+def call_filter(machine: str, *, strict: bool, local_sockets: bool = True) -> bytes | None:
     """Return the filter for ``platform.machine()`` as an array of ``struct sock_filter``, or None if unsupported.
 
-    The *strict* one also denies shared memory, semaphores and message queues.
+    The *strict* one also denies shared memory, semaphores and message queues. Without *local_sockets*, a program cannot
+    connect to the sockets that other programs have as files.
     """
     if machine not in _MACHINES:
         return None
-    audit, column, clone, socket = _MACHINES[machine]
+    audit, column, clone, socket, socketpair = _MACHINES[machine]
+    sockets = _SOCKETS if local_sockets else _SOCKETS[1:]
     code = [
         _step(_LOAD, _MACHINE),
         _step(_EQUAL, audit, 1, 0),
@@ -73,15 +76,24 @@ def call_filter(machine: str, *, strict: bool) -> bytes | None:
     ]
     for numbers in ({**_UNACCOUNTED, **_DENIED} if strict else _DENIED).values():
         code += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, _ERROR | errno.EPERM)]
+    if not local_sockets:  # one of a pair of datagram sockets can send to any other
+        code += [
+            _step(_EQUAL, socketpair, 0, 5),
+            _step(_LOAD, _SECOND_ARGUMENT),
+            _step(_AND, _KIND_OF_SOCKET),
+            _step(_EQUAL, _DATAGRAM, 0, 1),
+            _step(_RETURN, _ERROR | errno.EPERM),
+            _step(_RETURN, _ALLOW),
+        ]
     code += [
         _step(_EQUAL, clone, 0, 4),
         _step(_LOAD, _FIRST_ARGUMENT),
         _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1),
         _step(_RETURN, _ERROR | errno.EPERM),
         _step(_RETURN, _ALLOW),
-        _step(_EQUAL, socket, 0, len(_SOCKETS) + 2),
+        _step(_EQUAL, socket, 0, len(sockets) + 2),
         _step(_LOAD, _FIRST_ARGUMENT),
-        *(_step(_EQUAL, family, len(_SOCKETS) - at, 0) for at, family in enumerate(_SOCKETS)),
+        *(_step(_EQUAL, family, len(sockets) - at, 0) for at, family in enumerate(sockets)),
         _step(_RETURN, _ERROR | errno.EAFNOSUPPORT),
         _step(_RETURN, _ALLOW),
     ]

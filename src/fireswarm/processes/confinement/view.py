@@ -20,7 +20,7 @@ from shutil import which
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.memory_file import memory_file
-from fireswarm.processes.confinement.mounts import system_mounts
+from fireswarm.processes.confinement.mounts import hidden_kernel_files, system_mounts
 from fireswarm.processes.confinement.seccomp import call_filter
 from fireswarm.processes.descendants import MARK
 
@@ -42,21 +42,6 @@ _CONFIGURED = (
     *("/opt", "/usr/include", "/usr/local", "/usr/sbin", "/usr/share"),
 )
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
-_PRIVATE_FOLDERS = ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/CA/private")
-_HIDDEN_FOLDERS = (
-    *_PRIVATE_FOLDERS,
-    "/proc/sys",
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/scsi",
-)
-_HIDDEN_FILES = (
-    *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/sched_debug"),
-    *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
-)
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
 _WAY_OUT = "only the operator can allow commands without confinement (`runtime.confinement: none`)"
@@ -119,10 +104,13 @@ def check_confinement(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
     """Return the command's environment; a read-only one gets nothing that may hold a secret."""
-    passed = {
-        name: value for name, value in given.items() if view.writable or name in PASSED_ON or name.startswith("LC_")
-    }
+    passed = dict(given) if view.writable else read_only_environment(given)
     return passed | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
+
+
+def read_only_environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of *given* that hold no secret."""
+    return {name: value for name, value in given.items() if name in PASSED_ON or name.startswith("LC_")}
 
 
 def _owner(workspace: Path) -> tuple[int, int] | None:
@@ -173,11 +161,7 @@ def _mounts(view: View, workspace: Path, path: str, names: Mapping[str, int]) ->
     for parent in workspace.parents[-2::-1]:  # if bubblewrap created them, only root could read them
         arguments += ["--perms", "0755", "--dir", str(parent)]
     arguments += ["--bind" if view.writable else "--ro-bind", str(workspace), str(workspace)]
-    for folder in (place for place in _HIDDEN_FOLDERS if Path(place).is_dir()):
-        arguments += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
-    for file in (place for place in _HIDDEN_FILES if Path(place).exists()):
-        arguments += ["--ro-bind", "/dev/null", file]
-    return [*arguments, "--remount-ro", "/", "--chdir", str(workspace)]
+    return [*arguments, *hidden_kernel_files(), "--remount-ro", "/", "--chdir", str(workspace)]
 
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:

@@ -144,7 +144,8 @@ class _SkillRunner:
                 "workdir": workdir,
             }
         )
-        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.seconds_left)
+        confinement = turn.swarm.settings.runtime.confinement
+        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.seconds_left, confinement=confinement)
         result = await call_within(skill, skill_request, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result

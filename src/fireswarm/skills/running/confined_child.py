@@ -1,0 +1,64 @@
+"""The process of `confined`: run one entry, and ask the parent to run programs that need a confinement of their own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import IO, Any
+
+from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement import confined
+from fireswarm.processes.confinement.view import View
+from fireswarm.processes.messages import read_message, write_message
+from fireswarm.skills.running.in_child import run_entry
+
+
+def main() -> None:
+    """Answer one call on the parent's pipes. The code that runs here has the null device as standard streams."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
+    folder, entry, deterministic, request, until = json.loads(read_message(requests))
+    confined.run_elsewhere(partial(_ask_parent, requests, answers))
+    answer = run_entry(folder, entry, deterministic, request, float(until))
+    write_message(answers, json.dumps({"answer": answer}).encode())
+
+
+def _ask_parent(
+    requests: IO[bytes],
+    answers: IO[bytes],
+    command: Sequence[str],
+    view: View,
+    environment: Mapping[str, str],
+    seconds: float,
+) -> tuple[int, str]:
+    """Let the parent run a program on the files of *view*, and return its exit code and output. Raises SandboxRefused.
+
+    Changes that the program makes to its files stay there.
+    """
+    workspace = view.workspace.resolve()
+    files = {
+        str(path.relative_to(workspace)): base64.b64encode(path.read_bytes()).decode()
+        for path in sorted(workspace.rglob("*"))
+        if path.is_file()
+    }
+    asked = {
+        "command": [*command],
+        "workspace": str(workspace),
+        "files": files,
+        "writable": view.writable,
+        "readable": [str(place) for place in view.readable],
+        "environment": dict(environment),
+        "seconds": seconds,
+    }
+    write_message(answers, json.dumps({"run": asked}).encode())
+    told: dict[str, Any] = json.loads(read_message(requests))
+    if "refused" in told:
+        raise SandboxRefused(told["refused"])
+    return told["code"], told["output"]
