@@ -130,6 +130,7 @@ class Actor:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
             stderr = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+            stderr = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else stderr
             return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status)
 
         return await self._step(step, run, retry, idempotent=not writes)

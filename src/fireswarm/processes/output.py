@@ -12,6 +12,9 @@ READ_BYTES = 65_536
 TIMED_OUT = 124
 """Exit code of a command that was ended after its time, as ``timeout`` uses it."""
 
+KILLED = 137
+"""Exit code of a command that was killed, as shells give it."""
+
 
 @dataclass(slots=True)
 class OutputTail:

@@ -6,19 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 import anyio
 import anyio.abc
 import anyio.to_thread
 import psutil
 
+from fireswarm.processes.confinement.control_group import ControlGroup, new_control_group
+from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
 from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
 from fireswarm.processes.descendants import Descendants, tree
-from fireswarm.processes.output import TIMED_OUT, OutputTail, drain
+from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail, drain
 
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
@@ -35,6 +38,8 @@ class Ran:
     stdout: str
     stderr: str
     timed_out: bool = False
+    ended: str = ""
+    """The limit on its processes that ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +49,21 @@ class Shell:
     argv: Sequence[str]
     max_output_bytes: int = 16_000
     environment: Mapping[str, str] | None = None
+    limits: ProcessLimits = ProcessLimits()
 
     @classmethod
-    def of(cls, linux: str, windows: str, max_output_bytes: int, environment: Mapping[str, str]) -> Shell:
+    def of(
+        cls,
+        linux: str,
+        windows: str,
+        max_output_bytes: int,
+        environment: Mapping[str, str],
+        limits: ProcessLimits,
+    ) -> Shell:
         """Return the shell of this machine."""
         windowed = sys.platform == "win32"
         argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
-        return cls(argv, max_output_bytes, environment)
+        return cls(argv, max_output_bytes, environment, limits)
 
     async def run(self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None) -> Ran:
         """Run *command* in *cwd*, confined to *view* if given. After the timeout, and on cancellation, kill its tree.
@@ -61,31 +74,36 @@ class Shell:
         environment = own.environment(self.environment)
         if view is not None:
             await anyio.to_thread.run_sync(check_confinement, view)  # its first trial takes a moment
-        with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
-            try:
-                process = await anyio.open_process(
-                    [*launch.prefix, *self.argv, command],
-                    stdin=subprocess.DEVNULL,
-                    cwd=cwd,
-                    env=launch.environment,
-                    start_new_session=sys.platform != "win32",
-                    pass_fds=launch.pass_fds,
-                )
-            except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
-                why = getattr(error, "strerror", None) or str(error)
-                return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
-        return await self._finish(process, own, timeout_seconds)
+        limited = self.limits.prefix if view is not None else []
+        async with _new_group(own.mark, self.limits) as group:
+            with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
+                words = [*launch.prefix, *limited, *self.argv, command]
+                if which(words[0]) is None:
+                    return Ran(CANNOT_START, "", f"cannot start {words[0]} in {cwd}: it does not exist")
+                try:
+                    process = await anyio.open_process(
+                        [*group.prefix, *words],
+                        stdin=subprocess.DEVNULL,
+                        cwd=cwd,
+                        env=launch.environment,
+                        start_new_session=sys.platform != "win32",
+                        pass_fds=launch.pass_fds,
+                    )
+                except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
+                    why = getattr(error, "strerror", None) or str(error)
+                    return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
+            return await self._finish(process, own, timeout_seconds)
 
     async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float) -> Ran:
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
-        timed_out = False
+        timed_out, exceeded = False, ""
         _running.add(own)
         try:
             with anyio.move_on_after(timeout_seconds) as scope:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(drain, process.stdout, out)
                     tasks.start_soon(drain, process.stderr, err)
-                    await process.wait()
+                    exceeded = await self._wait_within_limits(process)
                     # Background processes may hold the pipes open, so they are ended with the command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
                     await anyio.to_thread.run_sync(own.kill_all)
@@ -94,8 +112,36 @@ class Shell:
             with anyio.CancelScope(shield=True):
                 await _end(process, own)
             _running.discard(own)
-        code = TIMED_OUT if timed_out else (process.returncode or 0)
-        return Ran(code, out.text(), err.text(), timed_out)
+        code = TIMED_OUT if timed_out else KILLED if exceeded else (process.returncode or 0)
+        return Ran(code, out.text(), err.text(), timed_out, exceeded)
+
+    async def _wait_within_limits(self, process: anyio.abc.Process) -> str:
+        """Wait for the end of the command; returns the limit that its processes exceeded before it, or ""."""
+        exceeded = ""
+        async with anyio.create_task_group() as tasks:
+
+            async def look() -> None:
+                nonlocal exceeded
+                while not exceeded:
+                    await anyio.sleep(LOOK_SECONDS)
+                    exceeded = await anyio.to_thread.run_sync(self.limits.exceeded_by, process.pid)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(look)
+            await process.wait()
+            tasks.cancel_scope.cancel()
+        return exceeded
+
+
+@asynccontextmanager
+async def _new_group(name: str, limits: ProcessLimits) -> AsyncGenerator[ControlGroup]:
+    """Yield a control group for a command, and remove it after the command has ended."""
+    group = new_control_group(name, limits)
+    try:
+        yield group
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(group.close)
 
 
 _running: set[Descendants] = set()

@@ -125,6 +125,10 @@ class RuntimeSettings(SettingsSection):
     max_output_bytes: int = Field(
         default=16_000, ge=256, description="maximum bytes kept of each output stream of a command"
     )
+    max_memory_mb: int = Field(
+        default=4_000, ge=64, description="memory of a command and all that it starts, in megabytes; it is ended above"
+    )
+    max_processes: int = Field(default=500, ge=2, description="number of processes of a command; it is ended above")
     signal_grace_seconds: float = Field(
         default=10.0, ge=0, description="time limit for stopping after SIGINT or SIGTERM"
     )

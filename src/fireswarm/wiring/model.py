@@ -16,6 +16,7 @@ from fireswarm.llm.limiter import FirestoreLimits, Limiter
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.mind.mind import Mind
+from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
 from fireswarm.redaction import Redactor, secret_name, secret_values
@@ -101,9 +102,9 @@ def make_mind(
         except MissingApiKey as error:
             no_model = str(error)
     runtime = settings.runtime
-    shell = Shell.of(
-        runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, without_secrets(settings, env)
-    )
+    limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes)
+    environment = without_secrets(settings, env)
+    shell = Shell.of(runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
     return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
 

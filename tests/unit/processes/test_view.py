@@ -8,18 +8,27 @@ import shutil
 import socket
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.control_group import MOUNT, PREFIX, new_control_group
+from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import HOME, View, confine
+from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
 
 SECRET = "sesame-4711"
+NAP = f"62.{os.getpid()}"
+"""An argument that tells the processes of this test from all others."""
+
 NEAR_NAMES = dict.fromkeys(("LANGSMITH_LOGIN", "TERMINUS", "PATHWAY", "TZAR"), SECRET)
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -302,3 +311,30 @@ async def test_timeout_ends_everything_that_was_started(workspace: Path) -> None
 async def test_folder_that_vanished_is_named(tmp_path: Path) -> None:
     with pytest.raises(SandboxRefused, match="gone: No such file or directory"):
         await SHELL.run("ls", tmp_path / "gone", 20, View(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("writable", [False, True], ids=["read-only", "writable"])
+async def test_fork_bomb_is_killed(workspace: Path, writable: bool) -> None:
+    limits = ProcessLimits(processes=60)
+    with closing(new_control_group("trial", limits)) as group:
+        if not group.folders and not limits.prefix:
+            pytest.skip("root cannot make control groups here: a bomb would take the whole machine for seconds")
+    shell = replace(SHELL, limits=limits)
+    line = f"bomb() {{ bomb | bomb & sleep {NAP}; }}; bomb; sleep {NAP}"
+    ran = await shell.run(line, workspace, 60, View(workspace, writable))
+    assert (ran.exit_code, ran.timed_out, ran.ended) == (KILLED, False, "it had more than 60 processes")
+    assert not list(MOUNT.rglob(f"{PREFIX}{os.getpid()}-*"))
+    assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
+
+
+async def test_command_that_takes_too_much_memory_is_killed(workspace: Path) -> None:
+    shell = replace(SHELL, limits=ProcessLimits(memory_bytes=100 * MEGABYTE))
+    line = "python3 -c 'import os; x = bytearray(os.urandom(1)) * 130_000_000; input(); os.read(os.pipe()[0], 1)'"
+    ran = await shell.run(f"sleep {NAP} | {line}", workspace, 60, View(workspace))
+    assert (ran.exit_code, ran.ended) == (KILLED, "it took more than 100 MB of memory")
+
+
+async def test_reserved_memory_is_not_counted(workspace: Path) -> None:
+    shell = replace(SHELL, limits=ProcessLimits(memory_bytes=100 * MEGABYTE))
+    line = "python3 -c 'import mmap, time; mmap.mmap(-1, 10**10); time.sleep(0.5)'; echo fine"
+    assert (await shell.run(line, workspace, 60, View(workspace))).stdout == "fine\n"

@@ -23,6 +23,7 @@ from tests.unit.skills.test_running import request
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
 
 SECRET = "sesame-4711"
+SHARED = [Path("/tmp/fireswarm-attack"), Path("/var/tmp/fireswarm-attack"), Path("/etc/x")]
 NAP = f"61.{os.getpid()}"
 """An argument that tells the processes of this test from all others."""
 
@@ -142,6 +143,7 @@ async def attack(work: Path, source: str, **context: object) -> SkillResult:
     try:
         return await run_skill(skill, asked)
     finally:
+        assert not any(path.exists() for path in SHARED)
         assert [state(work / place) for place in ("target", "home", "skills")] == before
 
 
@@ -150,7 +152,6 @@ async def test_skill_changes_nothing_outside_of_its_folder(work: Path) -> None:
     result = await attack(work, HEAD + "".join(steps) + TAIL)
     assert result.summary.split("; ")[: len(ATTACKS)] == list(ATTACKS), "one met no resistance"
     assert (work / "out" / "made.txt").read_text() == "made"
-    assert not Path("/tmp/fireswarm-attack").exists()
 
 
 async def test_skill_reads_the_folder_and_runs_programs(work: Path) -> None:
@@ -253,8 +254,9 @@ async def test_program_gets_no_files_outside_of_its_folder(path: str, work: Path
         "        from fireswarm.skills.running import confined_child\n"
         "        import base64, json\n"
         "        real = json.dumps\n"
-        f"        confined_child.json.dumps = lambda value: real({{'run': {{**value['run'], 'files': {{{path!r}: 'eA=='}}}}}})"
-        "\n        try:\n"
+        f"        files = {{{path!r}: 'eA=='}}\n"
+        "        confined_child.json.dumps = lambda value: real({'run': {**value['run'], 'files': files}})\n"
+        "        try:\n"
         "            ask(['true'], pipelines.View(request.workdir), {}, 10.0)\n"
         "        except Exception as error:\n"
         "            told.append(str(error))\n"

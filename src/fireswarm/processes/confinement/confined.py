@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.control_group import new_control_group
+from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
 from fireswarm.processes.confinement.view import Launch, View, confine
 from fireswarm.processes.descendants import Descendants
-from fireswarm.processes.output import TIMED_OUT
+from fireswarm.processes.output import KILLED, TIMED_OUT
+
+LIMITS = ProcessLimits()
 
 Elsewhere = Callable[[Sequence[str], View, Mapping[str, str], float], tuple[int, str]]
 
@@ -37,28 +42,30 @@ def run_confined(
 ) -> tuple[int, str]:
     """Run *command* in the view's workspace and return its exit code and output, stdout and stderr together.
 
-    It is ended after *seconds*, with everything that it started. By *confinement* ``none`` the operator allows it the
-    whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
+    It is ended after *seconds*, or when it exceeds `ProcessLimits`, with everything that it started. By *confinement*
+    ``none`` the operator allows it the whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
     own = Descendants()
     marked = own.environment(environment)
     open_to_all = contextlib.nullcontext(Launch([], marked))
-    with open_to_all if confinement == "none" else confine(view, marked) as launch:
-        process = subprocess.Popen(
-            [*launch.prefix, *command],
-            cwd=view.workspace,
-            env=launch.environment,
-            pass_fds=launch.pass_fds,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    told, code = _follow(process, own, seconds)
+    limited = [] if confinement == "none" else LIMITS.prefix
+    with contextlib.closing(new_control_group(own.mark, LIMITS)) as group:
+        with open_to_all if confinement == "none" else confine(view, marked) as launch:
+            process = subprocess.Popen(
+                [*group.prefix, *launch.prefix, *limited, *command],
+                cwd=view.workspace,
+                env=launch.environment,
+                pass_fds=launch.pass_fds,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        told, code = _follow(process, own, seconds)
     if code == 1 and launch.prefix and told.startswith(REFUSALS) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
     return code, told
@@ -71,12 +78,22 @@ def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) ->
     with process:
         reader.start()
         try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            code = TIMED_OUT
+            code, reason = _wait(process, seconds)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             own.kill_all()  # a process in another session may hold the output open
             reader.join()
-    return "".join(output) + (f"\nended after {seconds:g} s" if code == TIMED_OUT else ""), code
+    return "".join(output) + reason, code
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> tuple[int, str]:
+    """Wait for the end of a process that may take *seconds*; returns its exit code and the reason to end it before."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        try:
+            return process.wait(min(left, LOOK_SECONDS)), ""
+        except subprocess.TimeoutExpired:
+            if reason := LIMITS.exceeded_by(process.pid):
+                return KILLED, f"\nended: {reason}"
+    return TIMED_OUT, f"\nended after {seconds:g} s"

@@ -48,7 +48,7 @@ FilePath = Annotated[str, AfterValidator(_check_path)]
 class Program(Contract):
     """A program that the skill wants to run confined, and its files.
 
-    The files are sent, since the skill could replace a folder of its own by a link while it is being mounted. They are
+    The files are sent, since the skill could replace one of its folders by a link while it is being mounted. They are
     in base64, by their paths in ``workspace``; in the command and the environment, ``workspace`` stands for the folder
     that they are written to here. ``seconds`` limits the time.
     """

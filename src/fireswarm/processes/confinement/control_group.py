@@ -1,0 +1,104 @@
+"""A control group of the kernel for one command: it limits tasks and memory, also those of root.
+
+It also shares the processor: otherwise, a command with a thousand busy processes would leave nothing to the worker that
+has to end it. Version 2 of the interface, and version 1 where the machine still has it. Making a group usually takes
+root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fireswarm.processes.confinement.limits import ProcessLimits
+
+MOUNT = Path("/sys/fs/cgroup")
+PREFIX = "fireswarm-"
+
+MEMORY_MARGIN = 2
+"""The kernel ends processes of a group at this multiple of the limit: at the limit, the whole command is ended."""
+
+_JOIN = 'for group; do shift; [ "$group" = -- ] && break; echo $$ > "$group/cgroup.procs" || exit 1; done; exec "$@"'
+"""Shell program: enter the groups before ``--``, then become the command after it."""
+
+_REMOVAL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """The folders of a command's groups: one in version 2, one for each kind of limit in version 1."""
+
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def prefix(self) -> list[str]:
+        """The words before a command that start it in the group."""
+        return ["/bin/sh", "-c", _JOIN, "sh", *map(str, self.folders), "--"] if self.folders else []
+
+    def close(self) -> None:
+        """Remove the group after its processes have ended. The kernel takes a moment to forget them."""
+        until = time.monotonic() + _REMOVAL_SECONDS
+        for folder in self.folders:
+            while time.monotonic() < until:
+                try:
+                    folder.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.005)
+
+
+def new_control_group(name: str, limits: ProcessLimits) -> ControlGroup:
+    """Return a new group with *limits*; an empty one where this process may not make any."""
+    made: list[Path] = []
+    for parent, written in _places(limits):
+        folder = parent / f"{PREFIX}{os.getpid()}-{name}"
+        try:
+            folder.mkdir()
+            made.append(folder)
+            for file, value in written.items():
+                (folder / file).write_text(str(value))
+        except OSError:
+            for each in made:
+                with contextlib.suppress(OSError):
+                    each.rmdir()
+            return ControlGroup()
+    return ControlGroup(tuple(made))
+
+
+def _places(limits: ProcessLimits) -> list[tuple[Path, dict[str, int]]]:
+    """Return the parent folders, and what to write into a new folder in each."""
+    if os.name != "posix" or not MOUNT.is_dir():
+        return []
+    own, memory = _own_groups(), limits.memory_bytes * MEMORY_MARGIN
+    if (MOUNT / "cgroup.controllers").is_file():
+        # A group with processes cannot hand on its controllers, but the one above it usually does.
+        parent = (MOUNT / own.get("", "/").lstrip("/")).parent if own.get("", "/") != "/" else MOUNT
+        return [(parent, {"pids.max": limits.tasks, "memory.max": memory, "memory.oom.group": 1})]
+    wanted: dict[str, dict[str, int]] = {
+        "pids": {"pids.max": limits.tasks},
+        "memory": {"memory.limit_in_bytes": memory},
+        "cpu": {},
+    }
+    return [
+        (MOUNT / kind / own[kind].lstrip("/"), files)
+        for kind, files in wanted.items()
+        if kind in own and (MOUNT / kind).is_dir()
+    ]
+
+
+def _own_groups() -> dict[str, str]:
+    """Return this process's groups by kind; the key of version 2 is empty."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        found |= dict.fromkeys(kinds.split(","), path)
+    return found
