@@ -47,6 +47,13 @@ DocumentId = Annotated[
 ]
 """A Firestore document id."""
 
+SessionName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=128, pattern=r"^[^/\\\x00-\x1f\x7f]+$"),
+    AfterValidator(_check_document_id),
+]
+"""The name of a session. It is part of file names and document ids, so it has no slashes and no control characters."""
+
 MAX_JSON_DEPTH = 20
 """Levels of nesting that Firestore stores."""
 

@@ -12,6 +12,9 @@ READ_BYTES = 65_536
 TIMED_OUT = 124
 """Exit code of a command that was ended after its time, as ``timeout`` uses it."""
 
+CANNOT_START = 127
+"""Exit code of a command that does not exist, as shells use it."""
+
 KILLED = 137
 """Exit code of a command that was killed, as shells give it."""
 

@@ -21,13 +21,10 @@ from fireswarm.processes.confinement.control_group import ControlGroup, new_cont
 from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
 from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
 from fireswarm.processes.descendants import Descendants, tree
-from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail, drain
+from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT, OutputTail, drain
 
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
-
-CANNOT_START = 127
-"""Exit code of a command that does not exist, as shells use it."""
 
 
 @dataclass(frozen=True, slots=True)

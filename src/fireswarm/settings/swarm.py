@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from fireswarm.contracts.base import SessionName
 from fireswarm.contracts.section import SettingsSection
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings
@@ -78,7 +79,7 @@ class Settings(AgentSettings):
     """All settings of the swarm. Relative paths are resolved against ``root``."""
 
     root: Path = Field(default=Path(), description="folder that holds roles/, mailbox/ and skills/")
-    session: str = Field(default="default", min_length=1, max_length=128, description="name of the session")
+    session: SessionName = Field(default="default", description="name of the session")
     store: StoreSettings = StoreSettings()
     leases: LeaseSettings = LeaseSettings()
     queue: QueueSettings = QueueSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import anyio.to_thread
@@ -52,7 +52,12 @@ class FsspecBlobs:
         return target
 
     def _put(self, name: str, content: bytes) -> str:
-        """Write a blob atomically and return its URI. Raises StoreFull or StoreError."""
+        """Write a blob atomically and return its URI.
+
+        Raises StoreFull, and StoreError also for a name that leads out of the root.
+        """
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
+            raise StoreError(f"cannot store {name!r}: the name leads out of {self._base}")
         full = f"{self._base}/{name}"
         fs: Any = self._fs
         try:

@@ -13,7 +13,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp, check_json
+from fireswarm.contracts.base import (
+    Contract,
+    DocumentId,
+    JsonObject,
+    RoleName,
+    SessionName,
+    Stored,
+    Timestamp,
+    check_json,
+)
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
@@ -156,7 +165,7 @@ class TaskSpec(Contract):
 
     objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     assigned_to: RoleName
-    session_hash: str = Field(min_length=1, max_length=128)
+    session_hash: SessionName
     created_by: str = "operator"
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
@@ -216,7 +225,7 @@ class Task(Stored):
     """
 
     task_id: DocumentId
-    session_hash: str = Field(min_length=1, max_length=128)
+    session_hash: SessionName
     objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     assigned_to: RoleName
     status: TaskStatus

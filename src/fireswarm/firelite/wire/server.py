@@ -6,17 +6,19 @@ import errno
 import hmac
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from fireswarm.firelite.database import Database
-from fireswarm.firelite.errors import FireliteError, PortInUse, Unavailable
+from fireswarm.firelite.errors import FireliteError, InvalidArgument, PortInUse, Unavailable
 from fireswarm.firelite.wire.methods import METHODS, Method
 from fireswarm.firelite.wire.service import Service
 
@@ -148,20 +150,32 @@ async def _check_token(context: Any, token: str) -> None:
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, f"This store needs a token: set {TOKEN}.")
 
 
+def _parse(message: Any, content: bytes) -> Any:
+    """Return the request. Raises InvalidArgument if *content* is not one."""
+    try:
+        return message.FromString(content)
+    except DecodeError as error:
+        raise InvalidArgument(f"The request is not a {message.DESCRIPTOR.full_name}: {error}.") from error
+
+
+async def _parse_each(parse: Callable[[bytes], Any], requests: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async for content in requests:
+        yield parse(content)
+
+
 def _handler(service: Service, method: Method, token: str) -> Any:
     """Return the gRPC handler of one RPC, which calls the service and converts errors."""
     implementation = getattr(service, method.attribute)
     messages = {
-        "request_deserializer": method.request.pb().FromString,
-        "response_serializer": method.response.pb().SerializeToString,
-    }
-    empty = method.response.pb()
+        "response_serializer": method.response.pb().SerializeToString
+    }  # gRPC calls a malformed request INTERNAL
+    parse, empty = partial(_parse, method.request.pb()), method.response.pb()
 
     async def unary(request: Any, context: Any) -> Any:
         if token:
             await _check_token(context, token)
         try:
-            response = await implementation(request)
+            response = await implementation(parse(request))
         except FireliteError as error:
             return await context.abort(_STATUS[error.code], error.message)
         return empty() if response is None else response
@@ -170,7 +184,8 @@ def _handler(service: Service, method: Method, token: str) -> Any:
         if token:
             await _check_token(context, token)
         try:
-            async with aclosing(implementation(request)) as responses:
+            given = _parse_each(parse, request) if method.streams_requests else parse(request)
+            async with aclosing(implementation(given)) as responses:
                 async for response in responses:
                     yield response
         except FireliteError as error:

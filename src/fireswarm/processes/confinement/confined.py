@@ -15,13 +15,16 @@ from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
 from fireswarm.processes.confinement.view import Launch, View, confine
 from fireswarm.processes.descendants import Descendants
-from fireswarm.processes.output import KILLED, TIMED_OUT
+from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT
 
 LIMITS = ProcessLimits()
 
 Elsewhere = Callable[[Sequence[str], View, Mapping[str, str], float], tuple[int, str]]
 
 _elsewhere: list[Elsewhere] = []
+
+NOT_EXECUTED = "prlimit: failed to execute "
+"""Beginning of the only line of output if there is no such program in the view; the exit code is then 127."""
 
 REFUSALS = "bwrap: "
 """Beginning of bubblewrap's only line of output when it could not start the program; its exit code is then 1."""
@@ -68,6 +71,8 @@ def run_confined(
         told, code = _follow(process, own, seconds)
     if code == 1 and launch.prefix and told.startswith(REFUSALS) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
+    if code == CANNOT_START and limited and told.startswith(NOT_EXECUTED) and told.count("\n") == 1:
+        raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(NOT_EXECUTED).strip()}")
     return code, told
 
 

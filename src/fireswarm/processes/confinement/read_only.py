@@ -16,7 +16,7 @@ from shutil import which
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.memory_file import memory_file
-from fireswarm.processes.confinement.mounts import hidden_kernel_files
+from fireswarm.processes.confinement.mounts import hidden_kernel_files, shared_python
 from fireswarm.processes.confinement.seccomp import call_filter
 from fireswarm.processes.confinement.view import Launch, read_only_environment
 
@@ -45,6 +45,8 @@ def confine_writes(folders: Sequence[Path], environment: Mapping[str, str]) -> G
     for place in dict.fromkeys(str(folder.resolve()) for folder in folders):
         prefix += ["--bind", place, place]
     passed = read_only_environment(environment) | {"HOME": home, "TMPDIR": home}
+    if libraries := shared_python():
+        passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
     with ExitStack() as stack:
         filtering = stack.enter_context(memory_file(calls))
         yield Launch([*prefix, "--chdir", home, "--seccomp", str(filtering), "--"], passed, (filtering,))
