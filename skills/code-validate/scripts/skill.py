@@ -39,7 +39,8 @@ def run(request: SkillRequest) -> SkillResult:
             return SkillResult.failure(f"the generated tests were not run: {refused}")
         faults += _linted(folder)
     passed = code == 0 and not faults
-    how = "with no files but its own" if request.limits.confinement != "none" else "not confined, as the operator said"
+    confined = request.limits.confinement == "bubblewrap"
+    how = "with no files but its own" if confined else "not confined, as the operator said"
     log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")

@@ -35,6 +35,7 @@ from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.guard import refuse_skill
 from fireswarm.mind.permissions import Verdict, policy_of
+from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.shell import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
@@ -111,6 +112,8 @@ async def carry_out(
 
     SIGINT and SIGTERM stop it in order: child processes are killed, a last event is written, the log is flushed.
     """
+    if settings.runtime.confinement == "container":
+        hide_environment()
     watching = watching or Watching()
     clock = ServerClock()
     run_id = new_run_id(clock.now())

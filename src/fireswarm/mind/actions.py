@@ -140,7 +140,11 @@ class Actor:
         if self.runtime.confinement == "none":
             return None
         readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
-        return View(self.assignment.cwd, writes, readable, network=writes and self.runtime.network)
+        contained = (
+            writes and self.runtime.confinement == "container"
+        )  # only a mount keeps a read-only task from writing
+        network = writes and self.runtime.network
+        return View(self.assignment.cwd, writes, readable, network=network, container=contained)
 
     async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Call a tool, if it is known and allowed."""

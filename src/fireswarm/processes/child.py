@@ -7,6 +7,7 @@ import pickle
 import sys
 from typing import IO
 
+from fireswarm.processes.confinement.container import hide_if_parent_does
 from fireswarm.processes.messages import read_message, write_message
 
 
@@ -34,6 +35,7 @@ def _answer(message: bytes) -> bytes:
 
 def main() -> None:
     """Serve the parent's pipes, and connect the standard streams to the null device for the code that runs here."""
+    hide_if_parent_does()
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

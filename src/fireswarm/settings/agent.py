@@ -101,9 +101,10 @@ class RuntimeSettings(SettingsSection):
         default="permissive",
         description="permissions of commands: unrestricted, read-only, or read-only plus the skill's own scripts",
     )
-    confinement: Literal["bubblewrap", "none"] = Field(
+    confinement: Literal["bubblewrap", "container", "none"] = Field(
         default="bubblewrap",
-        description="bubblewrap: commands see only the workspace and programs; none: they see the whole machine",
+        description="bubblewrap: commands see only the workspace and programs; container: a "
+        "container is the boundary; none: they see the whole machine",
     )
     network: bool = Field(default=False, description="confined commands that may write reach the network")
     readable: tuple[Path, ...] = Field(

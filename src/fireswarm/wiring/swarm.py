@@ -27,6 +27,7 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
 from fireswarm.firelite.errors import DataFileInUse, FireliteError
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.cache import default_cache
@@ -213,6 +214,8 @@ async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock |
     """
     from fireswarm.storage.firestore.store import FirestoreStore
 
+    if "container" in (settings.runtime.confinement, settings.backbone.confinement):
+        hide_environment()
     nanoseconds = clock.nanoseconds if isinstance(clock, VirtualClock) else None
     clock = clock or ServerClock()
     async with open_client(settings, nanoseconds=nanoseconds) as client:

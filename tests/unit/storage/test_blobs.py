@@ -28,7 +28,7 @@ async def test_name_that_leads_out_of_the_root_is_refused(name: str, kind: str, 
 
 
 @pytest.mark.parametrize("session", ["../../x", "/etc", "a/b", "a\\b", "..", "a\nb", "__x__", "", "x" * 129])
-def test_session_that_is_no_file_name_is_refused(session: str, tmp_path: Path) -> None:
+def test_session_that_cannot_be_a_file_name_is_refused(session: str, tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="session_hash"):
         TaskSpec(objective="x", assigned_to="scout", session_hash=session)
     with pytest.raises(ConfigError, match="session"):

@@ -30,8 +30,9 @@ class BackboneSettings(SettingsSection):
     max_changed_files: int = Field(
         default=MAX_CHANGED_FILES, ge=1, le=MAX_CHANGED_FILES, description="maximum number of files a run may change"
     )
-    confinement: Literal["bubblewrap", "none"] = Field(
+    confinement: Literal["bubblewrap", "container", "none"] = Field(
         default="bubblewrap",
-        description="bubblewrap: generated tests see only their project and programs; none: they see the whole machine",
+        description="bubblewrap: generated tests see only their project and programs; container: a "
+        "container is the boundary; none: they see the whole machine",
     )
     default_timeout_seconds: float = Field(default=300.0, gt=0, description="time limit for running generated tests")

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.control_group import new_control_group
@@ -46,10 +47,12 @@ def run_confined(
     """Run *command* in the view's workspace and return its exit code and output, stdout and stderr together.
 
     It is ended after *seconds*, or when it exceeds `ProcessLimits`, with everything that it started. By *confinement*
-    ``none`` the operator allows it the whole machine. Blocks. Raises SandboxRefused if it cannot be confined.
+    ``none`` the operator allows it the whole machine, by ``container`` what is in the container. Blocks. Raises
+    SandboxRefused if it cannot be confined.
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
+    view = replace(view, container=confinement == "container")
     own = Descendants()
     marked = own.environment(environment)
     open_to_all = contextlib.nullcontext(Launch([], marked))
@@ -69,7 +72,7 @@ def run_confined(
                 start_new_session=True,
             )
         told, code = _follow(process, own, seconds)
-    if code == 1 and launch.prefix and told.startswith(REFUSALS) and told.count("\n") == 1:
+    if code == 1 and launch.prefix and not view.container and told.startswith(REFUSALS) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
     if code == CANNOT_START and limited and told.startswith(NOT_EXECUTED) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(NOT_EXECUTED).strip()}")

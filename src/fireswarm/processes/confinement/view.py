@@ -19,6 +19,7 @@ from platform import machine
 from shutil import which
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.container import container_environment, start_without_rights
 from fireswarm.processes.confinement.memory_file import memory_file
 from fireswarm.processes.confinement.mounts import hidden_kernel_files, system_mounts
 from fireswarm.processes.confinement.seccomp import call_filter
@@ -44,20 +45,24 @@ _CONFIGURED = (
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
-_WAY_OUT = "only the operator can allow commands without confinement (`runtime.confinement: none`)"
+_WAY_OUT = (
+    "only the operator can allow commands without it (`runtime.confinement: container` in a container, or `none`)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process.
+    They may begin with ``~``, the home folder of this process. In a ``container`` that is itself the boundary, the
+    command is not confined to the view, but has no rights and finds no secret.
     """
 
     workspace: Path
     writable: bool = False
     readable: tuple[Path, ...] = ()
     network: bool = False
+    container: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,10 @@ class Launch:
 @contextmanager
 def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
     """Yield how to start a command that sees *view* only. Raises SandboxRefused where that is not possible."""
-    program, calls, owner = check_confinement(view)
+    if view.container:
+        yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
+        return
+    program, calls, owner = _check_bubblewrap(view)
     workspace = view.workspace.resolve()
     with ExitStack() as stack:
         names = {name: stack.enter_context(memory_file(text.encode())) for name, text in _names(owner).items()}
@@ -83,11 +91,16 @@ def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
         yield Launch(prefix, _environment(view, environment), (filtering, *names.values()))
 
 
-def check_confinement(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
-    """Return the path of bubblewrap, the filter of system calls, and the user and group to run as (None: this one).
+def check_confinement(view: View) -> None:
+    """Raise SandboxRefused if a command cannot be confined to *view*. The first call starts a program to try it."""
+    if view.container:
+        start_without_rights()
+    else:
+        _check_bubblewrap(view)
 
-    The first call starts a program to try it. Raises SandboxRefused if a command cannot be confined to *view*.
-    """
+
+def _check_bubblewrap(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
+    """Return the path of bubblewrap, the filter of system calls, and the user and group to run as (None: this one)."""
     program, calls = which("bwrap"), call_filter(machine(), strict=False)
     if sys.platform != "linux" or calls is None:
         raise SandboxRefused(f"commands cannot be confined on {sys.platform} {machine()}: {_WAY_OUT}")
@@ -115,12 +128,12 @@ def read_only_environment(given: Mapping[str, str]) -> dict[str, str]:
 
 def _owner(workspace: Path) -> tuple[int, int] | None:
     """Return the user and group to run as: root acts for the owner of the workspace."""
-    if os.geteuid() != 0:
-        return None
     try:
         status = workspace.stat()
     except OSError as error:
         raise SandboxRefused(f"a command cannot be confined to {workspace}: {error.strerror}") from error
+    if os.geteuid() != 0:
+        return None
     return (status.st_uid, status.st_gid) if status.st_uid else None
 
 
