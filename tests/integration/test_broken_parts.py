@@ -21,6 +21,18 @@ PLUGINS = {
     "misnamed": "from fireswarm import Capability\nCAPABILITY = Capability('No Name', 'N', 'Has a bad id.')",
     "fine": "from fireswarm import Capability\nCAPABILITY = Capability('fine', 'Fine', 'Works.')",
 }
+DICE = '''
+from fireswarm import Capability, tool
+
+
+@tool(idempotent=False)
+def roll(sides: int = 6) -> int:
+    """Rolls a die."""
+    return sides
+
+
+DICE = Capability("dice", "Dice", "Rolls dice.", tools=lambda config, context: [roll])
+'''
 BROKEN = sorted(set(PLUGINS) - {"fine"})
 
 
@@ -61,7 +73,7 @@ def test_broken_plugins_are_left_out_and_named_by_doctor(root: Path, tmp_path: P
     assert "fine" in ids and ids.count("workspace") == 1 and "No Name" not in ids
     found = swarm(root, "doctor", "--json", packages=packages)
     plugins = [item for item in json.loads(found.stdout) if item["what"] == "plugin"]
-    assert [item["detail"].split()[2] for item in plugins] == BROKEN
+    assert [item["detail"].split()[3] for item in plugins] == BROKEN
     assert not any(item["ok"] for item in plugins) and "no licence" in plugins[BROKEN.index("raises")]["detail"]
 
 
@@ -73,6 +85,40 @@ def test_task_with_a_plugins_capability_can_be_submitted_while_others_are_broken
     assert fine.returncode == 0, fine.stderr
     unknown = swarm(root, "submit", "look", "--role", "scout", "--capability", "raises", packages=packages)
     assert unknown.returncode == 1 and "no licence" in unknown.stderr and "Traceback" not in unknown.stderr
+
+
+def test_files_of_the_folder_are_capabilities_and_broken_ones_are_named(root: Path) -> None:
+    folder = root / "capabilities"
+    folder.mkdir()
+    for name, code in PLUGINS.items():
+        (folder / f"{name}.py").write_text(code + "\n")
+    (folder / "empty.py").write_text("")
+    (folder / "syntax.py").write_text("def\n")
+    (folder / "_helper.py").write_text("raise SystemExit\n")
+    (folder / "dice.py").write_text(DICE)
+    listed = swarm(root, "capabilities", "--json")
+    assert listed.returncode == 0, listed.stderr
+    ids = [item["id"] for item in json.loads(listed.stdout)["items"]]
+    assert {"fine", "dice"} <= set(ids) and ids.count("workspace") == 1
+    assert [tool["name"] for tool in json.loads(swarm(root, "capabilities", "dice", "--json").stdout)["tools"]] == [
+        "roll"
+    ]
+    found = swarm(root, "doctor", "--json")
+    plugins = [item["detail"] for item in json.loads(found.stdout) if item["what"] == "plugin"]
+    assert [Path(detail.split()[0]).stem for detail in plugins] == sorted([*BROKEN, "empty", "syntax"])
+    task = swarm(root, "submit", "look", "--role", "scout", "--capability", "dice")
+    assert task.returncode == 0, task.stderr
+
+
+def test_agent_does_not_read_capabilities_of_the_folder(root: Path) -> None:
+    (root / "capabilities").mkdir()
+    (root / "capabilities" / "evil.py").write_text("from pathlib import Path\nPath('pwned').touch()\n")
+    code = "from fireswarm.cli import agent_command; agent_command()"
+    for arguments in (["capabilities"], ["run", "look", "--dry-run"]):
+        subprocess.run([sys.executable, "-c", code, *arguments], cwd=root, env=environment(), timeout=120)
+    assert not (root / "pwned").exists()
+    swarm(root, "capabilities")
+    assert (root / "pwned").exists(), "the test of the agent shows nothing"
 
 
 def break_skills(root: Path) -> list[str]:

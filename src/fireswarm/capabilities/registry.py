@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from fireswarm.capabilities import drop_in
 from fireswarm.capabilities.capability import Capability, CapabilityContext
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
@@ -192,43 +194,55 @@ def _tools(capability: Capability, config: BaseModel, context: CapabilityContext
         raise ConfigError(f"the capability {capability.id} ({capability.source}) has no tools: {reason}") from error
 
 
-@cache
 def registry() -> Registry:
-    """Return the built-in capabilities, and those of installed packages by entry point.
+    """Return the built-in capabilities, those of installed packages by entry point, and those of the swarm's folder.
 
-    An entry point that cannot be loaded is left out, with the reason in ``left_out``.
+    One that cannot be loaded is left out, with the reason in ``left_out``.
     """
+    return _registry(drop_in.files())
+
+
+@cache
+def _registry(files: tuple[Path, ...]) -> Registry:
     capabilities = {capability.id: capability for capability in _built_in(LARGER)}
     left_out: list[tuple[str, str]] = []
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value)):
+    points = sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value))
+    sources: list[tuple[str, str, Callable[[], Iterable[Any]]]] = [
+        (f"the entry point {point.name} ({point.value})", point.value, partial(_load_point, point)) for point in points
+    ]
+    sources += [(str(file), str(file), partial(drop_in.load, file)) for file in files]
+    for name, source, load in sources:
         try:
-            capability = _load_capability(point)
+            loaded = [_check_capability(value, source) for value in load()]
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # its import may raise anything, SystemExit included
             reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-            left_out.append((f"{point.name} ({point.value})", reason))
+            left_out.append((name, reason))
             continue
-        if capability.id in capabilities:
-            reason = f"its id {capability.id} is taken by {capabilities[capability.id].source}"
-            left_out.append((f"{point.name} ({point.value})", reason))
-        else:
-            capabilities[capability.id] = capability
+        for capability in loaded:
+            if capability.id in capabilities:
+                left_out.append((name, f"its id {capability.id} is taken by {capabilities[capability.id].source}"))
+            else:
+                capabilities[capability.id] = capability
     for name, reason in left_out:
-        _log.warning("the capability of the entry point %s is left out: %s", name, reason)
+        _log.warning("the capability of %s is left out: %s", name, reason)
     return Registry(capabilities, tuple(left_out))
 
 
-def _load_capability(point: EntryPoint) -> Capability:
-    """Load the capability of an entry point. Raises ConfigError if it is not one, and what its import raises."""
-    loaded = point.load()
-    if not isinstance(loaded, Capability):
-        raise ConfigError(f"it is a {type(loaded).__name__}, not a Capability")
+def _load_point(point: EntryPoint) -> list[Any]:
+    return [point.load()]
+
+
+def _check_capability(value: Any, source: str) -> Capability:
+    """Return a capability with its source. Raises ConfigError if *value* is not a valid one."""
+    if not isinstance(value, Capability):
+        raise ConfigError(f"it is a {type(value).__name__}, not a Capability")
     try:
-        _ = loaded.info
+        _ = value.info
     except ValidationError as error:
         raise ConfigError(f"it is not valid: {explain_validation(error)}") from error
-    return replace(loaded, source=point.value)
+    return replace(value, source=source)
 
 
 def _built_in(names: Iterable[str]) -> list[Capability]:
@@ -249,6 +263,6 @@ def _built_in(names: Iterable[str]) -> list[Capability]:
 
 
 def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
-    """Return a registry for *uses*. Entry points are read only if one of them is not built in."""
+    """Return a registry for *uses*. Others are loaded only if one of them is not built in."""
     own = Registry.of(_built_in([use.id for use in uses]))
     return own if all(use.id in own.known for use in uses) else registry()

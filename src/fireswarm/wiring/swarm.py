@@ -80,6 +80,10 @@ def new_agent_id(role: str) -> str:
 
 def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
     """Read role cards, skills and the handoff policy. Raises ConfigError with the file and the key."""
+    if settings.path("capabilities").is_dir():
+        from fireswarm.capabilities import drop_in
+
+        drop_in.add_folder(settings.path("."))
     roles = load_roles(data_path(settings, "roles"))
     folders = places((), settings.path("."), home_folder(), packaged_path("skills"))
     catalog = load_catalog(folders, cache=default_cache(folders))

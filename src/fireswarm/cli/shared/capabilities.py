@@ -5,9 +5,12 @@ Their modules are imported when the command is called, so that ``--help`` is fas
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fireswarm.cli.shared.options import Root
 
 
 def capabilities(
@@ -17,6 +20,24 @@ def capabilities(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List all capabilities, or show one."""
+    _show(name, as_json=as_json)
+
+
+def of_folder(
+    name: Annotated[
+        str | None, typer.Argument(help="One capability: its settings and tools.", show_default=False)
+    ] = None,
+    root: Root = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List all capabilities, those of the swarm's folder included, or show one."""
+    from fireswarm.capabilities import drop_in
+
+    drop_in.add_folder(root)
+    _show(name, as_json=as_json)
+
+
+def _show(name: str | None, *, as_json: bool) -> None:
     from fireswarm.cli.shared import capabilities_run
 
     if name is None:

@@ -138,10 +138,10 @@ def _capabilities(card: RoleCard) -> list[Finding]:
 
 
 def _plugins() -> list[Finding]:
-    """Name the capabilities of installed packages that cannot be loaded."""
+    """Name the capabilities of installed packages and of the swarm's folder that cannot be loaded."""
     from fireswarm.capabilities import registry
 
-    return [Finding("plugin", False, f"entry point {point} left out: {why}") for point, why in registry().left_out]
+    return [Finding("plugin", False, f"{place} left out: {why}") for place, why in registry().left_out]
 
 
 def _model(settings: Settings) -> Finding:
