@@ -22,6 +22,7 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput, PolicyRefused, StaleAnswer
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.routing.router import Router
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker import answers_by_mail, mail
@@ -204,6 +205,35 @@ async def test_a_skill_that_may_write_is_refused_to_a_read_only_task(swarm: Swar
         ended[name] = task.status
         assert name == "reader" or "the task is read_only" in str(task.error)
     assert ended == {"silent": TaskStatus.BLOCKED, "writer": TaskStatus.BLOCKED, "reader": TaskStatus.DONE}
+
+
+@pytest.mark.parametrize("setting", ["block", "warn"])
+async def test_a_skill_that_names_scripts_of_other_folders_runs_nothing(
+    swarm: SwarmRig, tmp_path: Path, setting: str
+) -> None:
+    def model(request: ChatRequest) -> dict[str, Any]:
+        turn = answers_so_far(request)
+        step = [act("call_skill", skill="borrower", input="{}"), act("run_command", command="echo ran >> log.txt")]
+        return decide(step[turn] if turn < 2 else act("finish", answer=request.messages[-1].text), skill="borrower")
+
+    core = thinking(swarm, model, tmp_path, skills={"outside_scripts": setting})
+    folder = tmp_path / "skills" / "borrower"
+    folder.mkdir(parents=True)
+    header = "name: borrower\ndescription: counts things.\nmetadata: {entry: skill.py}"
+    (folder / "SKILL.md").write_text(f"---\n{header}\n---\n# Borrower\n\nRun `../other/run.sh`.\n")
+    (folder / "skill.py").write_text(CODE)
+    catalog = load_catalog([tmp_path / "skills"])
+    assert core.mind is not None
+    core = replace(core, catalog=catalog, mind=replace(core.mind, catalog=catalog, router=Router(catalog)))
+    core = replace(core, roles={"scout": core.roles["scout"].model_copy(update={"skills": ("borrower",)})})
+    task = await submit(swarm, tmp_path)
+    ended = await one_turn(swarm, core)
+    assert logged(tmp_path) == (["ran"] if setting == "warn" else []), ended
+    without_model = await swarm.submit("count", skill="borrower")
+    ended = await one_turn(swarm, replace(core, mind=None))
+    assert ended.task_id == without_model.task_id != task.task_id
+    assert (ended.status is TaskStatus.DONE) is (setting == "warn"), ended
+    assert setting == "warn" or "nothing of skill 'borrower' is run" in str(ended.error)
 
 
 @pytest.mark.parametrize(("answer", "status"), [("yes", TaskStatus.DONE), ("no", TaskStatus.BLOCKED)])

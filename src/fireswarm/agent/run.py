@@ -146,7 +146,8 @@ def _assignment(
 ) -> Assignment:
     """Build the assignment for the model's loop."""
     cwd = Path.cwd()
-    skills = SkillRunner(given, log, cwd, mind.catalog, mind.settings.runtime, mind.redact)
+    settings = mind.settings
+    skills = SkillRunner(given, log, cwd, mind.catalog, settings.runtime, settings.skills.outside_scripts, mind.redact)
     return Assignment(
         task=given.task,
         system=agent_system(root, tools),
@@ -174,6 +175,7 @@ class SkillRunner:
     cwd: Path
     catalog: Catalog
     runtime: RuntimeSettings
+    outside_scripts: str
     redact: Redactor
     made: list[Artifact] = field(default_factory=list)
 
@@ -214,7 +216,7 @@ class SkillRunner:
 
         Raises SkillFailed after a timeout, and for a skill that may not run.
         """
-        if reason := refuse_skill(skill, self.runtime.profile):
+        if reason := refuse_skill(skill, self.runtime.profile, self.outside_scripts):
             raise SkillFailed(reason)
         workdir = self.log.folder / "artifacts" / folder
         workdir.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ from fireswarm.mind.guard import (
     may_write,
     profile_of,
     refuse_command,
+    refuse_outside_scripts,
     refuse_skill,
     refuse_tool,
     tool_argument,
@@ -78,6 +79,7 @@ class Actor:
     redact: Redactor
     recorder: Recorder
     outputs: list[SkillResult] = field(default_factory=list)
+    outside_scripts: str = "block"
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -115,7 +117,7 @@ class Actor:
         """Run a shell command, if it is allowed."""
         cwd = self.assignment.cwd
         writes = may_write(command, self.profile, skill, cwd)
-        reason = refuse_command(command, skill, self._named)
+        reason = refuse_outside_scripts(skill, self.outside_scripts) or refuse_command(command, skill, self._named)
         if not reason and not writes and self.runtime.confinement == "none":
             reason = f"the task is {self.profile}: commands run confined or not at all, and runtime.confinement is none"
         action = Action("Bash", command, command, cwd, changes=writes)
@@ -187,7 +189,7 @@ class Actor:
 
         shown = f"{name} {permissions.input_text(inputs)}"
         wanted = Action("Skill", name, shown, self.assignment.cwd, changes=skill.writes)
-        if reason := refuse_skill(skill, self.profile) or await self._refuse(step, wanted):
+        if reason := refuse_skill(skill, self.profile, self.outside_scripts) or await self._refuse(step, wanted):
             return _refusal(step, reason, retry)
         place = self._place(step, name)
 

@@ -33,8 +33,17 @@ def refuse_command(command: str, *skills: Skill | None) -> str:
     return next((reason for reason in reasons if reason), "")
 
 
-def refuse_skill(skill: Skill, profile: str) -> str:
-    """Return the reason why a skill's code may not run, or ""."""
+def refuse_outside_scripts(skill: Skill | None, outside_scripts: str) -> str:
+    """Return the reason why nothing of *skill* may run, or "". *outside_scripts* is the setting: block or warn."""
+    if skill is None or not skill.outside or outside_scripts != "block":
+        return ""
+    return f"nothing of skill {skill.name!r} is run: {skill.outside[0]} (`skills.outside_scripts: warn` allows it)"
+
+
+def refuse_skill(skill: Skill, profile: str, outside_scripts: str) -> str:
+    """Return the reason why a skill's code may not run, or "". *outside_scripts* is the setting: block or warn."""
+    if reason := refuse_outside_scripts(skill, outside_scripts):
+        return reason
     if profile == "read_only" and not skill.respects_read_only:
         return (
             f"the task is read_only, and skill {skill.name!r} has code that may write: its metadata says neither "

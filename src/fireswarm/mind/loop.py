@@ -65,6 +65,7 @@ class MindRun:
             mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder, mind.reranker
         )
         self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
+        self.actor.outside_scripts = mind.settings.skills.outside_scripts
         self.transcript = Transcript(assignment.system)
         self.asking = NoModel(mind.no_model)
         if mind.client is not None:

@@ -77,7 +77,7 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
 def _approval_question(turn: Turn, skill: Skill) -> SkillResult | None:
     """Return a result that asks a person whether *skill* may run, or None if it may. Raises InvalidInput if not."""
-    return waiting_for_approval(turn, skill, turn.request) if _is_restricted(turn) else None
+    return waiting_for_approval(turn, skill, turn.request) if skill.outside or _is_restricted(turn) else None
 
 
 def _is_restricted(turn: Turn) -> bool:

@@ -24,7 +24,7 @@ def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     """
     task = turn.task
     profile = profile_of(task.constraints, turn.swarm.settings.runtime.profile)
-    if reason := refuse_skill(skill, profile):
+    if reason := refuse_skill(skill, profile, turn.swarm.settings.skills.outside_scripts):
         raise InvalidInput(reason)
     shown = f"{skill.name} {permissions.input_text(request.context)}"
     action = Action("Skill", skill.name, shown, request.workdir, changes=skill.writes)
