@@ -18,7 +18,7 @@ import anyio.to_thread
 import psutil
 
 from fireswarm.processes.confinement.control_group import ControlGroup, new_control_group
-from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
+from fireswarm.processes.confinement.limits import ProcessLimits, intervals
 from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
 from fireswarm.processes.descendants import Descendants, tree
 from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT, OutputTail, drain
@@ -119,9 +119,11 @@ class Shell:
 
             async def look() -> None:
                 nonlocal exceeded
-                while not exceeded:
-                    await anyio.sleep(LOOK_SECONDS)
+                for pause in intervals():
+                    await anyio.sleep(pause)
                     exceeded = await anyio.to_thread.run_sync(self.limits.exceeded_by, process.pid)
+                    if exceeded:
+                        break
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(look)

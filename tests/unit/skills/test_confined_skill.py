@@ -159,6 +159,10 @@ async def test_skill_reads_the_folder_and_runs_programs(work: Path) -> None:
     assert (await attack(work, code(body))).summary == "a"
 
 
+async def test_relative_paths_mean_the_same_as_for_other_skills(work: Path) -> None:
+    assert (await attack(work, code("told.append(os.getcwd())"))).summary == str(Path.cwd())
+
+
 async def test_skill_finds_no_secret_in_any_environment(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_KEY", SECRET)
     body = (

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import LOOK_SECONDS, ProcessLimits
+from fireswarm.processes.confinement.limits import ProcessLimits, intervals
 from fireswarm.processes.confinement.view import Launch, View, confine
 from fireswarm.processes.descendants import Descendants
 from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT
@@ -98,9 +98,11 @@ def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) ->
 def _wait(process: subprocess.Popen[str], seconds: float) -> tuple[int, str]:
     """Wait for the end of a process that may take *seconds*; returns its exit code and the reason to end it before."""
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
+    for pause in intervals():
+        if (left := until - time.monotonic()) <= 0:
+            break
         try:
-            return process.wait(min(left, LOOK_SECONDS)), ""
+            return process.wait(min(left, pause)), ""
         except subprocess.TimeoutExpired:
             if reason := LIMITS.exceeded_by(process.pid):
                 return KILLED, f"\nended: {reason}"

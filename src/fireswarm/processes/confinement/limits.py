@@ -1,4 +1,4 @@
-"""Limits on the memory and the number of the processes of a command, by looking at them several times a second.
+"""Limits on the memory and the number of the processes of a command, by looking at them again and again.
 
 Where the kernel lets us, it enforces them as well, see `control_group`. Its limit on address space is not used: that
 also counts memory that is only reserved.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +16,23 @@ import psutil
 
 from fireswarm.processes.descendants import tree
 
-LOOK_SECONDS = 0.2
-"""Interval of the checks. Usage between two checks is not limited."""
+LOOK_SECONDS = (0.2, 1.0)
+"""First and longest interval of the checks. Usage between two checks is limited by the kernel, if at all."""
+
+SLOWER = 1.5
+"""Factor between one interval and the next: a look at all processes of the machine takes milliseconds."""
 
 MEGABYTE = 1_000_000
 TASKS_PER_PROCESS = 4
 PRLIMIT = "/usr/bin/prlimit"
+
+
+def intervals() -> Iterator[float]:
+    """Yield the seconds before each check of a command, without end."""
+    pause, longest = LOOK_SECONDS
+    while True:
+        yield pause
+        pause = min(pause * SLOWER, longest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ _SOCKET_FOLDERS = ("/run", "/var/run")
 
 @contextmanager
 def confine_writes(folders: Sequence[Path], environment: Mapping[str, str]) -> Generator[Launch]:
-    """Yield how to start a command that can write to *folders* only; the first one is its home and current folder.
+    """Yield how to start a command that can write to *folders* only; the first one is its home.
 
+    Its current folder is that of this process, so that relative paths mean the same.
     Raises SandboxRefused on a machine without bubblewrap. If the kernel forbids it, the command does not start, and
     bubblewrap says why on standard error.
     """
@@ -49,7 +50,7 @@ def confine_writes(folders: Sequence[Path], environment: Mapping[str, str]) -> G
         passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
     with ExitStack() as stack:
         filtering = stack.enter_context(memory_file(calls))
-        yield Launch([*prefix, "--chdir", home, "--seccomp", str(filtering), "--"], passed, (filtering,))
+        yield Launch([*prefix, "--chdir", str(Path.cwd()), "--seccomp", str(filtering), "--"], passed, (filtering,))
 
 
 def _namespaces() -> list[str]:

@@ -88,7 +88,6 @@ class ConfinedEntry:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    cwd=folders[0],
                     env=launch.environment,
                     pass_fds=launch.pass_fds,
                     start_new_session=True,
