@@ -4,7 +4,7 @@ SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock test-emulator chaos bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ demo: setup ## Run the swarm on this folder and read its report
 demo-pipeline: setup ## Make a tested node from the shipped source, with a scripted advisor
 	@.venv/bin/swarm pipeline demo
 
-test: check unit ## Run everything that CI runs
+test: check unit some-on-emulator ## Run everything that CI runs
 
 check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files
 	@$(MAKE) --no-print-directory -j2 --output-sync=target types lint
@@ -60,6 +60,13 @@ lock: ## Resolve the dependencies into both locks
 	@sh tools/lock.sh
 
 ON_EMULATOR := tests/conformance tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+
+SOME_ON_EMULATOR := tests/conformance/differential tests/conformance/test_transforms.py tests/integration/test_raw_client.py
+
+some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
+	@if $(PY) tools/emulator.py true; then \
+		FIRESWARM_CASES=100 $(PY) tools/emulator.py .venv/bin/pytest $(SOME_ON_EMULATOR) -k emulator -q -p no:cacheprovider; \
+	else echo "no test ran on Google's emulator"; fi
 
 test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's emulator (gcloud's component, Java 17, npm)
 	@npm ci --prefix tests/rules --no-audit --no-fund --ignore-scripts || echo "npm ci failed: the rules are not tested"

@@ -46,7 +46,7 @@ _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.co
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
 _WAY_OUT = (
-    "only the operator can allow commands without it (`runtime.confinement: container` in a container, or `none`)"
+    "only the operator can allow commands without it (`runtime.confinement: none`, or `container` within a container)"
 )
 
 

@@ -11,7 +11,6 @@ from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskResult
-from fireswarm.mind.guard import profile_of
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
@@ -34,14 +33,14 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         if dependency.result is not None:
             artifacts += dependency.result.artifacts
             signals += dependency.result.signals
-    profile = profile_of(task.constraints, swarm.settings.runtime.profile)
+    read_only = task.constraints.read_only or swarm.settings.runtime.profile == "read_only"
     return SkillRequest(
         task_id=task.task_id,
         session_hash=task.session_hash,
         objective=task.objective,
         role=task.assigned_to,
         context=task.context,
-        constraints={**task.constraints.model_dump(), "read_only": profile == "read_only"},
+        constraints={**task.constraints.model_dump(), "read_only": read_only},
         expected_outcome=task.expected_outcome,
         attachments=task.attachments,
         artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
