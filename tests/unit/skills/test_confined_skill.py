@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -212,9 +213,34 @@ async def test_cancelled_call_ends_the_skill(work: Path) -> None:
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
-        await anyio.to_thread.run_sync((work / "ready").read_text)
+        await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
         group.cancel_scope.cancel()
     assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
+
+
+async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
+    body = (
+        "place = request.workdir / 'p'; place.mkdir()\n"
+        f"        command = ['sh', '-c', 'sleep {NAP} & echo > {work / 'ready'}; wait']\n"
+        f"        view = pipelines.View(place, writable=True, readable=(Path({str(work / 'ready')!r}),))\n"
+        "        pipelines.run_confined(command, view, {'PATH': '/usr/bin:/bin'}, 600.0)"
+    )
+    os.mkfifo(work / "ready")
+    asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
+    skill = skill_with(work, code(body))
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_skill, skill, asked)
+        await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
+        assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]
+        group.cancel_scope.cancel()
+    with anyio.fail_after(20):
+        while [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_skill_that_ends_its_process_has_failed(work: Path) -> None:
+    with pytest.raises(SkillFailed, match="skill 'attack' ended its process"):
+        await attack(work, code("os._exit(3)"))
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,13 @@ def run_confined(
     seconds: float,
     *,
     confinement: str = "bubblewrap",
+    has_ended: Callable[[], bool] = lambda: False,
 ) -> tuple[int, str]:
     """Run *command* in the view's workspace and return its exit code and output, stdout and stderr together.
 
-    It is ended after *seconds*, or when it exceeds `ProcessLimits`, with everything that it started. By *confinement*
-    ``none`` the operator allows it the whole machine, by ``container`` what is in the container. Blocks. Raises
-    SandboxRefused if it cannot be confined.
+    It is ended after *seconds*, when it exceeds `ProcessLimits`, or soon after *has_ended* returns True, with all that
+    it started. By *confinement* ``none`` the operator allows it the whole machine, by ``container`` what is in the
+    container. Blocks. Raises SandboxRefused if it cannot be confined.
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
@@ -71,7 +72,7 @@ def run_confined(
                 errors="replace",
                 start_new_session=True,
             )
-        told, code = _follow(process, own, seconds)
+        told, code = _follow(process, own, seconds, has_ended)
     if code == 1 and launch.prefix and not view.container and told.startswith(REFUSALS) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
     if code == CANNOT_START and limited and told.startswith(NOT_EXECUTED) and told.count("\n") == 1:
@@ -79,14 +80,16 @@ def run_confined(
     return code, told
 
 
-def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) -> tuple[str, int]:
+def _follow(
+    process: subprocess.Popen[str], own: Descendants, seconds: float, has_ended: Callable[[], bool]
+) -> tuple[str, int]:
     """Return the output and exit code of a process that may take *seconds*, and end all that it started."""
     output: list[str] = []
     reader = threading.Thread(target=lambda: output.append(process.stdout.read() if process.stdout else ""))
     with process:
         reader.start()
         try:
-            code, reason = _wait(process, seconds)
+            code, reason = _wait(process, seconds, has_ended)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -95,7 +98,7 @@ def _follow(process: subprocess.Popen[str], own: Descendants, seconds: float) ->
     return "".join(output) + reason, code
 
 
-def _wait(process: subprocess.Popen[str], seconds: float) -> tuple[int, str]:
+def _wait(process: subprocess.Popen[str], seconds: float, has_ended: Callable[[], bool]) -> tuple[int, str]:
     """Wait for the end of a process that may take *seconds*; returns its exit code and the reason to end it before."""
     until = time.monotonic() + seconds
     for pause in intervals():
@@ -104,6 +107,6 @@ def _wait(process: subprocess.Popen[str], seconds: float) -> tuple[int, str]:
         try:
             return process.wait(min(left, pause)), ""
         except subprocess.TimeoutExpired:
-            if reason := LIMITS.exceeded_by(process.pid):
+            if reason := "its caller has ended" if has_ended() else LIMITS.exceeded_by(process.pid):
                 return KILLED, f"\nended: {reason}"
     return TIMED_OUT, f"\nended after {seconds:g} s"

@@ -21,8 +21,15 @@ PREFIX = "fireswarm-"
 MEMORY_MARGIN = 2
 """The kernel ends processes of a group at this multiple of the limit: at the limit, the whole command is ended."""
 
-_JOIN = 'for group; do shift; [ "$group" = -- ] && break; echo $$ > "$group/cgroup.procs" || exit 1; done; exec "$@"'
-"""Shell program: enter the groups before ``--``, then become the command after it."""
+_JOIN = """\
+for group; do
+    shift
+    [ "$group" = -- ] && break
+    { echo $$ > "$group/cgroup.procs"; } 2> /dev/null
+done
+exec "$@"
+"""
+"""Shell program: enter the groups before ``--`` that take it, then become the command after it."""
 
 _REMOVAL_SECONDS = 2.0
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -121,9 +122,10 @@ class ConfinedEntry:
             while True:
                 message = json.loads(read_message(answers, limit=MAX_ANSWER_BYTES))
                 started = True
-                if "run" not in message:
-                    return _answer(message.get("answer"))
-                write_message(requests, json.dumps(_run(message["run"])).encode())
+                if "answer" in message:
+                    return _answer(message["answer"])
+                if "run" in message:
+                    write_message(requests, json.dumps(_run(message["run"], lambda: self._ended)).encode())
         except (EOFError, OSError) as error:
             if started:
                 raise SkillFailed("ended its process before it answered") from error
@@ -148,8 +150,8 @@ def _answer(answer: Any) -> tuple[bool, str] | None:
             raise ValueError("expected true or false, and a text")
 
 
-def _run(asked: Any) -> dict[str, Any]:
-    """Run a program for the skill, in a new folder with the files that it sent."""
+def _run(asked: Any, has_ended: Callable[[], bool]) -> dict[str, Any]:
+    """Run a program for the skill, in a new folder with the files that it sent, until it or the call has ended."""
     try:
         program = Program.model_validate(asked)
     except ValidationError as error:
@@ -157,6 +159,7 @@ def _run(asked: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:
         workspace = Path(folder).resolve() / "workspace"
         try:
+            workspace.mkdir()
             for path, content in program.files.items():
                 (workspace / path).parent.mkdir(parents=True, exist_ok=True)
                 (workspace / path).write_bytes(content)
@@ -165,7 +168,7 @@ def _run(asked: Any) -> dict[str, Any]:
                 name: value.replace(program.workspace, str(workspace)) for name, value in program.environment.items()
             }
             view = View(workspace, program.writable, program.readable)
-            code, output = run_confined(command, view, environment, program.seconds)
+            code, output = run_confined(command, view, environment, program.seconds, has_ended=has_ended)
         except (SandboxRefused, OSError, ValueError) as error:
             return {"refused": str(error)}
         return {"code": code, "output": output.replace(str(workspace), program.workspace)}

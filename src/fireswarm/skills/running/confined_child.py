@@ -25,6 +25,7 @@ def main() -> None:
         os.dup2(nowhere, descriptor)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
     folder, entry, deterministic, request, until = json.loads(read_message(requests))
+    write_message(answers, json.dumps({"started": True}).encode())
     confined.run_elsewhere(partial(_ask_parent, requests, answers))
     answer = run_entry(folder, entry, deterministic, request, float(until))
     write_message(answers, json.dumps({"answer": answer}).encode())
