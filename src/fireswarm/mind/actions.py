@@ -260,7 +260,8 @@ class Actor:
             return dict(answers)
 
         name = f"{APPROVE}:{step}/{place.rpartition('/')[2]}"
-        return permissions.refusal_reason(await self.recorder.step(name, decide, idempotent=True))
+        reason = permissions.refusal_reason(await self.recorder.step(name, decide, idempotent=True))
+        return reason and f"{reason}. Do not try it again in another form."
 
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])

@@ -189,11 +189,11 @@ def decision_on(action: Action, place: str, answered: Mapping[str, Mapping[str, 
 
 
 def refusal_reason(answers: Mapping[str, Any]) -> str:
-    """Return the refusal that the model is told, or "" for an approval."""
+    """Return the refusal in the words of the person who decided, or "" for an approval."""
     if answers.get(APPROVAL) != NO:
         return ""
     reason = str(answers.get(REASON) or "").strip()
-    return f"a person denied this action{f': {reason}' if reason else ''}. Do not try it again in another form."
+    return f"a person denied this action{f': {reason}' if reason else ''}"
 
 
 def input_text(inputs: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def deny(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse the action that a task asks for. The model is told, and its run goes on."""
+    """Refuse the action that a task asks for. A model is told and goes on; a task without a model ends."""
 
     async def act(swarm: Swarm, full_id: str) -> Any:
         task = await swarm.board.get(full_id)
