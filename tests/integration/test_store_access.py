@@ -136,3 +136,16 @@ def test_loopback_needs_no_token() -> None:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["endpoint"].startswith("127.0.0.1:")
         process.send_signal(signal.SIGTERM)
+
+
+async def test_opening_a_served_store_leaves_the_environment_as_it_was(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for before in (None, "127.0.0.1:1"):
+        if before is not None:
+            monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", before)
+        async with (
+            wiring.serving(settings_of(root)) as uri,
+            wiring.open_swarm(load_settings(root, environment={}, overrides={"store.uri": uri})),
+        ):
+            assert os.environ.get("FIRESTORE_EMULATOR_HOST") == before

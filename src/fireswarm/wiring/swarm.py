@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from fireswarm.firelite.database import Database
 
+EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
 """Project id on firelite and on Google's emulator. Neither checks it."""
 
@@ -283,9 +284,16 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
         await _check_reachable(host, partial(anyio.connect_tcp, name.strip("[]"), int(port)))
     else:
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
-    # The official client reads the emulator's address only from the environment.
-    os.environ["FIRESTORE_EMULATOR_HOST"] = host
-    return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
+    # The official client reads the emulator's address only from the environment, when it is made.
+    before = os.environ.get(EMULATOR_VARIABLE)
+    os.environ[EMULATOR_VARIABLE] = host
+    try:
+        return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
+    finally:
+        if before is None:
+            del os.environ[EMULATOR_VARIABLE]
+        else:
+            os.environ[EMULATOR_VARIABLE] = before
 
 
 async def _check_reachable(host: str, connect: Callable[[], Awaitable[Any]]) -> None:
