@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, SessionName, Stored, Timestamp
+from fireswarm.contracts.base import Contract, DocumentId, JsonObject, RoleName, Stored, Timestamp
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Signal
 
 
@@ -46,7 +46,7 @@ class Envelope(Contract):
 
     envelope_id: DocumentId
     task: TaskRef
-    session_hash: SessionName
+    session_hash: str = Field(min_length=1)
     artifacts: tuple[Artifact, ...] = ()
     signals: tuple[Signal, ...] = ()
     attachments: tuple[Attachment, ...] = ()
