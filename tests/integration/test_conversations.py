@@ -231,7 +231,7 @@ async def _dying(
 
             return write
 
-        task = await swarm.submit(skill="survey", context={"log": str(log)}, max_attempts=10)
+        task = await swarm.submit(skill="survey", context={"log": str(log), "path": str(root)}, max_attempts=10)
         with monkeypatch.context() as patch:
             patch.setattr(swarm.store, "commit", counted(swarm.store.commit))
             if writes is not None:

@@ -110,7 +110,7 @@ PICKY = """
 from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
 
 def run(request):
-    seen = request.workdir.parent.parent / "seen"
+    seen = request.workdir.parent / "seen"
     turns = len(seen.read_text().split()) if seen.exists() else 0
     with seen.open("a") as file:
         file.write(f"{request.answers.get('sure', '-')} ")

@@ -15,7 +15,7 @@ from fireswarm import wiring
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.read_only import confine_writes
+from fireswarm.processes.confinement.writes import confine_writes
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task

@@ -41,7 +41,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Catalog, Skill
-from fireswarm.skills.running.execute import run_skill
+from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
@@ -233,7 +233,8 @@ class SkillRunner:
             workdir=workdir.resolve(),
             now=ServerClock().now(),
         )
-        run = partial(run_skill, confinement=self.runtime.confinement)
+        rules = CodeRules(self.runtime.confinement, self.runtime.pass_environment, self.log.folder / "artifacts")
+        run = partial(run_skill, rules=rules)
         try:
             with anyio.fail_after(self.runtime.timeout_seconds):
                 result = await call_within(skill, request, INSTEAD, run)

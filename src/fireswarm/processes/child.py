@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 from typing import IO
 
 from fireswarm.processes.confinement.container import hide_if_parent_does
-from fireswarm.processes.messages import read_message, write_message
+from fireswarm.processes.messages import read_message, take_pipes, write_message
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -34,14 +32,9 @@ def _answer(message: bytes) -> bytes:
 
 
 def main() -> None:
-    """Serve the parent's pipes, and connect the standard streams to the null device for the code that runs here."""
+    """Serve the parent's pipes."""
     hide_if_parent_does()
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
-    serve(requests, answers)
+    serve(*take_pipes())
 
 
 if __name__ == "__main__":

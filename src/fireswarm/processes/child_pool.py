@@ -16,8 +16,8 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_process
@@ -30,7 +30,29 @@ from fireswarm.processes.messages import read_message, write_message
 IDLE_SECONDS = 300.0
 """A child that was idle for longer is ended when another child becomes idle."""
 
+MAX_IDLE = 64
+"""The process that was idle the longest is ended when there are more."""
+
 CHILD = "fireswarm.processes.child"
+
+
+class PooledProcess[M, A](Protocol):
+    """A process that answers calls, one after another."""
+
+    idle_since: float
+
+    @property
+    def alive(self) -> bool:
+        """True while the process can take another call."""
+        ...
+
+    def call(self, message: M) -> A:
+        """Send one message and block until its answer. After an exception, the process is ended."""
+        ...
+
+    def kill(self) -> None:
+        """End the process and all that it started."""
+        ...
 
 
 class Child:
@@ -79,32 +101,32 @@ class Child:
 
 
 class Pool:
-    """Idle children of one event loop. They end with the loop, with the interpreter, or after ``IDLE_SECONDS``."""
+    """Idle processes of one event loop by key. They end with the loop, the interpreter, or after ``IDLE_SECONDS``."""
 
     def __init__(self) -> None:
-        self._idle: deque[Child] = deque()
+        self._idle: deque[tuple[Hashable, PooledProcess[Any, Any]]] = deque()
         weakref.finalize(self, _end_all, self._idle)
 
-    def take(self) -> Child | None:
-        """Return a running child, the last used first, or None if there is none."""
-        while self._idle:
-            child = self._idle.pop()
-            if child.alive:
-                return child
-            child.kill()
+    def take(self, key: Hashable) -> PooledProcess[Any, Any] | None:
+        """Return a running process with *key*, the last used first, or None if there is none."""
+        for entry in [entry for entry in reversed(self._idle) if entry[0] == key]:
+            self._idle.remove(entry)
+            if entry[1].alive:
+                return entry[1]
+            entry[1].kill()
         return None
 
-    def give_back(self, child: Child) -> None:
-        """Keep a child for the next call, and end children that were idle for too long."""
-        child.idle_since = now = time.monotonic()
-        self._idle.append(child)
-        while now - self._idle[0].idle_since > IDLE_SECONDS:
-            self._idle.popleft().kill()
+    def give_back(self, key: Hashable, process: PooledProcess[Any, Any]) -> None:
+        """Keep a process for the next call, and end those that were idle for too long or are too many."""
+        process.idle_since = now = time.monotonic()
+        self._idle.append((key, process))
+        while len(self._idle) > MAX_IDLE or now - self._idle[0][1].idle_since > IDLE_SECONDS:
+            self._idle.popleft()[1].kill()
 
 
-def _end_all(children: deque[Child]) -> None:
-    while children:
-        children.pop().kill()
+def _end_all(idle: deque[tuple[Hashable, PooledProcess[Any, Any]]]) -> None:
+    while idle:
+        idle.pop()[1].kill()
 
 
 _pool: RunVar[Pool] = RunVar("fireswarm.children")
@@ -119,24 +141,38 @@ async def run_in_child[T](
     or BrokenWorkerProcess if the child dies. *limiter* limits the number of concurrent children; the default is the
     number of processors.
     """
-    pool = _pool.get(None)
-    if pool is None:
-        _pool.set(pool := Pool())
     message = pickle.dumps((function, arguments), protocol=pickle.HIGHEST_PROTOCOL)
-    async with limiter or anyio.to_process.current_default_process_limiter():
-        child = pool.take() or await anyio.to_thread.run_sync(Child, limiter=_no_limit())
-        try:
-            ok, value = await anyio.to_thread.run_sync(child.call, message, abandon_on_cancel=True, limiter=_no_limit())
-        except EOFError as error:
-            await _kill(child)
-            raise anyio.BrokenWorkerProcess("the process ended before it answered") from error
-        except BaseException:
-            await _kill(child)
-            raise
-        pool.give_back(child)
+    try:
+        ok, value = await call_pooled(Child, CHILD, message, limiter)
+    except EOFError as error:
+        raise anyio.BrokenWorkerProcess("the process ended before it answered") from error
     if not ok:
         raise value
     return value
+
+
+async def call_pooled[M, A](
+    start: Callable[[], PooledProcess[M, A]], key: Hashable, message: M, limiter: anyio.CapacityLimiter | None = None
+) -> A:
+    """Call an idle process with *key*, or a new one, and keep it for the next call; with *key* None, end it.
+
+    A call that is cancelled or raises ends its process.
+    """
+    pool = _pool.get(None)
+    if pool is None:
+        _pool.set(pool := Pool())
+    async with limiter or anyio.to_process.current_default_process_limiter():
+        process: PooledProcess[M, A] = pool.take(key) or await anyio.to_thread.run_sync(start, limiter=_no_limit())
+        try:
+            answer = await anyio.to_thread.run_sync(process.call, message, abandon_on_cancel=True, limiter=_no_limit())
+        except BaseException:
+            await _kill(process)
+            raise
+        if key is not None and process.alive:
+            pool.give_back(key, process)
+        else:
+            await _kill(process)
+    return answer
 
 
 def _no_limit() -> anyio.CapacityLimiter:
@@ -144,6 +180,6 @@ def _no_limit() -> anyio.CapacityLimiter:
     return anyio.CapacityLimiter(math.inf)
 
 
-async def _kill(child: Child) -> None:
+async def _kill(process: PooledProcess[Any, Any]) -> None:
     with anyio.CancelScope(shield=True):
-        await anyio.to_thread.run_sync(child.kill, limiter=_no_limit())
+        await anyio.to_thread.run_sync(process.kill, limiter=_no_limit())

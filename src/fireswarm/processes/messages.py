@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import sys
 from typing import IO
 
 LENGTH = struct.Struct(">Q")
@@ -28,3 +30,13 @@ def read_message(pipe: IO[bytes], limit: int | None = None) -> bytes:
     if len(message) < length:
         raise EOFError("the other end closed in the middle of a message")
     return message
+
+
+def take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Return the parent's pipes, and connect the standard streams to the null device for the code that runs here."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
+    return requests, answers

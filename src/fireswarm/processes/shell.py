@@ -18,7 +18,7 @@ import anyio.to_thread
 import psutil
 
 from fireswarm.processes.confinement.control_group import ControlGroup, new_control_group
-from fireswarm.processes.confinement.limits import ProcessLimits, intervals
+from fireswarm.processes.confinement.limits import Disk, ProcessLimits, intervals
 from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
 from fireswarm.processes.descendants import Descendants, tree
 from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT, OutputTail, drain
@@ -71,6 +71,7 @@ class Shell:
         environment = own.environment(self.environment)
         if view is not None:
             await anyio.to_thread.run_sync(check_confinement, view)  # its first trial takes a moment
+        disk = Disk.of(cwd)
         limited = self.limits.prefix if view is not None else []
         async with _new_group(own.mark, self.limits) as group:
             with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
@@ -89,9 +90,9 @@ class Shell:
                 except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
                     why = getattr(error, "strerror", None) or str(error)
                     return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
-            return await self._finish(process, own, timeout_seconds)
+            return await self._finish(process, own, timeout_seconds, disk)
 
-    async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float) -> Ran:
+    async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float, disk: Disk) -> Ran:
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         timed_out, exceeded = False, ""
         _running.add(own)
@@ -100,7 +101,7 @@ class Shell:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(drain, process.stdout, out)
                     tasks.start_soon(drain, process.stderr, err)
-                    exceeded = await self._wait_within_limits(process)
+                    exceeded = await self._wait_within_limits(process, disk)
                     # Background processes may hold the pipes open, so they are ended with the command.
                     _signal_tree(process.pid, signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
                     await anyio.to_thread.run_sync(own.kill_all)
@@ -112,7 +113,7 @@ class Shell:
         code = TIMED_OUT if timed_out else KILLED if exceeded else (process.returncode or 0)
         return Ran(code, out.text(), err.text(), timed_out, exceeded)
 
-    async def _wait_within_limits(self, process: anyio.abc.Process) -> str:
+    async def _wait_within_limits(self, process: anyio.abc.Process, disk: Disk) -> str:
         """Wait for the end of the command; returns the limit that its processes exceeded before it, or ""."""
         exceeded = ""
         async with anyio.create_task_group() as tasks:
@@ -121,7 +122,7 @@ class Shell:
                 nonlocal exceeded
                 for pause in intervals():
                     await anyio.sleep(pause)
-                    exceeded = await anyio.to_thread.run_sync(self.limits.exceeded_by, process.pid)
+                    exceeded = await anyio.to_thread.run_sync(self.limits.exceeded_by, process.pid, disk)
                     if exceeded:
                         break
                 tasks.cancel_scope.cancel()

@@ -110,6 +110,10 @@ class RuntimeSettings(SettingsSection):
     readable: tuple[Path, ...] = Field(
         default=(), description="further folders that confined commands may read, such as a language's packages"
     )
+    pass_environment: tuple[str, ...] = Field(
+        default=(),
+        description="variables that commands and code of skills get although their names look like credentials",
+    )
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
     timeout_seconds: float = Field(default=120.0, gt=0, description="time limit of one command or skill")
@@ -130,6 +134,9 @@ class RuntimeSettings(SettingsSection):
         default=4_000, ge=64, description="memory of a command and all that it starts, in megabytes; it is ended above"
     )
     max_processes: int = Field(default=500, ge=2, description="number of processes of a command; it is ended above")
+    max_disk_mb: int = Field(
+        default=10_000, ge=1, description="disk that may fill while a command runs, in megabytes; it is ended above"
+    )
     signal_grace_seconds: float = Field(
         default=10.0, ge=0, description="time limit for stopping after SIGINT or SIGTERM"
     )

@@ -23,6 +23,7 @@ GUARDED: dict[str, object] = {
     "runtime.confinement": "bubblewrap",
     "runtime.network": False,
     "runtime.readable": [],
+    "runtime.pass_environment": [],
     "runtime.shell_linux": "/bin/bash",
     "runtime.shell_windows": "pwsh",
     "permissions.default": "auto",

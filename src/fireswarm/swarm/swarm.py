@@ -23,6 +23,7 @@ from fireswarm.mind import Mind
 from fireswarm.settings import Settings
 from fireswarm.skills.functions import FunctionSkill
 from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.skills.running.execute import CodeRules
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.storage.memory import Memory
@@ -82,6 +83,12 @@ class Swarm:
     advisor: str = ""
     pending: PendingWrites | None = None
     conversations: ConversationStore | None = None
+
+    @property
+    def code_rules(self) -> CodeRules:
+        """The operator's rules for the code of skills."""
+        runtime = self.settings.runtime
+        return CodeRules(runtime.confinement, runtime.pass_environment, self.workdir)
 
     @staticmethod
     def open(

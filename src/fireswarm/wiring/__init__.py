@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fireswarm.wiring.packaged import packaged_path
+from fireswarm.settings.packaged import packaged_path
 
 if TYPE_CHECKING:
     from fireswarm.wiring.swarm import (

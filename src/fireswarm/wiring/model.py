@@ -21,12 +21,12 @@ from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
 from fireswarm.redaction import Redactor, secret_name, secret_values
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import DiscoveryLimits, places
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
-from fireswarm.wiring.packaged import packaged_path
 
 PROTOCOL_FILE = "PROTOCOL.md"
 ADVISOR_FILE = "ADVISOR.md"
@@ -102,7 +102,7 @@ def make_mind(
         except MissingApiKey as error:
             no_model = str(error)
     runtime = settings.runtime
-    limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes)
+    limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes, runtime.max_disk_mb * MEGABYTE)
     environment = without_secrets(settings, env)
     shell = Shell.of(runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
@@ -154,10 +154,13 @@ async def close_model(mind: Mind) -> None:
 
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for commands, without API keys and other variables named like credentials."""
+    """Return the environment for commands: without variables named like credentials, but those that are passed on."""
     providers = settings.model.providers
     named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
-    return {name: value for name, value in environment.items() if name not in named and not secret_name(name)}
+    passed = settings.runtime.pass_environment
+    return {
+        name: value for name, value in environment.items() if name in passed or not (name in named or secret_name(name))
+    }
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:

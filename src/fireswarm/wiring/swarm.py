@@ -30,6 +30,7 @@ from fireswarm.llm.spend import StoreLedger
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
@@ -42,7 +43,6 @@ from fireswarm.swarm.roles.card import load_roles
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
 from fireswarm.wiring.model import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
-from fireswarm.wiring.packaged import packaged_path
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient

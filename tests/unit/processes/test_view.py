@@ -194,6 +194,16 @@ async def test_command_sees_only_its_own_processes(workspace: Path) -> None:
     assert int(listed.split()[0]) < 10
 
 
+@pytest.mark.parametrize("writable", [True, False])
+async def test_command_does_not_see_the_store_of_a_swarm_in_its_workspace(workspace: Path, writable: bool) -> None:
+    (workspace / ".fireswarm").mkdir()
+    (workspace / ".fireswarm" / "store.db").write_text("tasks")
+    told = await text_of("ls -A .fireswarm; touch .fireswarm/x; rm -rf .fireswarm; true", View(workspace, writable))
+    assert "store.db" not in told
+    assert (workspace / ".fireswarm" / "store.db").read_text() == "tasks"
+    assert [path.name for path in (workspace / ".fireswarm").iterdir()] == ["store.db"]
+
+
 async def test_command_has_no_network_unless_it_is_allowed(workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -332,6 +342,14 @@ async def test_command_that_takes_too_much_memory_is_killed(workspace: Path) -> 
     line = "python3 -c 'import os; x = bytearray(os.urandom(1)) * 130_000_000; input(); os.read(os.pipe()[0], 1)'"
     ran = await shell.run(f"sleep {NAP} | {line}", workspace, 60, View(workspace))
     assert (ran.exit_code, ran.ended) == (KILLED, "it took more than 100 MB of memory")
+
+
+@pytest.mark.parametrize("start", ["exec 3> big", "exec 3> big; rm big", "mkdir -m 300 deep/d; exec 3> deep/d/big"])
+async def test_command_that_fills_the_disk_is_killed(start: str, workspace: Path) -> None:
+    shell = replace(SHELL, limits=ProcessLimits(disk_bytes=100 * MEGABYTE))
+    command = f"{start}; head -c 400000000 /dev/zero >&3; sleep 60"
+    ran = await shell.run(command, workspace, 60.0, View(workspace, writable=True))
+    assert (ran.exit_code, ran.ended) == (KILLED, "it took more than 100 MB of disk")
 
 
 async def test_reserved_memory_is_not_counted(workspace: Path) -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.confinement.read_only import confine_writes
+from fireswarm.processes.confinement.writes import confine_writes
 from fireswarm.skills.packs.catalog import Skill, load_catalog
-from fireswarm.skills.running.execute import run_skill
+from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.unit.skills.test_running import request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
@@ -239,7 +239,7 @@ async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
 
 
 async def test_skill_that_ends_its_process_has_failed(work: Path) -> None:
-    with pytest.raises(SkillFailed, match="skill 'attack' ended its process"):
+    with pytest.raises(SkillFailed, match="process of skill 'attack' ended unexpectedly"):
         await attack(work, code("os._exit(3)"))
 
 
@@ -328,7 +328,7 @@ async def test_kernel_without_namespaces_refuses_the_skill(work: Path, monkeypat
 async def test_operator_can_allow_the_skill_without_confinement(work: Path) -> None:
     skill = skill_with(work, code('told.append("ran")'))
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
-    assert (await run_skill(skill, asked, confinement="none")).summary == "ran"
+    assert (await run_skill(skill, asked, rules=CodeRules("none"))).summary == "ran"
 
 
 async def test_calls_at_once_do_not_meet(work: Path) -> None:

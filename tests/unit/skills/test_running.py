@@ -15,7 +15,7 @@ from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import LeaseLost, NotFound, SkillFailed
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing import router
-from fireswarm.skills.running.execute import run_skill
+from fireswarm.skills.running.execute import CodeRules, run_skill
 
 GOOD = (
     "from fireswarm.contracts.skills.skill import SkillResult\nfrom .words import WORD\n\n"
@@ -119,7 +119,7 @@ async def test_cancelling_kills_the_process(tmp_path: Path) -> None:
     skill = make(tmp_path, "endless", body)
     pid = 0
     async with anyio.create_task_group() as group:
-        group.start_soon(run_skill, skill, request(tmp_path))
+        group.start_soon(run_skill, skill, request(tmp_path), None, None, CodeRules("none"))
         with anyio.fail_after(20):
             while not (mark.exists() and mark.read_text()):
                 await anyio.lowlevel.checkpoint()

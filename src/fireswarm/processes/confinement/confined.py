@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import ProcessLimits, intervals
+from fireswarm.processes.confinement.limits import Disk, ProcessLimits, intervals
 from fireswarm.processes.confinement.view import Launch, View, confine
 from fireswarm.processes.descendants import Descendants
 from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT
@@ -58,6 +58,7 @@ def run_confined(
     marked = own.environment(environment)
     open_to_all = contextlib.nullcontext(Launch([], marked))
     limited = [] if confinement == "none" else LIMITS.prefix
+    disk = Disk.of(view.workspace)
     with contextlib.closing(new_control_group(own.mark, LIMITS)) as group:
         with open_to_all if confinement == "none" else confine(view, marked) as launch:
             process = subprocess.Popen(
@@ -72,7 +73,7 @@ def run_confined(
                 errors="replace",
                 start_new_session=True,
             )
-        told, code = _follow(process, own, seconds, has_ended)
+        told, code = _follow(process, own, seconds, has_ended, disk)
     if code == 1 and launch.prefix and not view.container and told.startswith(REFUSALS) and told.count("\n") == 1:
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {told.removeprefix(REFUSALS).strip()}")
     if code == CANNOT_START and limited and told.startswith(NOT_EXECUTED) and told.count("\n") == 1:
@@ -81,7 +82,7 @@ def run_confined(
 
 
 def _follow(
-    process: subprocess.Popen[str], own: Descendants, seconds: float, has_ended: Callable[[], bool]
+    process: subprocess.Popen[str], own: Descendants, seconds: float, has_ended: Callable[[], bool], disk: Disk
 ) -> tuple[str, int]:
     """Return the output and exit code of a process that may take *seconds*, and end all that it started."""
     output: list[str] = []
@@ -89,7 +90,7 @@ def _follow(
     with process:
         reader.start()
         try:
-            code, reason = _wait(process, seconds, has_ended)
+            code, reason = _wait(process, seconds, has_ended, disk)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -98,7 +99,7 @@ def _follow(
     return "".join(output) + reason, code
 
 
-def _wait(process: subprocess.Popen[str], seconds: float, has_ended: Callable[[], bool]) -> tuple[int, str]:
+def _wait(process: subprocess.Popen[str], seconds: float, has_ended: Callable[[], bool], disk: Disk) -> tuple[int, str]:
     """Wait for the end of a process that may take *seconds*; returns its exit code and the reason to end it before."""
     until = time.monotonic() + seconds
     for pause in intervals():
@@ -107,6 +108,6 @@ def _wait(process: subprocess.Popen[str], seconds: float, has_ended: Callable[[]
         try:
             return process.wait(min(left, pause)), ""
         except subprocess.TimeoutExpired:
-            if reason := "its caller has ended" if has_ended() else LIMITS.exceeded_by(process.pid):
+            if reason := "its caller has ended" if has_ended() else LIMITS.exceeded_by(process.pid, disk):
                 return KILLED, f"\nended: {reason}"
     return TIMED_OUT, f"\nended after {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Limits on the memory and the number of the processes of a command, by looking at them again and again.
+"""Limits on the memory, the processes and the disk of a command, by looking at them again and again.
 
 Where the kernel lets us, it enforces them as well, see `control_group`. Its limit on address space is not used: that
 also counts memory that is only reserved.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +37,38 @@ def intervals() -> Iterator[float]:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """The file system of a command's folder, and its free bytes when the command started.
+
+    What was taken from it since then also counts deleted files that are still open, and what others write meanwhile.
+    """
+
+    folder: Path
+    free: int
+
+    @classmethod
+    def of(cls, folder: Path) -> Disk:
+        """Return the file system of *folder* as it is now."""
+        try:
+            return cls(folder, shutil.disk_usage(folder).free)
+        except OSError:
+            return cls(folder, 0)
+
+    def count_taken(self) -> int:
+        """Return the bytes that were taken since the start; 0 if the folder is gone."""
+        try:
+            return self.free - shutil.disk_usage(self.folder).free
+        except OSError:
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """Most memory, in bytes, and most processes of a command and all that it starts."""
+    """Most memory, in bytes, and most processes of a command and all that it starts; ``disk_bytes`` see `Disk`."""
 
     memory_bytes: int = 4_000 * MEGABYTE
     processes: int = 500
+    disk_bytes: int = 10_000 * MEGABYTE
 
     @property
     def tasks(self) -> int:
@@ -54,8 +82,10 @@ class ProcessLimits:
             return []
         return [PRLIMIT, f"--nproc={self.tasks}", "--"]
 
-    def exceeded_by(self, pid: int) -> str:
+    def exceeded_by(self, pid: int, disk: Disk) -> str:
         """Return the reason to end the command of process *pid*, or ""."""
+        if disk.count_taken() > self.disk_bytes:
+            return f"it took more than {self.disk_bytes // MEGABYTE:,} MB of disk"
         processes = tree(pid)
         if len(processes) > self.processes:
             return f"it had more than {self.processes:,} processes"

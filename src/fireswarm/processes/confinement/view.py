@@ -29,6 +29,9 @@ HOME = "/home/agent"
 USER = 1000
 """User and group id that the command sees as its own."""
 
+OWN_FOLDER = ".fireswarm"
+"""Folder of a swarm with its store and runs, which no command sees or changes."""
+
 TEMPORARY_BYTES = 1_000_000_000
 """Size of ``/tmp`` and of the home folder, which are in memory."""
 
@@ -107,12 +110,17 @@ def _check_bubblewrap(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
     if program is None:
         raise SandboxRefused(f"bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap): {_WAY_OUT}")
     workspace = view.workspace.resolve()
-    if workspace == Path("/") or any(workspace.is_relative_to(place) for place in _NOT_A_WORKSPACE):
+    if not is_workspace(workspace):
         raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
     owner = _owner(workspace)
     if reason := _reason_against(program, owner):
         raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}; {_WAY_OUT}")
     return program, calls, owner
+
+
+def is_workspace(folder: Path) -> bool:
+    """Return False for the root of the file system and for folders of the system."""
+    return folder != Path("/") and not any(folder.is_relative_to(place) for place in _NOT_A_WORKSPACE)
 
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
@@ -174,6 +182,8 @@ def _mounts(view: View, workspace: Path, path: str, names: Mapping[str, int]) ->
     for parent in workspace.parents[-2::-1]:  # if bubblewrap created them, only root could read them
         arguments += ["--perms", "0755", "--dir", str(parent)]
     arguments += ["--bind" if view.writable else "--ro-bind", str(workspace), str(workspace)]
+    if (own := workspace / OWN_FOLDER).is_dir() and not own.is_symlink():
+        arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own), "--remount-ro", str(own)]
     return [*arguments, *hidden_kernel_files(), "--remount-ro", "/", "--chdir", str(workspace)]
 
 

@@ -1,7 +1,7 @@
-"""Run a skill's entry where it can write to its own folder only, for a read_only task.
+"""Run a skill's entry where it can write to its own folders only.
 
-The process is new for each call. It is answered in JSON, since reading a pickle could run code of the skill here. A
-program that the skill wants to run confined cannot be started inside of its confinement, so this process starts it.
+It answers in JSON, since reading a pickle could run code of the skill here. A program that the skill wants to run
+confined cannot be started inside of its confinement, so this process starts it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,29 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-import anyio
-import anyio.to_process
-import anyio.to_thread
 from pydantic import AfterValidator, Base64Bytes, Field, ValidationError
 
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.confinement.confined import run_confined
-from fireswarm.processes.confinement.read_only import confine_writes
+from fireswarm.processes.confinement.confined import LIMITS, run_confined
+from fireswarm.processes.confinement.control_group import new_control_group
+from fireswarm.processes.confinement.limits import Disk, intervals
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.descendants import Descendants
+from fireswarm.processes.confinement.writes import confine_writes
+from fireswarm.processes.descendants import Descendants, tree
 from fireswarm.processes.messages import read_message, write_message
 
 MAX_ANSWER_BYTES = 64_000_000
 """A longer message of the skill's process is refused."""
+
+OWN_PROCESSES = 2
+"""Processes below that of bubblewrap: the init of its namespace, and the interpreter."""
 
 CHILD = "fireswarm.skills.running.confined_child"
 
@@ -63,29 +65,43 @@ class Program(Contract):
     seconds: float = Field(gt=0, le=86_400)
 
 
-@dataclass(slots=True)
-class ConfinedEntry:
-    """One call of a skill's entry. ``call`` are the arguments of `in_child.run_entry`, all of them JSON."""
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The folders that the code of a skill can write to, ``workdir`` and ``workspaces``, and if it has a ``network``.
+
+    ``environment`` are the variables that it gets with a network; without one, it gets only the harmless ones of them.
+    A process is kept for the next call with the same reach if that says what it is ``kept_for``.
+    """
 
     workdir: Path
-    call: tuple[Any, ...]
-    _own: Descendants = field(default_factory=Descendants)
-    _process: subprocess.Popen[bytes] | None = None
-    _ended: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    workspaces: tuple[Path, ...] = ()
+    network: bool = False
+    environment: Mapping[str, str] | None = field(default=None, compare=False)
+    kept_for: str = ""
 
-    def run(self) -> tuple[bool, str] | None:
-        """Run it and block until it ends; returns what `in_child.run_entry` returns.
 
-        Raises SandboxRefused if it cannot be confined here, and SkillFailed if the process dies or breaks the protocol.
-        """
-        with tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True) as temporary:
-            folders = (Path(temporary).resolve(), self.workdir.resolve())
-            with confine_writes(folders, self._own.environment()) as launch, self._lock:
-                if self._ended:
-                    raise SkillFailed("the call was ended before it started")
+class ConfinedProcess:
+    """A process for the entries of skills. A message to it are the arguments of `in_child.run_entry`, all of them JSON.
+
+    Raises SandboxRefused if it cannot be confined here.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.idle_since = 0.0
+        self._workdir = reach.workdir.resolve()
+        self._started = False
+        self._ended = threading.Event()
+        self._exceeded = ""
+        self._left_behind = False
+        self._own = Descendants()
+        self._group = new_control_group(self._own.mark, LIMITS)
+        self._home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
+        folders = (Path(self._home.name).resolve(), self._workdir)
+        environment = self._own.environment(reach.environment)
+        try:
+            with confine_writes(folders, environment, workspaces=reach.workspaces, network=reach.network) as launch:
                 self._process = subprocess.Popen(
-                    [*launch.prefix, sys.executable, "-u", "-c", _program()],
+                    [*self._group.prefix, *launch.prefix, *LIMITS.prefix, sys.executable, "-u", "-c", _program()],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -93,44 +109,74 @@ class ConfinedEntry:
                     pass_fds=launch.pass_fds,
                     start_new_session=True,
                 )
-            try:
-                return self._converse(self._process)
-            finally:
-                self.end()
-                for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-                    if pipe is not None:
-                        with contextlib.suppress(OSError):  # words that it did not read
-                            pipe.close()
+        except BaseException:
+            self._group.close()
+            self._home.cleanup()
+            raise
 
-    def end(self) -> None:
-        """Kill the process and all that it started; a call that has not started will not start."""
-        with self._lock:
-            self._ended = True
-            process = self._process
-        if process is None:
-            return
-        process.kill()  # its first child is the init of its namespace, so the kernel ends everything in there
-        self._own.kill_all()
-        process.wait()
+    @property
+    def alive(self) -> bool:
+        """True until the process has ended; False also for one whose last entry left processes behind."""
+        return not self._left_behind and self._process.poll() is None
 
-    def _converse(self, process: subprocess.Popen[bytes]) -> tuple[bool, str] | None:
-        requests, answers = process.stdin, process.stdout
-        assert requests is not None and answers is not None and process.stderr is not None
-        started = False
+    def call(self, message: tuple[Any, ...]) -> tuple[bool, str] | None:
+        """Run an entry and block until it ends; returns what `in_child.run_entry` returns.
+
+        Raises SandboxRefused if the process cannot be confined here, EOFError or OSError if it dies, and SkillFailed if
+        it breaks the protocol or exceeds `LIMITS`.
+        """
+        answered = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(answered, Disk.of(self._workdir)), daemon=True)
+        watch.start()
         try:
-            write_message(requests, json.dumps(self.call).encode())
+            answer = self._converse(message)
+            self._left_behind = len(tree(self._process.pid)) > OWN_PROCESSES
+            return answer
+        finally:
+            answered.set()
+            watch.join()
+
+    def kill(self) -> None:
+        """Kill the process and all that it started."""
+        self._ended.set()
+        self._process.kill()  # its first child is the init of its namespace, so the kernel ends everything in there
+        self._own.kill_all()
+        self._process.wait()
+        self._group.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # words that it did not read
+                    pipe.close()
+        self._home.cleanup()
+
+    def _watch(self, answered: threading.Event, disk: Disk) -> None:
+        for pause in intervals():
+            if answered.wait(pause):
+                return
+            if reason := LIMITS.exceeded_by(self._process.pid, disk):
+                self._exceeded = reason
+                self._process.kill()
+                return
+
+    def _converse(self, call: tuple[Any, ...]) -> tuple[bool, str] | None:
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None and answers is not None and self._process.stderr is not None
+        try:
+            write_message(requests, json.dumps(call).encode())
             while True:
                 message = json.loads(read_message(answers, limit=MAX_ANSWER_BYTES))
-                started = True
+                self._started = True
                 if "answer" in message:
                     return _answer(message["answer"])
                 if "run" in message:
-                    write_message(requests, json.dumps(_run(message["run"], lambda: self._ended)).encode())
+                    write_message(requests, json.dumps(_run(message["run"], self._ended.is_set)).encode())
         except (EOFError, OSError) as error:
-            if started:
-                raise SkillFailed("ended its process before it answered") from error
-            process.kill()
-            told = process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
+            if self._exceeded:
+                raise SkillFailed(f"was ended: {self._exceeded}") from error
+            if self._started:
+                raise
+            self._process.kill()
+            told = self._process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
             raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS) or "its process ended at once") from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SkillFailed(f"sent an invalid message from its process: {error}") from error
@@ -172,20 +218,3 @@ def _run(asked: Any, has_ended: Callable[[], bool]) -> dict[str, Any]:
         except (SandboxRefused, OSError, ValueError) as error:
             return {"refused": str(error)}
         return {"code": code, "output": output.replace(str(workspace), program.workspace)}
-
-
-async def run_entry_confined(
-    workdir: Path, *call: Any, limiter: anyio.CapacityLimiter | None = None
-) -> tuple[bool, str] | None:
-    """Run a skill's entry confined. Cancelling the call ends its process; *limiter* limits concurrent ones.
-
-    Raises SandboxRefused and SkillFailed.
-    """
-    entry = ConfinedEntry(workdir, call)
-    async with limiter or anyio.to_process.current_default_process_limiter():
-        try:
-            return await anyio.to_thread.run_sync(entry.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(entry.end, limiter=anyio.CapacityLimiter(1))
-            raise

@@ -1,11 +1,9 @@
-"""The process of `confined`: run one entry, and ask the parent to run programs that need a confinement of their own."""
+"""The process of `confined`: run entries, and ask the parent to run programs that need a confinement of their own."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import IO, Any
@@ -13,22 +11,22 @@ from typing import IO, Any
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement import confined
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.messages import read_message, write_message
+from fireswarm.processes.messages import read_message, take_pipes, write_message
 from fireswarm.skills.running.in_child import run_entry
 
 
 def main() -> None:
-    """Answer one call on the parent's pipes. The code that runs here has the null device as standard streams."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - they stay open
-    folder, entry, deterministic, request, until = json.loads(read_message(requests))
-    write_message(answers, json.dumps({"started": True}).encode())
+    """Answer the calls on the parent's pipes until it closes them."""
+    requests, answers = take_pipes()
     confined.run_elsewhere(partial(_ask_parent, requests, answers))
-    answer = run_entry(folder, entry, deterministic, request, float(until))
-    write_message(answers, json.dumps({"answer": answer}).encode())
+    write_message(answers, json.dumps({"started": True}).encode())
+    while True:
+        try:
+            folder, entry, deterministic, request, until = json.loads(read_message(requests))
+        except EOFError:
+            return
+        answer = run_entry(folder, entry, deterministic, request, float(until))
+        write_message(answers, json.dumps({"answer": answer}).encode())
 
 
 def _ask_parent(

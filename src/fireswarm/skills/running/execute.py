@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 
 import anyio
 from pydantic import ValidationError
@@ -12,10 +17,30 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.child_pool import run_in_child
+from fireswarm.processes.child_pool import call_pooled, run_in_child
+from fireswarm.redaction import secret_name
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.running.confined import run_entry_confined
-from fireswarm.skills.running.in_child import run_entry
+from fireswarm.skills.running.confined import ConfinedProcess, Reach
+from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
+
+READ_ONLY_ERROR = f"[Errno {errno.EROFS}]"
+READ_ONLY_HINT = (
+    "\nThe code of a skill can write to its workdir and to the folder of the task's `path` only, and there only if "
+    'its metadata does not say writes: "false".'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRules:
+    """The operator's rules for the code of skills: `RuntimeSettings.confinement` and ``pass_environment``.
+
+    ``workdirs`` is the folder of all workdirs: a confined process that is kept for the next task may write to it.
+    """
+
+    confinement: str = "bubblewrap"
+    pass_environment: tuple[str, ...] = ()
+    workdirs: Path | None = None
 
 
 async def run_skill(
@@ -23,12 +48,13 @@ async def run_skill(
     request: SkillRequest,
     limiter: anyio.CapacityLimiter | None = None,
     hold: Callable[[], Awaitable[float]] | None = None,
-    confinement: str = "bubblewrap",
+    rules: CodeRules | None = None,
 ) -> SkillResult:
     """Run a skill that has code; cancelling the call kills its process.
 
-    For a request that is ``read_only``, its process can write to the request's workdir only, unless the operator chose
-    the *confinement* ``none``.
+    The process can write to the request's workdir, and to the folder of its ``path`` if the skill says that it writes.
+    For a request that is ``read_only``, it can write to its workdir only, and has no network. The packaged skills are
+    confined for such requests only.
 
     *hold* returns the seconds in which the skill may still start, or raises LeaseLost. The skill's process checks the
     clock right before the start: starting a process takes time, and this process may be suspended meanwhile.
@@ -39,29 +65,75 @@ async def run_skill(
         raise SkillFailed(
             f"skill {skill.name!r} has only instructions: run it with a model, or add an entry to its metadata"
         )
+    rules = rules or CodeRules()
+    read_only, reach = bool(request.constraints.get("read_only")), _reach(skill, request, rules)
     try:
-        place = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
+        call = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
         text, asked = None, request.model_dump_json()
         while text is None:
             until = time.time() + await hold() if hold is not None else float("inf")
-            if request.constraints.get("read_only") and confinement != "none":
-                text = await run_entry_confined(request.workdir, *place, asked, until, limiter=limiter)
+            if reach is None:
+                text = await run_in_child(run_entry, *call, asked, until, limiter=limiter)
             else:
-                text = await run_in_child(run_entry, *place, asked, until, limiter=limiter)
-    except anyio.BrokenWorkerProcess as error:
+                kept = reach if reach.kept_for else None
+                text = await call_pooled(partial(ConfinedProcess, reach), kept, (*call, asked, until), limiter)
+    except (anyio.BrokenWorkerProcess, EOFError, BrokenPipeError) as error:
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
         ) from error
     except SandboxRefused as error:
-        raise SandboxRefused(
-            f"the task is read_only, and the code of skill {skill.name!r} cannot be confined: {error}"
-        ) from error
+        raise SandboxRefused(_refusal(skill, read_only, error)) from error
     except SkillFailed as error:
         raise SkillFailed(f"skill {skill.name!r} {error}") from error
     ok, content = text
     if not ok:
-        raise SkillFailed(f"skill {skill.name!r} {content}")
+        hint = READ_ONLY_HINT if READ_ONLY_ERROR in content and not read_only else ""
+        raise SkillFailed(f"skill {skill.name!r} {content}{hint}")
     try:
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
         raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
+
+
+@cache
+def _packaged_skills() -> Path:
+    return packaged_path("skills").resolve()
+
+
+def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
+    """Return what the skill's code can write to and find; None if it is not confined."""
+    workdir = request.workdir.resolve()
+    if request.constraints.get("read_only") and rules.confinement != "none":
+        return Reach(workdir)
+    if rules.confinement != "bubblewrap" or skill.folder.resolve().is_relative_to(_packaged_skills()):
+        return None
+    kept = rules.workdirs is not None and workdir.is_relative_to(rules.workdirs.resolve())
+    return Reach(
+        rules.workdirs.resolve() if kept and rules.workdirs else workdir,
+        _workspaces(request) if skill.writes else (),
+        network=True,
+        environment={
+            name: value
+            for name, value in os.environ.items()
+            if name in rules.pass_environment or not (name in MODEL_KEYS or secret_name(name))
+        },
+        kept_for=str(skill.folder) if kept else "",
+    )
+
+
+def _workspaces(request: SkillRequest) -> tuple[Path, ...]:
+    """Return the folder that the request's ``path`` names, or the folder of that file; () without a path."""
+    named = request.context.get("path")
+    if not isinstance(named, str) or not named or "\0" in named:
+        return ()
+    path = Path(named.removeprefix("file://")).expanduser().resolve()
+    return (path,) if path.is_dir() else (path.parent,) if path.is_file() else ()
+
+
+def _refusal(skill: Skill, read_only: bool, error: SandboxRefused) -> str:
+    if read_only:
+        return f"the task is read_only, and the code of skill {skill.name!r} cannot be confined: {error}"
+    return (
+        f"the code of skill {skill.name!r} cannot be confined: {error}. Only the operator can allow it without "
+        "(`runtime.confinement: none`, or `container` within a container)"
+    )

@@ -58,8 +58,8 @@ class CodeEngine:
 async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
     """Run the skill's entry in a child process, in the request's workdir."""
     request.workdir.mkdir(parents=True, exist_ok=True)
-    confinement = turn.swarm.settings.runtime.confinement
-    return await run_skill(skill, request, turn.swarm.processes, turn.journal.seconds_left, confinement)
+    swarm = turn.swarm
+    return await run_skill(skill, request, swarm.processes, turn.journal.seconds_left, swarm.code_rules)
 
 
 async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:

@@ -144,8 +144,8 @@ class _SkillRunner:
                 "workdir": workdir,
             }
         )
-        confinement = turn.swarm.settings.runtime.confinement
-        run = partial(run_skill, limiter=turn.swarm.processes, hold=turn.journal.seconds_left, confinement=confinement)
+        swarm = turn.swarm
+        run = partial(run_skill, limiter=swarm.processes, hold=turn.journal.seconds_left, rules=swarm.code_rules)
         result = await call_within(skill, skill_request, HAND_OVER, run)
         if result.state is SkillState.FAILED:
             return result

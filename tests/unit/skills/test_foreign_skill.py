@@ -1,0 +1,145 @@
+"""Code of a skill that is not packaged, in a task that may write: it changes its own folders only."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fireswarm.contracts.skills.skill import SkillResult
+from fireswarm.errors import SandboxRefused, SkillFailed
+from fireswarm.processes.confinement.limits import ProcessLimits
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.unit.skills.test_confined_skill import ATTACKS, HEAD, NAP, SHARED, TAIL, code, skill_with, state, work
+from tests.unit.skills.test_running import request
+
+__all__ = ["work"]
+pytestmark = pytest.mark.anyio
+
+
+async def run(place: Path, source: str, rules: CodeRules | None = None, **context: object) -> SkillResult:
+    """Run the code as a skill that declares that it writes; its task names *context*, usually a ``path``."""
+    scripts = place / "skills" / "attack" / "scripts"
+    scripts.mkdir(parents=True, exist_ok=True)
+    (scripts / "skill.py").write_text(source)
+    (scripts.parent / "SKILL.md").write_text(
+        "---\nname: attack\ndescription: Attacks.\nmetadata: {entry: scripts/skill.py}\n---\n"
+    )
+    skill = load_catalog([place / "skills"]).get("attack")
+    return await run_skill(skill, request(place / "out", **context), rules=rules)
+
+
+async def test_skill_changes_nothing_outside_of_its_folders(work: Path) -> None:
+    steps = (f"    with trying():\n        {body}\n    met({name!r})\n" for name, body in ATTACKS.items())
+    source = HEAD.replace('request.context["path"]', repr(str(work / "target"))) + "".join(steps) + TAIL
+    (work / "own").mkdir()
+    places = [work / place for place in ("target", "home")]
+    before = [state(place) for place in places]
+    result = await run(work, source, path=str(work / "own"), home=str(work / "home"), pids=[os.getpid()])
+    assert result.summary.split("; ")[: len(ATTACKS)] == list(ATTACKS), "one met no resistance"
+    assert [state(place) for place in places] == before
+    assert not any(path.exists() for path in SHARED)
+
+
+async def test_skill_writes_to_the_folder_of_the_tasks_path(work: Path) -> None:
+    result = await run(work, code('file.write_text("new"); told.append("wrote")'), path=str(work / "target"))
+    assert result.summary == "wrote"
+    assert (work / "target" / "a.txt").read_text() == "new"
+
+
+async def test_skill_that_says_it_writes_nothing_cannot_write_to_that_folder(work: Path) -> None:
+    skill = skill_with(work, code('file.write_text("new")'))  # its metadata says writes: "false"
+    assert (await run_skill(skill, request(work / "out", path=str(work / "target")))).summary == "OSError"
+    assert (work / "target" / "a.txt").read_text() == "a\n"
+
+
+async def test_failure_by_a_read_only_file_tells_where_the_skill_can_write(work: Path) -> None:
+    with pytest.raises(SkillFailed, match="can write to its workdir and to the folder of the task's `path` only"):
+        await run(work, HEAD + f"    Path({str(work / 'home' / 'x')!r}).touch()\n" + TAIL, path=str(work / "target"))
+
+
+async def test_store_of_a_swarm_in_the_folder_is_not_writable(work: Path) -> None:
+    (work / "target" / ".fireswarm").mkdir()
+    (work / "target" / ".fireswarm" / "store.db").write_text("tasks")
+    body = 'file.touch(); (target / ".fireswarm" / "store.db").write_text("x")'
+    assert (await run(work, code(body), path=str(work / "target"))).summary == "OSError"
+
+
+@pytest.mark.parametrize("folder", ["/", "/etc", "/usr/share"])
+async def test_path_to_the_system_makes_nothing_of_it_writable(folder: str, work: Path) -> None:
+    body = f"Path({folder!r}, 'fireswarm-attack').touch()"
+    assert (await run(work, code(body), path=folder)).summary == "OSError"
+    assert not any(path.exists() for path in [*SHARED, Path(folder, "fireswarm-attack")])
+
+
+@pytest.mark.parametrize(("passed", "found"), [((), "None None"), (("DEPLOY_TOKEN",), "sesame None")])
+async def test_skill_gets_the_credentials_that_are_passed_on_only(
+    passed: tuple[str, ...], found: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "sesame")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sesame")
+    body = "told.append(f\"{os.environ.get('DEPLOY_TOKEN')} {os.environ.get('ANTHROPIC_API_KEY')}\")"
+    rules = CodeRules(pass_environment=passed)
+    assert (await run(work, code(body), rules, path=str(work / "target"))).summary == found
+
+
+async def test_skill_reaches_servers_but_no_local_socket(work: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind(str(work / "s"))
+        local.listen()
+        body = (
+            f"socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2).close(); told.append('reached')\n"
+            f"    with trying():\n        socket.socket(socket.AF_UNIX).connect({str(work / 's')!r})"
+        )
+        assert (await run(work, code(body), path=str(work / "target"))).summary == "reached; OSError"
+
+
+async def test_skill_runs_an_event_loop_and_resolves_names(work: Path) -> None:
+    body = (
+        "import asyncio; asyncio.run(asyncio.sleep(0)); told.append(socket.getaddrinfo('localhost', 80)[0][4][0])\n"
+        "        told.append(str(Path('/etc/resolv.conf').exists()))"
+    )
+    summary = (await run(work, code(body), path=str(work / "target"))).summary
+    assert summary in ("127.0.0.1; True", "::1; True")
+
+
+async def test_process_is_kept_for_the_next_task_of_the_same_skill_and_folder(work: Path) -> None:
+    rules = CodeRules(workdirs=work / "out")
+    source = (
+        "from fireswarm import SkillResult\nnumbers = iter('123')\n"
+        "def run(request):\n    return SkillResult(summary=next(numbers))\n"
+    )
+    (work / "other").mkdir()
+    told = [(await run(work, source, rules, path=str(work / place))).summary for place in ("target", "target", "other")]
+    assert told == ["1", "2", "1"]
+
+
+async def test_process_that_left_another_one_behind_is_ended_with_it(work: Path) -> None:
+    body = f"subprocess.Popen(['sleep', '{NAP}'], start_new_session=True); told.append('started')"
+    rules = CodeRules(workdirs=work / "out")
+    assert (await run(work, code(body), rules, path=str(work / "target"))).summary == "started"
+    assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
+
+
+async def test_skill_that_exceeds_its_memory_is_ended(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fireswarm.skills.running.confined.LIMITS", ProcessLimits(memory_bytes=300_000_000))
+    body = "hold = [bytearray(1_000_000) for _ in range(450)]; signal.pause()"
+    with pytest.raises(SkillFailed, match="was ended: it took more than 300 MB of memory"):
+        await run(work, code(body), path=str(work / "target"))
+
+
+async def test_machine_without_bubblewrap_refuses_the_skill(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(work))
+    with pytest.raises(SandboxRefused, match=r"the code of skill 'attack' cannot be confined.*confinement: none"):
+        await run(work, code("pass"), path=str(work / "target"))
+
+
+@pytest.mark.parametrize("confinement", ["none", "container"])
+async def test_operator_can_choose_another_boundary(confinement: str, work: Path) -> None:
+    body = f"Path({str(work / 'home' / 'x')!r}).touch(); told.append('wrote')"
+    result = await run(work, code(body), CodeRules(confinement), path=str(work / "target"))
+    assert result.summary == "wrote"
