@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
-from fireswarm.redaction.shapes import find_shapes, shapes_in
+from fireswarm.redaction.search import find_shapes, shapes_in
 
 REDACTED = "[redacted]"
 
