@@ -37,6 +37,7 @@ REWRITTEN = {
     "authress-service-client-access-key": (("keywords", [".acc_", ".acc-"]),),
     "airtable-personnal-access-token": (("keywords", []), (r"\b(pat", r"(pat(?<=\bpat)")),
     "cloudflare-origin-ca-key": (("keywords", ["v1.0-"]),),
+    "twilio-api-key": (("keywords", []),),  # "sk" is in every task
     "intra42-client-secret": (("keywords", ["s-s4t2ud-", "s-s4t2af-"]),),
     "jwt": (("keywords", [".ey"]),),
     "lob-api-key": (("keywords", ["lob"]),),
@@ -106,7 +107,8 @@ CHANGES = (
     "The patterns are written for Python's re. The secret is the group 'secret', or the whole match.",
     "A token ends where no letter, digit or one of '_+/=-' follows. A token of fixed length takes all that follows.",
     "'named' is the name of a provider and 'value' the value after it; 'plain' marks a value that looks like a hash.",
-    "A rule without hints is tried on every text. 'any_case' marks hints in lower case, 'spaced' those that need not be in one word with the secret.",
+    "A rule without hints is tried on every text.",
+    "'any_case' marks hints in lower case, 'spaced' those that need not be in one word with the secret.",
 )
 
 

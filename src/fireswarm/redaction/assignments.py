@@ -23,11 +23,35 @@ _BEFORE_KEY = re.compile(rf"(?i)(?:{_KEYS}|[?&])\Z")
 _NO_SECRET = re.compile(r"(?i)(?:page|next|continuation|cancel(?:lation)?|pagination|sync|csrf|max|num)[_-]?\Z")
 _LONGEST_BEFORE = 16
 _LONGEST_WORD = 80
+_LONGEST_BEFORE_ELEMENT = 40
+LEAST_LISTED_TOKEN = 12
+"""Shorter words in a list of tokens are tokens of a text."""
+
 _SIGN = re.compile(r"\\*+[\"'`]?[ \t]*+(?P<is>=>|:=|[:=](?![:=]))[ \t]*+(?:\r?\n[ \t]++(?=\\*+[\"']))?+")
 _OPENING = re.compile(r"\\*+[\"'`]?")
 _REST = re.compile(
-    r"\\*+[\"'`]?+\s*+(?:(?:=>|:=|[:=])\s*+(?:\\*+[\"'`][^\"'`\n]*+|(?:(?i:bearer|basic|token)\b)?+\s*+[^\s\"',;]*+)?+)?+"
+    r"(?:[ \t][^<>\n]{0,80})?+>[^<\n]{0,400}+"  # an element, or an entry of a property list
+    r"|</?k?e?y?>?\s{0,20}+<?[a-z]{0,7}>?[^<\n]{0,400}+"
+    r"|\\*+[\"']\s{1,8}v?a?l?u?e?\s{0,8}+(?:=\s{0,8}+(?:\\*+[\"'][^\"'\n]*+)?+)?+(?=\Z)"
+    r"|\\*+[\"'`]?+\s*+(?:(?:=>|:=|[:=])\s*+(?:\[[^\]]{0,400}+|(?:-[ \t][^\n]*+(?:\r?\n[ \t]*+)?+){1,20}+"
+    r"|\\*+[\"'`][^\"'`\n]*+|(?:(?i:bearer|basic|token)\b)?+\s*+[^\s\"',;]*+)?+)?+"
 )
+_ELEMENT = re.compile(r"(?:(?:[ \t][^<>\n]{0,80})?>|</key>\s{0,20}<(?:string|integer)>)(?P<value>[^<>\n]{1,400})<\\*/")
+_BEFORE_ELEMENT = re.compile(r"<[\w:.-]{0,39}\Z|<key>[\w.-]{0,30}\Z")
+_ATTRIBUTE = re.compile(
+    r"(?P<quote>\\*+[\"'])\s{1,8}value\s{0,8}=\s{0,8}(?P=quote)(?P<value>[^\"'<>\n\\]{1,400})(?P=quote)"
+)
+_ITEM = re.compile(
+    r"\s*+(?:(?P<open>\\*+[\"'`])(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,400}+))"
+    r"\s*+[,\]]"
+)
+_LINE_ITEM = re.compile(
+    r"\r?\n[ \t]{0,40}+-[ \t]{1,8}+(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"']{1,400}+))[ \t]*+(?=\r?\n|\Z)"
+)
+MOST_ITEMS = 1_000
+"""Items of one list that are looked at."""
+
+_COUNTED_BEFORE = re.compile(r"(?i)(?:total|input|output|prompt|completion|cached|used|eos|bos|pad)[_-]?\Z")
 _QUOTED = re.compile(r"(?P<open>\\*+[\"'`])(?P<value>(?:(?!(?P=open))[^\n]){0,4096})(?P=open)")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)[ \t]++(?=[^\s\"',;]{8})")
 _BARE = re.compile(r"(?P<value>[^\s,;&\"'`<>(){}\[\]|\\]++)(?P<next>[ \t]*+[^\s]?)")
@@ -70,13 +94,60 @@ def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:
     for name in find_names(text):
         if name.start() < after:
             continue
-        sign = _SIGN.match(text, name.end())
-        if sign is None:
-            continue
-        span = _value_after(text, name, sign)
-        if span is not None:
+        for span in _values_after(text, name):
             after = span[1]
             yield name.start(), *span
+
+
+def _values_after(text: str, name: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the secrets after a name are: one value, those of a list, or the text of an element."""
+    sign = _SIGN.match(text, name.end())
+    if sign is None:
+        pair = _ELEMENT.match(text, name.end())
+        if pair is not None and not _ends_with(_BEFORE_ELEMENT, text, name.start(), _LONGEST_BEFORE_ELEMENT):
+            pair = None
+        pair = pair or _ATTRIBUTE.match(text, name.end())
+        if pair is not None and _is_text_secret(name["name"], pair["value"]):
+            yield pair.span("value")
+        return
+    if text.startswith("[", sign.end()):
+        yield from _items(_ITEM, text, sign.end() + 1, name["name"], sign["is"])
+    elif sign["is"] == ":" and text[sign.end() : sign.end() + 1] in ("\n", "\r"):
+        yield from _items(_LINE_ITEM, text, sign.end(), name["name"], sign["is"])
+    elif (span := _value_after(text, name, sign)) is not None:
+        yield span
+
+
+def _items(pattern: re.Pattern[str], text: str, at: int, name: str, sign: str) -> Iterator[tuple[int, int]]:
+    """Yield where the secrets in a list are; it ends where *pattern* does not match."""
+    least = LEAST_LISTED_TOKEN if name.lower().startswith("token") else 1
+    for _ in range(MOST_ITEMS):
+        item = pattern.match(text, at)
+        if item is None:
+            return
+        quoted, bare = item["quoted"], item["bare"] or ""
+        if quoted is not None and len(quoted) >= least and _is_quoted_secret(name, quoted):
+            yield item.span("quoted")
+        elif len(bare) >= least and (
+            _is_number(name, bare) or (sign == ":" and _is_random(bare) and not _REFERENCE.match(bare))
+        ):
+            yield item.span("bare")
+        at = item.end()
+        if item[0].endswith("]"):
+            return
+
+
+def _is_text_secret(name: str, value: str) -> bool:
+    """Return True if the text of an element is secret. That of a password may be short."""
+    short = _PASSWORD.search(name) is not None and 0 < len(value) < 4 and value.isalnum()
+    return short or _is_quoted_secret(name, value.strip())
+
+
+def _is_number(name: str, value: str) -> bool:
+    """Return True for digits that are a password, or long enough for a token, and no count of tokens."""
+    if not value.isdigit():
+        return False
+    return len(value) >= (6 if _PASSWORD.search(name) else 8) and name.lower() != "tokens"
 
 
 def find_names(text: str) -> Iterator[re.Match[str]]:
@@ -101,8 +172,8 @@ def find_names(text: str) -> Iterator[re.Match[str]]:
             yield name
 
 
-def _ends_with(pattern: re.Pattern[str], text: str, end: int) -> bool:
-    return pattern.search(text, max(0, end - _LONGEST_BEFORE), end) is not None
+def _ends_with(pattern: re.Pattern[str], text: str, end: int, longest: int = _LONGEST_BEFORE) -> bool:
+    return pattern.search(text, max(0, end - longest), end) is not None
 
 
 def open_assignment(text: str, end: int) -> int:
@@ -127,7 +198,10 @@ def has_assignments(text: str) -> bool:
     """Return True if the JSON *text* may have a secret under or after a name; numbers of tokens do not count."""
     for name in find_names(text):
         sign = _SIGN.match(text, name.end())
-        if sign is not None and not (name["name"].lower() == "tokens" and text[sign.end() : sign.end() + 1].isdigit()):
+        if sign is None:
+            if text[name.end() : name.end() + 1] in ("<", ">", " ", "\\", '"', "'"):
+                return True  # perhaps an element or an attribute
+        elif not (name["name"].lower() == "tokens" and text[sign.end() : sign.end() + 1].isdigit()):
             return True
     return False
 
@@ -170,7 +244,7 @@ def _is_bare_secret(text: str, name: re.Match[str], sign: re.Match[str], bare: r
         return False
     password = _PASSWORD.search(name["name"]) is not None
     if value.isdigit():
-        return password and len(value) >= 6
+        return _is_number(name["name"], value) and not _ends_with(_COUNTED_BEFORE, text, name.start())
     tight = sign[0] == "="
     if _is_random(value):  # an identifier with a digit may be a variable
         return tight or password or sign["is"] == ":" or not value.isidentifier() or len(value) >= 16

@@ -23,30 +23,29 @@ _VALUE = re.compile(r"(?<![\w=/+.:%-])(?=[A-Za-z_=/+.:%-]*+[0-9])[\w=/+.:%-]{15}
 """At least as long as the shortest value after the name of a provider, with a digit."""
 
 
-FEW_HINTS = 10
-"""So many are found one by one in less time."""
+LONGEST_BEFORE_VALUE = 240
+"""Characters from the name of a provider to the end of its value."""
+
+_OPEN_VALUE = re.compile(
+    r"""[ \t\w.-]{0,40}[\s'"]{0,3}(?:(?:=|>|:{1,3}=?|\|{1,2}|\?=?|,)[`'"\s=]{0,5}[^\s'"`;,]{0,150})?"""
+)
 
 
 class Hints:
-    """Shapes by their hints, with an expression that finds out in one pass that a text has none of them."""
+    """Shapes by their hints."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         """Collect the hints of *shapes*."""
-        self._shapes: dict[str, tuple[Shape, ...]] = {}
-        self._always: tuple[Shape, ...] = ()
+        self.shapes: dict[str, tuple[Shape, ...]] = {}
         for shape in shapes:
-            self._always += () if shape.hints else (shape,)
             for hint in shape.hints:
-                self._shapes[hint] = (*self._shapes.get(hint, ()), shape)
-        self._any = re.compile(prefix_tree(self._shapes)) if len(self._shapes) > FEW_HINTS else None
+                self.shapes[hint] = (*self.shapes.get(hint, ()), shape)
 
     def shapes_in(self, text: str) -> Iterator[Shape]:
-        """Yield the shapes that have a hint in *text*, or no hint; one with two hints may come twice."""
-        yield from self._always
-        if self._any is None or self._any.search(text):
-            for hint, shapes in self._shapes.items():
-                if hint in text:
-                    yield from shapes
+        """Yield the shapes that have a hint in *text*; one with two hints may come twice."""
+        for hint, shapes in self.shapes.items():
+            if hint in text:
+                yield from shapes
 
 
 def prefix_tree(words: Iterable[str]) -> str:
@@ -59,12 +58,31 @@ def prefix_tree(words: Iterable[str]) -> str:
     return "(?:" + "|".join(re.escape(first) + prefix_tree(rest) for first, rest in sorted(by_first.items())) + ")"
 
 
+class Search:
+    """The formats, by what they need for a look at a text."""
+
+    def __init__(self) -> None:
+        """Read the published rules."""
+        rules = published_rules()
+        own = [shape for shape in SHAPES if shape not in _OF_TEXTS and shape not in _DISCORD]
+        self.words, self.lower_words = Hints([*own, *rules.words]), Hints(rules.words_in_any_case)
+        self.texts, self.names = Hints(rules.texts), Hints(rules.named)
+        self.always = tuple(shape for shape in rules.words if not shape.hints)
+        hints = {hint.lower() for hint in (*self.words.shapes, *self.lower_words.shapes)}
+        self._any_hint = re.compile(prefix_tree(hints))
+
+    def in_words(self, words: str) -> Iterator[Shape]:
+        """Yield the shapes that may be in one of *words*. Most texts have none, which one look tells."""
+        yield from self.always
+        lower = words.lower()
+        if self._any_hint.search(lower):
+            yield from self.words.shapes_in(words)
+            yield from self.lower_words.shapes_in(lower)
+
+
 @cache
-def _hints() -> tuple[Hints, Hints, Hints, Hints]:
-    """Return the shapes whose hints are in words as they are, in words and texts in lower case, and names."""
-    rules = published_rules()
-    own = [shape for shape in SHAPES if shape not in _OF_TEXTS and shape not in _DISCORD]
-    return Hints([*own, *rules.words]), Hints(rules.words_in_any_case), Hints(rules.texts), Hints(rules.named)
+def _search() -> Search:
+    return Search()
 
 
 _OF_TEXTS = tuple(shape for shape in SHAPES if not _SPACED.isdisjoint(shape.hints))
@@ -79,14 +97,25 @@ def shapes_in(text: str) -> list[Shape]:
     listed = [word for word in text.split() if word[MIN_CHARS - 1 :]]
     if not listed:
         return found
-    in_words, in_lower_words, in_texts, names = _hints()
-    words, lower = "\n".join(listed), text.lower()
-    likely = [*in_words.shapes_in(words), *in_lower_words.shapes_in(words.lower())]
+    search, words, lower = _search(), "\n".join(listed), text.lower()
+    likely = [*search.in_words(words)]
     if any(word[MIN_DISCORD_CHARS - 1 :] and _STOPS.search(word) for word in listed):
         likely += _DISCORD
     found += [shape for shape in dict.fromkeys(likely) if shape.pattern.search(words)]
-    found += dict.fromkeys(in_texts.shapes_in(lower))
-    return [*found, *dict.fromkeys(names.shapes_in(lower))] if _VALUE.search(words) else found
+    found += dict.fromkeys(search.texts.shapes_in(lower))
+    return [*found, *dict.fromkeys(search.names.shapes_in(lower))] if _VALUE.search(words) else found
+
+
+def open_value(text: str, end: int) -> int:
+    """Return the start of a provider's name whose value may go on after *end*, or *end*."""
+    start = max(0, end - LONGEST_BEFORE_VALUE)
+    lower = text[start:end].lower()
+    for shape in dict.fromkeys(_search().names.shapes_in(lower)):
+        for hint in shape.hints:
+            at = lower.rfind(hint)
+            if at >= 0 and _OPEN_VALUE.fullmatch(text, start + at + len(hint), end):
+                return start + at
+    return end
 
 
 def find_shapes(text: str) -> Iterator[tuple[int, int, int]]:

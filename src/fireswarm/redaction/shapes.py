@@ -90,7 +90,6 @@ SHAPES = (
     _shape("Azure shared access signature", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=]{20,}+)"),
     _shape("Azure client secret", "Q~", r"(?<![\w~.-])(?:[\w.-]{3}\dQ~)[\w~.-]{30,}+"),
     _shape("SendGrid", "SG.", rf"{_START}SG\.[\w-]{{16,}}+\.[\w-]{{16,}}+"),
-    _shape("Twilio", "SK", rf"{_START}SK[0-9a-f]{{32}}(?![0-9A-Za-z])"),
     _shape("npm", "npm_", rf"{_START}npm_[A-Za-z0-9]{{30,}}+"),
     _shape("PyPI", "pypi-", rf"{_START}pypi-[\w-]{{40,}}+"),
     _shape("Hugging Face", "hf_ api_org_", rf"{_START}(?:hf|api_org)_[A-Za-z0-9]{{30,}}+"),
