@@ -33,7 +33,7 @@ LEFT_OUT = {
     "the name of a file, not a text": ("pkcs12-file",),
 }  # fmt: skip
 
-REWRITTEN = {
+REWRITTEN: dict[str, tuple[tuple[str, Any], ...]] = {
     "authress-service-client-access-key": (("keywords", [".acc_", ".acc-"]),),
     "airtable-personnal-access-token": (("keywords", []), (r"\b(pat", r"(pat(?<=\bpat)")),
     "cloudflare-origin-ca-key": (("keywords", ["v1.0-"]),),

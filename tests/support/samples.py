@@ -85,7 +85,7 @@ def _is_one(kind: Any, value: Any, char: str) -> bool:
     if kind is sre.RANGE:
         return value[0] <= ord(char) <= value[1]
     classes = {
-        sre.CATEGORY_DIGIT: char.isdigit(), sre.CATEGORY_SPACE: char.isspace(), sre.CATEGORY_WORD: char.isalnum() or char == "_",
+        sre.CATEGORY_DIGIT: char.isdigit(), sre.CATEGORY_SPACE: char.isspace(), sre.CATEGORY_WORD: char.isalnum(),
         sre.CATEGORY_NOT_SPACE: not char.isspace(),
     }  # fmt: skip
     return kind is sre.CATEGORY and classes[value]

@@ -18,7 +18,7 @@ _NAMES = (
     rf"passw(?:or)?ds?|passphrase|{_OWNERS}pass|(?<![a-z])pwd|secret(?:[_-]?(?:access[_-]?)?key)?|tokens?"
     rf"|{_KEYS}key|credentials?|authorization"
 )
-_NAME = re.compile(rf"(?i)(?P<name>{_NAMES}|key)(?![A-Za-z])(?:[_-]?\d{{1,3}})?+")
+_NAME = re.compile(rf"(?i)(?P<name>{_NAMES}|key)s?+(?![A-Za-z])(?:[_-]?\d{{1,3}})?+")
 _BEFORE_KEY = re.compile(rf"(?i)(?:{_KEYS}|[?&])\Z")
 _NO_SECRET = re.compile(r"(?i)(?:page|next|continuation|cancel(?:lation)?|pagination|sync|csrf|max|num)[_-]?\Z")
 _LONGEST_BEFORE = 16
@@ -38,15 +38,17 @@ _REST = re.compile(
 )
 _ELEMENT = re.compile(r"(?:(?:[ \t][^<>\n]{0,80})?>|</key>\s{0,20}<(?:string|integer)>)(?P<value>[^<>\n]{1,400})<\\*/")
 _BEFORE_ELEMENT = re.compile(r"<[\w:.-]{0,39}\Z|<key>[\w.-]{0,30}\Z")
+_CLOSING = re.compile(r"</[\w:.-]{0,39}\Z")
 _ATTRIBUTE = re.compile(
-    r"(?P<quote>\\*+[\"'])\s{1,8}value\s{0,8}=\s{0,8}(?P=quote)(?P<value>[^\"'<>\n\\]{1,400})(?P=quote)"
+    r"(?P<quote>\\*+[\"'])\s{1,16}value\s{0,8}=\s{0,8}(?P=quote)(?P<value>[^\"'<>\n\\]{1,400})(?P=quote)"
 )
 _ITEM = re.compile(
     r"\s*+(?:(?P<open>\\*+[\"'`])(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,400}+))"
     r"\s*+[,\]]"
 )
 _LINE_ITEM = re.compile(
-    r"\r?\n[ \t]{0,40}+-[ \t]{1,8}+(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"']{1,400}+))[ \t]*+(?=\r?\n|\Z)"
+    r"\r?\n[ \t]{0,40}+-[ \t]{1,8}+"
+    r"(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"']{1,400}+))[ \t]*+(?=\r?\n|\Z)"
 )
 MOST_ITEMS = 1_000
 """Items of one list that are looked at."""
@@ -90,51 +92,63 @@ _FIELD = re.compile(rf"(?i)(?!pwd$)(?:^|[^a-z0-9])(?:{_NAMES})(?:[_-]?\d{{1,3}})
 
 def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:
     """Yield every secret value after a name, in order: start of the name, start and end of the value."""
-    after = 0
+    after = listed = 0
     for name in find_names(text):
         if name.start() < after:
             continue
-        for span in _values_after(text, name):
+        sign = _SIGN.match(text, name.end())
+        items = None if sign is None or name.start() < listed else _list_after(text, sign)
+        if sign is None:
+            spans = _text_after(text, name)
+        elif items is not None:
+            spans, listed = _items(text, name["name"], sign["is"], *items)
+        else:
+            spans = [span for span in [_value_after(text, name, sign)] if span is not None]
+        for span in spans:
             after = span[1]
             yield name.start(), *span
 
 
-def _values_after(text: str, name: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the secrets after a name are: one value, those of a list, or the text of an element."""
-    sign = _SIGN.match(text, name.end())
-    if sign is None:
-        pair = _ELEMENT.match(text, name.end())
-        if pair is not None and not _ends_with(_BEFORE_ELEMENT, text, name.start(), _LONGEST_BEFORE_ELEMENT):
-            pair = None
-        pair = pair or _ATTRIBUTE.match(text, name.end())
-        if pair is not None and _is_text_secret(name["name"], pair["value"]):
-            yield pair.span("value")
-        return
-    if text.startswith("[", sign.end()):
-        yield from _items(_ITEM, text, sign.end() + 1, name["name"], sign["is"])
-    elif sign["is"] == ":" and text[sign.end() : sign.end() + 1] in ("\n", "\r"):
-        yield from _items(_LINE_ITEM, text, sign.end(), name["name"], sign["is"])
-    elif (span := _value_after(text, name, sign)) is not None:
-        yield span
+def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
+    """Return where the secret is in an element or an attribute called *name*."""
+    pair = _ELEMENT.match(text, name.end())
+    if pair is not None and not _ends_with(_BEFORE_ELEMENT, text, name.start(), _LONGEST_BEFORE_ELEMENT):
+        pair = None
+    pair = pair or _ATTRIBUTE.match(text, name.end())
+    return [pair.span("value")] if pair is not None and _is_text_secret(name["name"], pair["value"]) else []
 
 
-def _items(pattern: re.Pattern[str], text: str, at: int, name: str, sign: str) -> Iterator[tuple[int, int]]:
-    """Yield where the secrets in a list are; it ends where *pattern* does not match."""
+def _list_after(text: str, sign: re.Match[str]) -> tuple[re.Pattern[str], int] | None:
+    """Return the pattern of the items of the list after *sign*, and where they begin; None if there is no list."""
+    following = text[sign.end() : sign.end() + 1]
+    if following == "[":
+        return _ITEM, sign.end() + 1
+    return (_LINE_ITEM, sign.end()) if sign["is"] == ":" and following in ("\n", "\r") else None
+
+
+def _items(text: str, name: str, sign: str, pattern: re.Pattern[str], at: int) -> tuple[list[tuple[int, int]], int]:
+    """Return where the secrets in a list are, and the end of the list: there *pattern* does not match."""
     least = LEAST_LISTED_TOKEN if name.lower().startswith("token") else 1
+    spans: list[tuple[int, int]] = []
+    described = False
     for _ in range(MOST_ITEMS):
         item = pattern.match(text, at)
         if item is None:
-            return
-        quoted, bare = item["quoted"], item["bare"] or ""
-        if quoted is not None and len(quoted) >= least and _is_quoted_secret(name, quoted):
-            yield item.span("quoted")
-        elif len(bare) >= least and (
-            _is_number(name, bare) or (sign == ":" and _is_random(bare) and not _REFERENCE.match(bare))
-        ):
-            yield item.span("bare")
+            break
         at = item.end()
+        part = "bare" if item["quoted"] is None else "quoted"
+        value = item[part]
+        described |= value.lower() in _WORDS or _ABOUT_SECRETS.search(value) is not None
+        if len(value) < least or _REFERENCE.match(value):
+            continue
+        if part == "quoted":  # words in a list of related words are no secrets
+            secret = _is_quoted_secret(name, value) and (not described or _is_random(value))
+        else:
+            secret = _is_number(name, value) or (sign == ":" and _is_random(value))
+        spans += [item.span(part)] if secret else []
         if item[0].endswith("]"):
-            return
+            break
+    return spans, at
 
 
 def _is_text_secret(name: str, value: str) -> bool:
@@ -178,13 +192,17 @@ def _ends_with(pattern: re.Pattern[str], text: str, end: int, longest: int = _LO
 
 def open_assignment(text: str, end: int) -> int:
     """Return the start of a name whose value may go on after *end*, or *end*."""
-    judged = 0
+    judged: list[tuple[int, int]] = []
     for name in find_names(text[:end]):
-        if name.start() >= judged:  # otherwise it is within a value that ends before *end*
-            value = _REST.match(text, name.end(), end)
-            judged = name.end() if value is None else value.end()
-            if judged == end:
-                return _start_of_word(text, name.start())
+        if judged and name.start() < judged[-1][1]:
+            continue  # within a value that ends before *end*
+        if _ends_with(_CLOSING, text, name.start(), _LONGEST_BEFORE_ELEMENT):
+            continue
+        value = _REST.match(text, name.end(), end)
+        start, stop = _start_of_word(text, name.start()), name.end() if value is None else value.end()
+        if stop == end:
+            return next((at for at, after in judged if after > start), start)
+        judged.append((start, stop))
     return end
 
 

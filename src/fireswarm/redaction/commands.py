@@ -17,7 +17,8 @@ _VALUE = rf"(?:{_QUOTED.format('', '')}|(?P<bare>{_BARE}))"
 _USER = rf"""(?:{_QUOTED.format('[^":]{1,100}:', "[^':]{1,100}:")}|[^\s"':]{{1,100}}:(?P<bare>{_BARE}))"""
 _PASSWORD = rf"(?:-p{_GAP}|--password{_APART}){_VALUE}"
 
-MYSQL, LOGIN = "mysql", "login"
+MYSQL = "mysql"
+LOGIN = "login"
 _OPTIONS = {
     MYSQL: rf"(?:-p(?P<gap>{_GAP})|--password{_APART}){_VALUE}",
     "mongo": _PASSWORD,
@@ -44,7 +45,8 @@ _PROGRAMS = {
 }
 """Programs whose options have the same meaning."""
 
-_OPTION = {kind: re.compile(rf"(?:(?<=[ \t\n])|(?<=[ \t\n,][\"'])){source}") for kind, source in _OPTIONS.items()}
+_BEFORE_OPTION = r"(?:(?<=[ \t\n])|(?<=[ \t\n,][\"']))"
+_OPTION = {kind: re.compile(_BEFORE_OPTION + source) for kind, source in _OPTIONS.items()}
 _KIND = {name: kind for kind, names in _PROGRAMS.items() for name in names.split()}
 _HINTS = (
     "mysql", "mariadb", "mycli", "mongo", "sshpass", "curl", "wget", "redis-cli", "valkey-cli", "ldap", "sqlcmd",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -31,6 +32,10 @@ class Rules:
     """Their hints occur anywhere, in any case."""
     named: tuple[Shape, ...]
     """Values after the name of a provider, which is the hint, in any case."""
+
+    def __iter__(self) -> Iterator[Shape]:
+        """Yield every rule."""
+        yield from (*self.words, *self.words_in_any_case, *self.texts, *self.named)
 
 
 @cache
