@@ -36,19 +36,22 @@ _REST = re.compile(
     r"|\\*+[\"'`]?+\s*+(?:(?:=>|:=|[:=])\s*+(?:\[[^\]]{0,400}+|(?:-[ \t][^\n]*+(?:\r?\n[ \t]*+)?+){1,20}+"
     r"|\\*+[\"'`][^\"'`\n]*+|(?:(?i:bearer|basic|token)\b)?+\s*+[^\s\"',;]*+)?+)?+"
 )
-_ELEMENT = re.compile(r"(?:(?:[ \t][^<>\n]{0,80})?>|</key>\s{0,20}<(?:string|integer)>)(?P<value>[^<>\n]{1,400})<\\*/")
+_ELEMENT = re.compile(
+    r"(?:(?:[ \t][^<>\n]{0,80})?>|</key>(?:\s|\\[nrt]){0,20}<(?:string|integer)>)(?P<value>[^<>\n]{1,400})<\\*/"
+)
 _BEFORE_ELEMENT = re.compile(r"<[\w:.-]{0,39}\Z|<key>[\w.-]{0,30}\Z")
+_NEXT_SETTING = re.compile(r"[ \t]{1,8}\w{1,40}=[^=\s]")
 _CLOSING = re.compile(r"</[\w:.-]{0,39}\Z")
 _ATTRIBUTE = re.compile(
     r"(?P<quote>\\*+[\"'])\s{1,16}value\s{0,8}=\s{0,8}(?P=quote)(?P<value>[^\"'<>\n\\]{1,400})(?P=quote)"
 )
 _ITEM = re.compile(
-    r"\s*+(?:(?P<open>\\*+[\"'`])(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,400}+))"
-    r"\s*+[,\]]"
+    r"(?:\s|\\[nrt])*+(?:(?P<open>\\*+[\"'`])(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,100}+))"
+    r"(?:\s|\\[nrt])*+[,\]]"
 )
 _LINE_ITEM = re.compile(
-    r"\r?\n[ \t]{0,40}+-[ \t]{1,8}+"
-    r"(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"']{1,400}+))[ \t]*+(?=\r?\n|\Z)"
+    r"(?:\r?\n|(?:\\r)?\\n)[ \t]{0,40}+-[ \t]{1,8}+"
+    r"(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"'\\]{1,400}+))[ \t]*+(?=[\r\n\\\"]|\Z)"
 )
 MOST_ITEMS = 1_000
 """Items of one list that are looked at."""
@@ -120,10 +123,10 @@ def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
 
 def _list_after(text: str, sign: re.Match[str]) -> tuple[re.Pattern[str], int] | None:
     """Return the pattern of the items of the list after *sign*, and where they begin; None if there is no list."""
-    following = text[sign.end() : sign.end() + 1]
-    if following == "[":
+    if text.startswith("[", sign.end()):
         return _ITEM, sign.end() + 1
-    return (_LINE_ITEM, sign.end()) if sign["is"] == ":" and following in ("\n", "\r") else None
+    line_ends = text.startswith(("\n", "\r", "\\n", "\\r"), sign.end())
+    return (_LINE_ITEM, sign.end()) if sign["is"] == ":" and line_ends else None
 
 
 def _items(text: str, name: str, sign: str, pattern: re.Pattern[str], at: int) -> tuple[list[tuple[int, int]], int]:
@@ -266,6 +269,8 @@ def _is_bare_secret(text: str, name: re.Match[str], sign: re.Match[str], bare: r
     tight = sign[0] == "="
     if _is_random(value):  # an identifier with a digit may be a variable
         return tight or password or sign["is"] == ":" or not value.isidentifier() or len(value) >= 16
+    if tight and _ends_setting(text, name, bare):
+        follows = ""
     if _is_variable(value) or _PLACEHOLDER.search(value) or follows not in ("", "&", ";", "\\", "'", '"'):
         return False
     if not tight:
@@ -273,6 +278,11 @@ def _is_bare_secret(text: str, name: re.Match[str], sign: re.Match[str], bare: r
         return password and sign[0].endswith(": ") and alone and follows in ("", "\\", '"') and value.islower()
     setting = _SETTING.search(text, max(0, name.start() - 70), name.start()) is not None
     return setting and (password or len(value) >= 12 or not value.isidentifier())
+
+
+def _ends_setting(text: str, name: re.Match[str], bare: re.Match[str]) -> bool:
+    """Return True if another setting follows, as in a connection string, or a command: ``PASSWORD=x psql``."""
+    return name["name"].isupper() or _NEXT_SETTING.match(text, bare.end("value")) is not None
 
 
 def _is_variable(value: str) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_GAP = r"""(?:[ \t]*|["'],[ \t]*)"""
-"""Between an option and its value; the second form is in a list of arguments."""
-_APART = r"""(?:=|[ \t]+|["'],[ \t]*)"""
+_GAP = r"""(?:[ \t]{0,8}["'],[ \t]*|[ \t]*)"""
+"""Between an option and its value; the first form is in a list of arguments."""
+_APART = r"""(?:=|[ \t]{0,8}["'],[ \t]*|[ \t]+)"""
 _QUOTED = r""""(?!-){0}(?P<double>[^"\n]{{1,200}})"|'(?!-){1}(?P<single>[^'\n]{{1,200}})'"""
 _BARE = r"""[^\s"'`|;&<>(){}\[\],\\-][^\s"'`|;&<>(){}]{0,200}"""
 _VALUE = rf"(?:{_QUOTED.format('', '')}|(?P<bare>{_BARE}))"
@@ -53,7 +53,8 @@ _HINTS = (
     "openssl", "docker", "podman", "nerdctl", "buildah", "skopeo",
 )  # fmt: skip
 _PROGRAM = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_KIND, key=len, reverse=True))})(?=[ \t\"'])")
-_COMMAND_END = re.compile(r"(?<!\\)\n|[|;]|&&")
+_COMMAND_END = re.compile(r"\n|[|;]|&&")
+_OPEN_END = re.compile(r"(?<!\\)\n|[|;]|&&")
 _LOGIN = re.compile(r"[ \t,][\"']?login[ \t\"']")
 LONGEST_COMMAND = 400
 """Characters of a command that are searched for options."""
@@ -94,7 +95,8 @@ def find_commands(text: str) -> Iterator[tuple[int, int, int]]:
         for option in _OPTION[kind].finditer(text, program.end(), end):
             group = option.lastgroup or "bare"
             if _is_password(kind, option, option[group]):
-                yield option.start(), *option.span(group)
+                start = option.start(group)
+                yield option.start(), start, start + len(option[group].rstrip())
 
 
 def _programs(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
@@ -135,7 +137,7 @@ def open_command(text: str, end: int) -> int:
     """Return the start of a command whose password may go on after *end*, or *end*."""
     start = max(0, end - LONGEST_COMMAND)
     for program in sorted(_programs(text, start, end), key=lambda program: program.start()):
-        if _COMMAND_END.search(text, program.end(), end):
+        if _OPEN_END.search(text, program.end(), end):
             continue
         words = text[program.end() : end].split()
         if len(words) <= WORDS_BEFORE_OPTION or any(word.startswith("-") for word in words):

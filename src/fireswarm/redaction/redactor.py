@@ -170,14 +170,29 @@ class Redactor:
 
 def _has_format(text: str) -> bool:
     """Return True if serialized *text* may have a credential in a known format."""
-    if "\\" in text:  # what precedes and follows a credential counts, and not in its spelling in JSON
-        text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-    return bool(shapes_in(text)) or any(find_commands(text))
+    plain = _without_escapes(text)
+    return bool(shapes_in(plain)) or any(find_commands(plain))
+
+
+def _without_escapes(text: str) -> str:
+    """Return *text* in the same length, with spaces for backslashes: what precedes a credential counts."""
+    if "\\" not in text:
+        return text
+    for escaped, plain in _ESCAPED:
+        text = text.replace(escaped, plain)
+    return text
+
+
+_ESCAPED = (
+    ("\\\n", "  "), ("\\\\\\n", "    "),  # a command that goes on in the next line, also in JSON
+    ("\\n", "\n "), ("\\t", "\t "), ("\\r", "\r "), ("\\", " "),
+)  # fmt: skip
 
 
 def _find(text: str) -> Iterator[tuple[int, int, int]]:
-    yield from find_commands(text)
-    yield from find_shapes(text)
+    plain = _without_escapes(text)
+    yield from find_commands(plain)
+    yield from find_shapes(plain)
     yield from find_assignments(text)
 
 
