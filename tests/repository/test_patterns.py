@@ -40,7 +40,7 @@ EXAMPLES: Examples = {
     "src/fireswarm/api/paging.py: f'{collection}/[^/]+'": ["agent_tasks/[^/]+"],
     "src/fireswarm/capabilities/session_files/grep.py: pattern": [],  # runs in a process that is ended after seconds
     "src/fireswarm/processes/git.py: pattern": _git_keys(),
-    "src/fireswarm/redaction/commands.py: _BEFORE_OPTION + source": _options(),
+    "src/fireswarm/redaction/commands.py: _BEFORE_OPTION + _OPTIONS[kind]": _options(),
     "src/fireswarm/redaction/redactor.py: pattern": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
     "src/fireswarm/redaction/redactor.py: pattern.encode()": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
     "src/fireswarm/redaction/search.py: prefix_tree(hints)": [prefix_tree(["ab", "abc", "b"])],

@@ -10,7 +10,7 @@ A, N, H = "aBcDeFgHiJkLmNoPqRsTuVwXyZ" * 4, "a1B2c3D4e5F6g7H8i9J0" * 6, "0123456
 
 PEM = "-----BEGIN {0}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n" + N[:64] + "\n-----END {0}PRIVATE KEY-----"
 
-HOSTILE: dict[str, tuple[str, str]] = {
+_FORMATS: dict[str, tuple[str, str]] = {
     # name: text around the secret with a {}, the secret
     "password=": ("password={}", "hunter2"),
     "password = quoted": ('password = "{}"', "letmein"),
@@ -100,7 +100,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "Discord": ("bot MTIzNDU2Nzg5MDEyMzQ1Njc4{}", ".GabcDE." + A[:38]),
 }
 
-HOSTILE |= {
+_WRITTEN = {
     text: (text, secret)
     for text, secret in (
         ("mysql -p{}", "hunter2"),
@@ -151,6 +151,8 @@ HOSTILE |= {
         ('"secrets": [{}]', "12345678"),
     )
 }
+
+HOSTILE: dict[str, tuple[str, str]] = _FORMATS | _WRITTEN
 
 INNOCENT = (
     "The password: must have 12 characters",

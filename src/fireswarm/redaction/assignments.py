@@ -46,7 +46,8 @@ _ATTRIBUTE = re.compile(
     r"(?P<quote>\\*+[\"'])\s{1,16}value\s{0,8}=\s{0,8}(?P=quote)(?P<value>[^\"'<>\n\\]{1,400})(?P=quote)"
 )
 _ITEM = re.compile(
-    r"(?:\s|\\[nrt])*+(?:(?P<open>\\*+[\"'`])(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,100}+))"
+    r"(?:\s|\\[nrt])*+(?:(?P<open>\\*+[\"'`])"
+    r"(?P<quoted>(?:(?!(?P=open))[^\n]){0,400}+)(?P=open)|(?P<bare>[^\s,\"'`\\<>(){}\[\]]{1,100}+))"
     r"(?:\s|\\[nrt])*+[,\]]"
 )
 _LINE_ITEM = re.compile(
@@ -121,21 +122,21 @@ def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
     return [pair.span("value")] if pair is not None and _is_text_secret(name["name"], pair["value"]) else []
 
 
-def _list_after(text: str, sign: re.Match[str]) -> tuple[re.Pattern[str], int] | None:
-    """Return the pattern of the items of the list after *sign*, and where they begin; None if there is no list."""
+def _list_after(text: str, sign: re.Match[str]) -> tuple[bool, int] | None:
+    """Return True for a list in brackets, False for one of lines, and where it begins; None if there is no list."""
     if text.startswith("[", sign.end()):
-        return _ITEM, sign.end() + 1
+        return True, sign.end() + 1
     line_ends = text.startswith(("\n", "\r", "\\n", "\\r"), sign.end())
-    return (_LINE_ITEM, sign.end()) if sign["is"] == ":" and line_ends else None
+    return (False, sign.end()) if sign["is"] == ":" and line_ends else None
 
 
-def _items(text: str, name: str, sign: str, pattern: re.Pattern[str], at: int) -> tuple[list[tuple[int, int]], int]:
-    """Return where the secrets in a list are, and the end of the list: there *pattern* does not match."""
+def _items(text: str, name: str, sign: str, brackets: bool, at: int) -> tuple[list[tuple[int, int]], int]:
+    """Return where the secrets in a list are, and the end of the list."""
     least = LEAST_LISTED_TOKEN if name.lower().startswith("token") else 1
     spans: list[tuple[int, int]] = []
     described = False
     for _ in range(MOST_ITEMS):
-        item = pattern.match(text, at)
+        item = _ITEM.match(text, at) if brackets else _LINE_ITEM.match(text, at)
         if item is None:
             break
         at = item.end()

@@ -1,4 +1,4 @@
-"""Passwords among the options of well-known clients, such as ``mysql -phunter2``, and in lines of ``.netrc``.
+"""Passwords among the options of well-known clients, such as ``mysql -pPASSWORD``, and in lines of ``.netrc``.
 
 The short options mean other things elsewhere (``mkdir -p``, ``ssh -p 22``), so each counts after its own program only.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 _GAP = r"""(?:[ \t]{0,8}["'],[ \t]*|[ \t]*)"""
 """Between an option and its value; the first form is in a list of arguments."""
@@ -46,7 +47,6 @@ _PROGRAMS = {
 """Programs whose options have the same meaning."""
 
 _BEFORE_OPTION = r"(?:(?<=[ \t\n])|(?<=[ \t\n,][\"']))"
-_OPTION = {kind: re.compile(_BEFORE_OPTION + source) for kind, source in _OPTIONS.items()}
 _KIND = {name: kind for kind, names in _PROGRAMS.items() for name in names.split()}
 _HINTS = (
     "mysql", "mariadb", "mycli", "mongo", "sshpass", "curl", "wget", "redis-cli", "valkey-cli", "ldap", "sqlcmd",
@@ -92,7 +92,7 @@ def find_commands(text: str) -> Iterator[tuple[int, int, int]]:
         end = _end_of_command(text, program.end())
         if kind == LOGIN and not _LOGIN.search(text, program.end(), end):
             continue
-        for option in _OPTION[kind].finditer(text, program.end(), end):
+        for option in _option(kind).finditer(text, program.end(), end):
             group = option.lastgroup or "bare"
             if _is_password(kind, option, option[group]):
                 start = option.start(group)
@@ -104,6 +104,11 @@ def _programs(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     for at in _places(text, _HINTS, start, end):
         if program := _PROGRAM.match(text, at, end):
             yield program
+
+
+@cache
+def _option(kind: str) -> re.Pattern[str]:
+    return re.compile(_BEFORE_OPTION + _OPTIONS[kind])
 
 
 def _places(text: str, words: Iterable[str], start: int, end: int) -> Iterator[int]:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from fireswarm.redaction.shapes import Shape
 
+_FILE = Path(__file__).with_name("rules.json")
+
 BETWEEN = r"""[ \t\w.-]{0,20}[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'"\s=]{0,5}"""
-"""What gitleaks accepts between the name of a provider and its value."""
+"""Text that gitleaks accepts between the name of a provider and its value."""
 
 _END = r"(?!\.?[\w+/=(\[-])"
 _SECRET_NAME = re.compile(r"(?i)key|token(?!iz)|secret|passw|pwd|auth(?!or)|cred|login|bearer")
@@ -41,7 +43,7 @@ class Rules:
 @cache
 def published_rules() -> Rules:
     """Return the rules of the data file. It is read once, at the first call."""
-    data = json.loads(files("fireswarm.redaction").joinpath("rules.json").read_text(encoding="utf-8"))
+    data = json.loads(_FILE.read_text(encoding="utf-8"))
     groups: dict[str, list[Shape]] = {"words": [], "any_case": [], "spaced": [], "named": []}
     for rule in data["rules"]:
         kind = next((mark for mark in ("named", "spaced", "any_case") if mark in rule), "words")
