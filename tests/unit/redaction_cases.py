@@ -137,6 +137,7 @@ _WRITTEN = {
         ('<add key="DbPassword" value="{}"/>', "letmein"),
         ('<input name="password" value="{}">', "letmein"),
         ("https://h/login?user=me&password={}&next=1", "letmein"),
+        ("http://DOMAIN\\name:{}@proxy.example:8080", "letmein"),
         ("jdbc:mysql://h/db?user=u&password={}", "letmein"),
         ("Server=h;Uid=sa;Password={};Timeout=5", "letmein"),
         ("host=h user=u password={} dbname=d", "letmein"),

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
 from fireswarm.redaction.commands import find_commands, open_command
-from fireswarm.redaction.search import find_shapes, open_value, shapes_in
+from fireswarm.redaction.search import find_addresses, find_shapes, open_value, shapes_in
 
 REDACTED = "[redacted]"
 
@@ -175,7 +175,7 @@ def _has_format(text: str) -> bool:
 
 
 def _without_escapes(text: str) -> str:
-    """Return *text* in the same length, with spaces for backslashes: what precedes a credential counts."""
+    """Return *text* in the same length, with spaces for what JSON adds: what precedes a credential counts."""
     if "\\" not in text:
         return text
     for escaped, plain in _ESCAPED:
@@ -185,7 +185,8 @@ def _without_escapes(text: str) -> str:
 
 _ESCAPED = (
     ("\\\n", "  "), ("\\\\\\n", "    "),  # a command that goes on in the next line, also in JSON
-    ("\\n", "\n "), ("\\t", "\t "), ("\\r", "\r "), ("\\", " "),
+    ("\\n", "\n "), ("\\t", "\t "), ("\\r", "\r "),
+    ('\\"', ' "'), ('\\ "', '  "'), ('\\  "', '   "'),  # also in JSON within JSON
 )  # fmt: skip
 
 
@@ -193,6 +194,8 @@ def _find(text: str) -> Iterator[tuple[int, int, int]]:
     plain = _without_escapes(text)
     yield from find_commands(plain)
     yield from find_shapes(plain)
+    if plain is not text:
+        yield from find_addresses(text)  # a backslash may be part of the user
     yield from find_assignments(text)
 
 

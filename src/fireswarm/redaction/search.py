@@ -27,7 +27,7 @@ LONGEST_BEFORE_VALUE = 240
 """Characters from the name of a provider to the end of its value."""
 
 _OPEN_VALUE = re.compile(
-    r"""[ \t\w.-]{0,40}[\s'"]{0,3}(?:(?:=|>|:{1,3}=?|\|{1,2}|\?=?|,)[`'"\s=]{0,5}[^\s'"`;,]{0,150})?"""
+    r"""[ \t\w.-]{0,32}[\s'"]{0,3}(?:(?:=|>|:{1,3}=?|\|{1,2}|\?=?|,)[`'"\s=]{0,5}[^\s'"`;,]{0,150})?"""
 )
 
 
@@ -129,3 +129,10 @@ def find_shapes(text: str) -> Iterator[tuple[int, int, int]]:
             if shape.counts is None or shape.counts(match):
                 start, end = match.span(part)
                 yield match.start(), start + max(0, match[part].find(shape.begins)), end
+
+
+def find_addresses(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the passwords in addresses, as `find_shapes` does."""
+    if "://" in text and "@" in text:
+        for match in ADDRESS.pattern.finditer(text):
+            yield match.start(), *match.span("secret")
