@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.redaction.shapes import SHAPES
+from fireswarm.redaction.rules import published_rules
+from fireswarm.redaction.search import prefix_tree
+from fireswarm.redaction.shapes import ADDRESS, SHAPES
 from tests.support.patterns import Examples, Use, evaluate, find_uses, module_names, slow_attacks, too_slow
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +31,20 @@ def _git_keys() -> list[str]:
     return [rf"\A(?s:{pattern})\Z" for pattern, _ in evaluate(made.generators[0].iter, {})]
 
 
+def _options() -> list[str]:
+    """Return the patterns of options of commands, without what precedes an option."""
+    return list(module_names(ROOT / "src/fireswarm/redaction/commands.py")["_OPTIONS"].values())
+
+
 EXAMPLES: Examples = {
     "src/fireswarm/api/paging.py: f'{collection}/[^/]+'": ["agent_tasks/[^/]+"],
     "src/fireswarm/capabilities/session_files/grep.py: pattern": [],  # runs in a process that is ended after seconds
     "src/fireswarm/processes/git.py: pattern": _git_keys(),
+    "src/fireswarm/redaction/commands.py: _BEFORE_OPTION + _OPTIONS[kind]": _options(),
     "src/fireswarm/redaction/redactor.py: pattern": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
     "src/fireswarm/redaction/redactor.py: pattern.encode()": [r"correct\ horse\ battery|hunter22|aaaaaaaa"],
-    "src/fireswarm/redaction/shapes.py: pattern": [shape.pattern.pattern for shape in SHAPES],
+    "src/fireswarm/redaction/search.py: prefix_tree(hints)": [prefix_tree(["ab", "abc", "b"])],
+    "src/fireswarm/redaction/shapes.py: source": [shape.source for shape in (*SHAPES, ADDRESS, *published_rules())],
     "skills/csv-forecast/scripts/target.py: f'(?<!\\\\w){re.escape(name.lower())}(?!\\\\w)'": [r"(?<!\w)a\ b(?!\w)"],
     "skills/keyword-search-extractor/scripts/search_keywords.py: f'(?<!\\\\w)(?:{'|'.join(parts)})(?!\\\\w)'": [
         r"(?<!\w)(?:lease|time\s+to\s+live|a)(?!\w)"

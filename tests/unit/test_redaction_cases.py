@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from fireswarm.redaction import REDACTED, Redactor, StreamRedactor
 from tests.unit.redaction_cases import HOSTILE, INNOCENT
 
+ROOT = Path(__file__).parents[2]
 redactor = Redactor()
 
 
@@ -85,3 +87,30 @@ def test_given_values_are_redacted_by_their_format_only() -> None:
     given = {"api_token": "abc", "password": 4711, "note": "ghp_" + "a1B2" * 9}
     assert Redactor().value(given, by_name=False) == given | {"note": "[redacted]"}
     assert Redactor().value(given)["api_token"] == "[redacted]"
+
+
+EXAMPLES = frozenset({"src/fireswarm/redaction/shapes.py"})
+"""Files with secrets as examples."""
+
+PROSE = sorted(
+    path
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "roles/**/*.md",
+        "skills/**/*.md",
+        "src/fireswarm/**/*.py",
+        "skills/**/*.py",
+    )
+    for path in ROOT.glob(pattern)
+)
+
+
+def test_own_documents_and_sources_stay_whole() -> None:
+    assert len(PROSE) > 300
+    changed = [
+        path.relative_to(ROOT).as_posix()
+        for path in PROSE
+        if redactor.text(text := path.read_text(encoding="utf-8")) != text
+    ]
+    assert set(changed) <= EXAMPLES

@@ -14,7 +14,8 @@ from functools import cache
 from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
-from fireswarm.redaction.shapes import find_shapes, shapes_in
+from fireswarm.redaction.commands import find_commands, open_command
+from fireswarm.redaction.search import find_addresses, find_shapes, open_value, shapes_in
 
 REDACTED = "[redacted]"
 
@@ -91,7 +92,7 @@ class Redactor:
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
-        end = open_assignment(text, end)
+        end = open_command(text, open_value(text, open_assignment(text, end)))
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
                 if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):
@@ -120,7 +121,7 @@ class Redactor:
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
         text = data.decode("utf-8", "replace")
-        return bool(shapes_in(text)) or any(find_names(text))
+        return _has_format(text) or any(find_names(text))
 
     def value(self, value: Any, *, by_name: bool = True) -> Any:
         """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
@@ -139,7 +140,7 @@ class Redactor:
         """Return True if the JSON of a value may contain a secret or a control character."""
         if _CONTROL_IN_JSON.search(text) or (self._known is not None and self._known.search(text)):
             return True
-        return bool(shapes_in(text)) or has_assignments(text)
+        return _has_format(text) or has_assignments(text)
 
     def _clean_value(self, value: Any, by_name: bool = True) -> Any:
         if isinstance(value, str):
@@ -167,8 +168,34 @@ class Redactor:
         return REDACTED if hidden else self._clean_value(value)
 
 
+def _has_format(text: str) -> bool:
+    """Return True if serialized *text* may have a credential in a known format."""
+    plain = _without_escapes(text)
+    return bool(shapes_in(plain)) or any(find_commands(plain))
+
+
+def _without_escapes(text: str) -> str:
+    """Return *text* in the same length, with spaces for what JSON adds: what precedes a credential counts."""
+    if "\\" not in text:
+        return text
+    for escaped, plain in _ESCAPED:
+        text = text.replace(escaped, plain)
+    return text
+
+
+_ESCAPED = (
+    ("\\\n", "  "), ("\\\\\\n", "    "),  # a command that goes on in the next line, also in JSON
+    ("\\n", "\n "), ("\\t", "\t "), ("\\r", "\r "),
+    ('\\"', ' "'), ('\\ "', '  "'), ('\\  "', '   "'),  # also in JSON within JSON
+)  # fmt: skip
+
+
 def _find(text: str) -> Iterator[tuple[int, int, int]]:
-    yield from find_shapes(text)
+    plain = _without_escapes(text)
+    yield from find_commands(plain)
+    yield from find_shapes(plain)
+    if plain is not text:
+        yield from find_addresses(text)  # a backslash may be part of the user
     yield from find_assignments(text)
 
 

@@ -1,10 +1,14 @@
-"""Published formats of credentials, as data. Every pattern takes linear time; a repository test measures it."""
+"""Formats of credentials that the published rules lack or describe too narrowly.
+
+Every pattern takes linear time; a repository test measures it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,23 +20,34 @@ class Shape:
 
     name: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    counts: Callable[[str], bool] | None = None
+    source: str
+    counts: Callable[[re.Match[str]], bool] | None = None
     """Says of a match whether it is a credential."""
 
     begins: str = ""
     """Text at which the credential begins within the match."""
 
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, compiled when a text first has a hint: most are never needed."""
+        return _compile(self.source)
 
-def _shape(name: str, hints: str, pattern: str, counts: Callable[[str], bool] | None = None) -> Shape:
-    return Shape(name, tuple(hints.split()), re.compile(pattern), counts)
+
+@cache
+def _compile(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.ASCII)
+
+
+def _shape(name: str, hints: str, source: str, counts: Callable[[re.Match[str]], bool] | None = None) -> Shape:
+    return Shape(name, tuple(hints.split()), source, counts)
 
 
 _START = r"(?<![A-Za-z0-9])"
 
 
-def _random(text: str) -> bool:
+def _random(match: re.Match[str]) -> bool:
     """Return True unless the text after ``sk-`` is words with dashes, as in names of CSS classes."""
+    text = match[0]
     return any(char.isdigit() for char in text) or "-" not in text.removeprefix("sk-")
 
 
@@ -58,7 +73,7 @@ SHAPES = (
     _shape("Discord webhook", "/api/webhooks/", r"/api/webhooks/\d{15,20}/(?P<secret>[\w-]{40,}+)"),
     _shape("AWS access key id", "AKIA ASIA ABIA ACCA", r"A(?:KIA|SIA|BIA|CCA)[0-9A-Z]{16}"),
     Shape(
-        "JSON web token", (".eyJ",), re.compile(r"(?<![\w-])[\w-]{11,}+\.eyJ[\w-]{8,}+(?:\.[\w-]{8,}+){1,2}"),
+        "JSON web token", (".eyJ",), r"(?<![\w-])[\w-]{11,}+\.eyJ[\w-]{8,}+(?:\.[\w-]{8,}+){1,2}",
         begins="eyJ",
     ),
     _shape(
@@ -75,7 +90,6 @@ SHAPES = (
     _shape("Azure shared access signature", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=]{20,}+)"),
     _shape("Azure client secret", "Q~", r"(?<![\w~.-])(?:[\w.-]{3}\dQ~)[\w~.-]{30,}+"),
     _shape("SendGrid", "SG.", rf"{_START}SG\.[\w-]{{16,}}+\.[\w-]{{16,}}+"),
-    _shape("Twilio", "SK", rf"{_START}SK[0-9a-f]{{32}}(?![0-9A-Za-z])"),
     _shape("npm", "npm_", rf"{_START}npm_[A-Za-z0-9]{{30,}}+"),
     _shape("PyPI", "pypi-", rf"{_START}pypi-[\w-]{{40,}}+"),
     _shape("Hugging Face", "hf_ api_org_", rf"{_START}(?:hf|api_org)_[A-Za-z0-9]{{30,}}+"),
@@ -103,39 +117,3 @@ SHAPES = (
 )  # fmt: skip
 
 ADDRESS = _shape("password in an address", "://", r"(?<![^A-Za-z0-9+.-])://[^\s/:@]*+:(?P<secret>[^\s/@]{3,}+)(?=@)")
-
-HINTS = tuple(dict.fromkeys(hint for shape in SHAPES for hint in shape.hints if hint != "."))
-
-_SPACED = frozenset({"PRIVATE", "Private-Lines:"})
-"""Hints of formats with white space inside."""
-
-MIN_CHARS = 15
-"""Shorter words have no credential; most texts have few longer ones, so only these are searched for hints."""
-
-MIN_DISCORD_CHARS = 58
-"""Length of the shortest token of Discord. It has no sign but two full stops."""
-
-_STOPS = re.compile(r"\.[\w-]{6}\.[\w-]{27}")
-
-
-def shapes_in(text: str) -> list[Shape]:
-    """Return the shapes whose hints occur in *text*."""
-    listed = [word for word in text.split() if word[MIN_CHARS - 1 :]]
-    words = "\n".join(listed)
-    found = {"."} if any(word[MIN_DISCORD_CHARS - 1 :] and _STOPS.search(word) for word in listed) else set[str]()
-    found |= {hint for hint in HINTS if hint in words} | {hint for hint in _SPACED if hint in text}
-    shapes = [shape for shape in SHAPES if not found.isdisjoint(shape.hints)] if found else []
-    return [*shapes, ADDRESS] if "://" in text and "@" in text else shapes
-
-
-def find_shapes(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield every text in the format of a credential: start of the match, start and end of the secret.
-
-    They are in no order and may overlap.
-    """
-    for shape in shapes_in(text):
-        part = "secret" if "secret" in shape.pattern.groupindex else 0
-        for match in shape.pattern.finditer(text):
-            if shape.counts is None or shape.counts(match[part]):
-                start, end = match.span(part)
-                yield match.start(), start + max(0, match[part].find(shape.begins)), end
