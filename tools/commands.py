@@ -52,6 +52,7 @@ EXAMPLES: dict[str, str] = {
     "swarm skills check": "swarm skills check my-swarm/skills",
     "swarm skills bench": "swarm skills bench prompts.json --skills-dir my-swarm/skills",
     "agent run": "agent run 'list the Markdown files here' --dry-run true",
+    "agent resume": "agent resume latest --script answers.json",
     "agent chat": f"agent chat --session notes --script answers.json  {LONG}",
     "agent replay": "agent replay latest --event-stream",
     "agent config init": "agent config init",

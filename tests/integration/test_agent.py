@@ -88,6 +88,7 @@ def test_json_option_prints_only_the_conclusion(root: Path) -> None:
     ],
 )
 def test_exit_code_reflects_how_the_run_ended(answers: tuple[Any, ...], code: int, told: str, root: Path) -> None:
+    (root / "agent.yaml").write_text("runtime: {on_step_failure: abort}\n")
     done = agent(root, "run", TASK, *script(root, *answers), "--skill", "greeter", "--yes")
     assert done.code == code
     assert told in done.stdout + done.stderr
@@ -198,7 +199,7 @@ def test_the_configuration_is_found_in_the_documented_order(root: Path) -> None:
     def turns(*arguments: str) -> int:
         return agent(root, "config", "validate", "--json", *arguments).json["runtime"]["max_turns"]
 
-    assert turns() == 8
+    assert turns() == 40
     home = root / "home" / ".config" / "agent"
     home.mkdir(parents=True)
     (home / "agent.yaml").write_text("runtime: {max_turns: 2}")

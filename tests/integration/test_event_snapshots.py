@@ -86,6 +86,7 @@ async def test_retries_before_success_are_logged(bench: Bench, snapshot: Snapsho
 
 
 async def test_failed_step_and_its_fallback_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__on_step_failure="retry_once_then_fallback_then_abort")
     script = Heard(
         decided(command("echo no >&2; exit 3"), skill="greeter"), decided(finish("Goodbye."), skill="farewell")
     )

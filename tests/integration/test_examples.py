@@ -78,6 +78,7 @@ EXPECTED = {
     "swarm skills check": "",
     "swarm skills bench": "recall",
     "agent run": "the prompt was composed",
+    "agent resume": "run ",
     "agent replay": "run_finished",
     "agent config init": "wrote agent.yaml",
     "agent config validate": "valid",

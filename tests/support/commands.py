@@ -98,6 +98,6 @@ def serving(script: Any) -> Generator[FakeProviders]:
 def at(served: FakeProviders, root: Path, **model: Any) -> dict[str, str]:
     """A configuration with both providers at the local server, trusted; returns the keys."""
     providers = {name: {"base_url": served.url} for name in PROVIDERS}
-    (root / "agent.yaml").write_text(json.dumps({"model": {"providers": providers, **model}}))
+    (root / "agent.yaml").write_text(json.dumps({"model": {"providers": providers, "decision_mode": "json", **model}}))
     TrustedFiles(root / "home").add(root / "agent.yaml")
     return {"ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": KEY}

@@ -95,6 +95,8 @@ class Bench:
     ledger: Ledger | None = None
     store: Store | None = None
     runs: int = 0
+    decision_mode: str = "json"
+    """For a provider's adapter; a script says by itself if it calls tools."""
 
     def __post_init__(self) -> None:
         self.skill("greeter", GREETER, {"references/manners.md": "Be kind.\n"})
@@ -135,8 +137,12 @@ class Bench:
         """One run to its end. *model*: an adapter, or the script of one; None: without a key."""
         if model is not None and not hasattr(model, "complete"):
             model = ScriptedModel(model)  # pyright: ignore[reportArgumentType] - a script
+        settings = self.settings
+        if model is not None and not isinstance(model, ScriptedModel):
+            chosen = settings.model.model_copy(update={"decision_mode": self.decision_mode})
+            settings = settings.model_copy(update={"model": chosen})
         mind = make_mind(
-            self.settings,
+            settings,
             self.catalog(),
             self.clock,
             self.root,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fireswarm.contracts.llm.decision import ActionType
+from tests.support.provider_rules import anthropic_fault, gemini_fault, signature_of
 
 WORDS = 24
 """Characters in one piece of a streamed answer."""
@@ -33,7 +34,8 @@ class Reply:
 
     ``fault``: ``slow`` first byte, ``cut`` in the middle, ``malformed`` JSON, connection ``reset``, ``error_event``
     in a stream that began with 200, and ``shape``: JSON that is no answer, or with ``text`` a page of HTML.
-    With ``tool``, the text is the input of a call of that tool (Anthropic only).
+    With ``tool``, the text is the input of a call of that tool (Anthropic only). ``calls`` are calls of tools after the
+    text, by name and input; ``thinking`` is a signed thought before it.
     """
 
     text: str = ""
@@ -47,6 +49,8 @@ class Reply:
     cached_tokens: int = 0
     thinking_tokens: int = 0
     tool: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    thinking: str = ""
     details: tuple[dict[str, Any], ...] = ()
 
 
@@ -155,12 +159,11 @@ class FakeProviders:
         path = path.partition("?")[0]
         if path in ("/v1/messages", "/v1/messages/count_tokens"):
             kind = "count" if path.endswith("count_tokens") else "generate"
-            return _received("anthropic", kind, body.get("model", ""), body, raw, headers), _anthropic_fault(
-                body, headers, kind
-            )
+            fault = anthropic_fault(body, headers, kind)
+            return _received("anthropic", kind, body.get("model", ""), body, raw, headers), fault
         if found := GEMINI_PATH.match(path):
             kind = "count" if found[2] == "countTokens" else "generate"
-            return _received("gemini", kind, found[1], body, raw, headers), _gemini_fault(body, headers)
+            return _received("gemini", kind, found[1], body, raw, headers), gemini_fault(body, headers)
         return None, f"there is no {path}"
 
 
@@ -183,50 +186,6 @@ def _received(
     turns: list[dict[str, Any]] = body.get("messages") or body.get("contents") or []
     answers = sum(turn.get("role") in ("assistant", "model") for turn in turns)
     return Received(provider, kind, model, body, raw, headers, answers)
-
-
-# ── what the APIs demand ────────────────────────────────────────────────────────────────────────────────
-
-
-def _anthropic_fault(body: dict[str, Any], headers: dict[str, str], kind: str) -> str:
-    key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
-    if not key or "anthropic-version" not in headers:
-        return "a key and anthropic-version are required"
-    if not body.get("model") or (kind == "generate" and not isinstance(body.get("max_tokens"), int)):
-        return "model and max_tokens are required"
-    roles = [message.get("role") for message in body.get("messages", [])]
-    if not roles or roles[0] != "user" or roles[-1] != "user" or set(roles) - {"user", "assistant"}:
-        return "messages: begin and end with the user"
-    if any(not message.get("content") for message in body["messages"]):
-        return "messages: text content blocks must be non-empty"
-    output = (body.get("output_config") or {}).get("format")
-    if output is None:
-        return ""
-    return (
-        _schema_fault(output["schema"]) if output.get("type") == "json_schema" else "output_config.format: unknown type"
-    )
-
-
-def _gemini_fault(body: dict[str, Any], headers: dict[str, str]) -> str:
-    if not headers.get("x-goog-api-key"):
-        return "API key not valid"
-    contents = body.get("contents") or []
-    if not contents or any(turn.get("role") not in ("user", "model") for turn in contents):
-        return "contents: roles are user and model"
-    if any(not part.get("text") for turn in contents for part in turn.get("parts", [{}])):
-        return "contents: empty text"
-    config = body.get("generationConfig") or {}
-    if "responseJsonSchema" in config and config.get("responseMimeType") != "application/json":
-        return "responseJsonSchema needs responseMimeType application/json"
-    return _schema_fault(config.get("responseJsonSchema") or {})
-
-
-def _schema_fault(schema: dict[str, Any]) -> str:
-    """Objects must be closed, as structured output demands."""
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-        return "additionalProperties must be false"
-    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
-    return next((fault for part in inner if (fault := _schema_fault(part))), "")
 
 
 # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,8 +218,31 @@ def _streamed(request: Received, reply: Reply) -> bytes:
 
 def _whole(request: Received, reply: Reply) -> bytes:
     if request.provider == "gemini":
-        return json.dumps(_gemini_piece(request, reply, reply.text, last=True)).encode()
-    return json.dumps(_message(request, reply, [{"type": "text", "text": reply.text}] if reply.text else [])).encode()
+        return json.dumps(_gemini_piece(request, reply, _parts(reply), last=True)).encode()
+    return json.dumps(_message(request, reply, _blocks(request, reply))).encode()
+
+
+def _blocks(request: Received, reply: Reply) -> list[dict[str, Any]]:
+    """The answer as blocks of Anthropic's."""
+    blocks: list[dict[str, Any]] = []
+    if reply.thinking:
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": signature_of(reply.thinking)})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
+    return blocks + [
+        {"type": "tool_use", "id": f"toolu_{request.answers}_{number}", "name": name, "input": given}
+        for number, (name, given) in enumerate(reply.calls)
+    ]
+
+
+def _parts(reply: Reply) -> list[dict[str, Any]]:
+    """The answer as parts of Gemini's. The first call is signed, as its models with thinking do."""
+    parts: list[dict[str, Any]] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
+    parts += [{"text": reply.text}] if reply.text else []
+    for number, (name, given) in enumerate(reply.calls):
+        signed = {"thoughtSignature": signature_of(name)} if reply.thinking and not number else {}
+        parts.append({"functionCall": {"name": name, "args": given}, **signed})
+    return parts
 
 
 def _message(request: Received, reply: Reply, content: list[dict[str, Any]], stop: bool = True) -> dict[str, Any]:
@@ -275,7 +257,7 @@ def _message(request: Received, reply: Reply, content: list[dict[str, Any]], sto
         "role": "assistant",
         "model": request.model,
         "content": content,
-        "stop_reason": ("tool_use" if reply.tool else ANTHROPIC_STOPS[reply.stop]) if stop else None,
+        "stop_reason": ("tool_use" if reply.tool or reply.calls else ANTHROPIC_STOPS[reply.stop]) if stop else None,
         "stop_sequence": None,
         "usage": {
             "input_tokens": reply.input_tokens - reply.cached_tokens,
@@ -287,8 +269,8 @@ def _message(request: Received, reply: Reply, content: list[dict[str, Any]], sto
     }
 
 
-def _gemini_piece(request: Received, reply: Reply, text: str, *, last: bool) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": [{"text": text}] if text else []}}
+def _gemini_piece(request: Received, reply: Reply, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
     if last:
         candidate["finishReason"] = GEMINI_STOPS[reply.stop]
     return {
@@ -305,34 +287,61 @@ def _gemini_piece(request: Received, reply: Reply, text: str, *, last: bool) -> 
     }
 
 
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + WORDS] for at in range(0, len(text), WORDS)] or [""]
+
+
 def _stream(request: Received, reply: Reply) -> list[bytes]:
-    pieces = [reply.text[at : at + WORDS] for at in range(0, len(reply.text), WORDS)] or [""]
     if request.provider == "gemini":
+        shown = [
+            [{"text": piece}] if "text" in part and not part.get("thought") else [part]
+            for part in _parts(reply)
+            for piece in (_pieces(part["text"]) if "text" in part and not part.get("thought") else [""])
+        ] or [[]]
         return [
             b"data: "
-            + json.dumps(_gemini_piece(request, reply, piece, last=number == len(pieces))).encode()
+            + json.dumps(_gemini_piece(request, reply, each, last=number == len(shown))).encode()
             + b"\r\n\r\n"
-            for number, piece in enumerate(pieces, 1)
+            for number, each in enumerate(shown, 1)
         ]
     usage = _message(request, reply, [])["usage"]
     called = reply.tool or (request.body.get("tool_choice") or {}).get("name")
-    block = (
-        {"type": "tool_use", "id": "toolu_1", "name": called, "input": {}} if called else {"type": "text", "text": ""}
-    )
-    kind, key = ("input_json_delta", "partial_json") if called else ("text_delta", "text")
+    blocks = _blocks(request, reply) or [{"type": "text", "text": ""}]
+    if called:
+        blocks = [{"type": "tool_use", "id": "toolu_1", "name": called, "input": json.loads(reply.text)}]
+    stop = "tool_use" if reply.calls else ANTHROPIC_STOPS[reply.stop]
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": _message(request, reply, [], stop=False)},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        *({"type": "content_block_delta", "index": 0, "delta": {"type": kind, key: piece}} for piece in pieces),
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": ANTHROPIC_STOPS[reply.stop], "stop_sequence": None},
-            "usage": usage,
-        },
+        *(event for number, block in enumerate(blocks) for event in _block_events(number, block)),
+        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage},
         {"type": "message_stop"},
     ]
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+
+
+def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of one block in Anthropic's stream."""
+    match block["type"]:
+        case "tool_use":
+            begin, text, kind, key = (
+                {**block, "input": {}},
+                json.dumps(block["input"]),
+                "input_json_delta",
+                "partial_json",
+            )
+        case "thinking":
+            begin, text = {"type": "thinking", "thinking": "", "signature": ""}, block["thinking"]
+            kind, key = "thinking_delta", "thinking"
+        case _:
+            begin, text, kind, key = {"type": "text", "text": ""}, block["text"], "text_delta", "text"
+    deltas = [{"type": kind, key: piece} for piece in _pieces(text)]
+    if block["type"] == "thinking":
+        deltas.append({"type": "signature_delta", "signature": block["signature"]})
+    return [
+        {"type": "content_block_start", "index": index, "content_block": begin},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
 
 
 def _counted(request: Received) -> bytes:
@@ -367,9 +376,6 @@ def _http(status: int, content: bytes, headers: Sequence[tuple[str, str]] = ()) 
     return _head(status, len(content), "application/json", headers) + content
 
 
-# ── as a process of its own, for benchmarks ─────────────────────────────────────────────────────────────
-
-
 async def _main(turns: int) -> None:
     """Answer each conversation with tool calls, and finish it at its last turn."""
 
@@ -377,7 +383,7 @@ async def _main(turns: int) -> None:
         number = request.answers
         over, given = number + 1 >= turns, json.dumps({"a": number, "b": 1})
         if request.body.get("tools"):
-            return Reply("done") if over else Reply(given, tool="add")
+            return Reply("done") if over else Reply(calls=(("add", {"a": number, "b": 1}),))
         return Reply(decision(answer="done") if over else decision("call_tool", tool="add", input=given))
 
     async with FakeProviders(script).serving() as served:

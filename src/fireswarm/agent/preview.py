@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm.agent.run import AgentTask
+from fireswarm.agent.run import AgentTask, agent_system, agent_tools
+from fireswarm.capabilities import Resolved
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
@@ -14,6 +15,7 @@ from fireswarm.llm.client import announce, request_of
 from fireswarm.llm.prompt import Transcript
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
+from fireswarm.mind.calling.specs import offered_tools
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.routing.router import Router
@@ -34,21 +36,34 @@ class _SilentRecorder:
 
 
 async def first_request(
-    settings: AgentSettings, catalog: Catalog, task: AgentTask, system: str, cwd: Path, model: ChatModel
+    settings: AgentSettings, catalog: Catalog, task: AgentTask, given: Resolved, cwd: Path, model: ChatModel
 ) -> dict[str, Any]:
     """Return the first request of a run as the provider's adapter would send it.
 
-    Raises NotFound if no skill fits the task.
+    Raises NotFound if no skill fits the task of a model without tools.
     """
+    calls_tools = model.knows_tools and settings.model.decision_mode == "tools"
     assignment = Assignment(
-        task.task, system, cwd, context=task.context, material=task.material, named=task.skill, dry_run=True
+        task.task,
+        agent_system(cwd, given, calls_tools=calls_tools),
+        cwd,
+        context=task.context,
+        material=task.material,
+        named=task.skill,
+        tools=agent_tools(cwd, given, calls_tools=calls_tools),
+        dry_run=True,
     )
     recorder = _SilentRecorder()
     briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
-    if not await briefing.prefilter():
+    strict = settings.skills.prefilter_zero_candidate_strategy == "fail_fast"
+    if not await briefing.prefilter() and (strict or not calls_tools):
         raise NotFound("no skill matches the task, so there would be no request: add one, or lower prefilter_min_score")
-    talk = Transcript(system)
-    talk.say(*briefing.opening())
+    if calls_tools:
+        talk = Transcript(assignment.system, offered_tools(assignment))
+        talk.say(*briefing.opening_for_tools())
+    else:
+        talk = Transcript(assignment.system)
+        talk.say(*briefing.opening())
     announce(talk, settings.model, recorder, 1)
     native = model.knows_schema and settings.model.structured_output_mode != "json_only"
     return model.preview(request_of(talk, settings.model, native=native))

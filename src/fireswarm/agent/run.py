@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ import psutil
 from pydantic import ValidationError
 
 from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
-from fireswarm.capabilities.workspace import describe_tools
+from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
@@ -29,8 +31,9 @@ from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.errors import ConfigError, SkillFailed
+from fireswarm.errors import ConfigError, InvalidInput, SkillFailed
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.guard import refuse_skill
@@ -44,7 +47,15 @@ from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
-from fireswarm.wiring.model import AGENT_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+from fireswarm.wiring.model import (
+    AGENT_FILE,
+    PROTOCOL_FILE,
+    TOOLS_FILE,
+    close_model,
+    make_mind,
+    prompt_file,
+    redactor_for,
+)
 
 MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not searched for secrets."""
@@ -52,17 +63,19 @@ MAX_CLEANED_BYTES = 20_000_000
 INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
 """Advice to a model that calls a skill which needs its own task."""
 
+TASK_FILE = "task.json"
 INTERRUPTED = 130
 """Exit code after SIGINT or SIGTERM, as in shells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Callbacks for events, streamed text and questions."""
+    """Callbacks for events, streamed text and questions, and for what a person says to an answer."""
 
     on_event: Callable[[EventRecord], None] | None = None
     on_words: Callable[[str], None] | None = None
     ask: Callable[[Question], Awaitable[str | None]] | None = None
+    next_message: Callable[[str], Awaitable[str | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,21 @@ class AgentTask:
     dry_run: bool = False
     yes: bool = False
 
+    @classmethod
+    def of_run(cls, folder: Path) -> AgentTask:
+        """Return the task of a run, as its folder keeps it. Raises InvalidInput if that is missing or damaged."""
+        path = folder / TASK_FILE
+        try:
+            known = {field.name for field in fields(cls)}
+            return cls(**{name: value for name, value in json.loads(path.read_bytes()).items() if name in known})
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise InvalidInput(f"{path} cannot be read, so the run cannot go on: {error}") from error
+
+    def keep(self, folder: Path, redact: Redactor) -> None:
+        """Write the task into the folder of its run, without secrets."""
+        content = redact.value({"cwd": str(Path.cwd()), **asdict(self)})
+        (folder / TASK_FILE).write_text(json.dumps(content, ensure_ascii=False, default=str), encoding="utf-8")
+
 
 def agent_capabilities(
     settings: AgentSettings, session: str, cwd: Path, run_id: str = ""
@@ -92,11 +120,22 @@ def agent_capabilities(
     return registry_for(uses).open(uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id))
 
 
-def agent_system(root: Path, given: Resolved) -> str:
-    """Return the system text: the capabilities' prompts, roles/AGENT.md, the protocol, and the tools."""
+def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> str:
+    """Return the system text: the capabilities' prompts, roles/AGENT.md, the protocol, and the tools.
+
+    A model that calls tools gets them by itself.
+    """
     roles = root / "roles"
-    own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), describe_tools(given.tools))
+    if calls_tools:
+        own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))
+    else:
+        own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), describe_tools(given.tools))
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
+
+
+def agent_tools(cwd: Path, given: Resolved, *, calls_tools: bool) -> dict[str, Tool]:
+    """Return the tools of a run: those of the capabilities, and for a model that calls tools those for files."""
+    return {**(workspace_tools(cwd) if calls_tools else {}), **given.tools}
 
 
 async def carry_out(
@@ -107,8 +146,9 @@ async def carry_out(
     watching: Watching | None = None,
     *,
     model: ChatModel | None = None,
+    resume: str | None = None,
 ) -> tuple[Conclusion, RunLog]:
-    """Run one task and return its conclusion and its log.
+    """Run one task and return its conclusion and its log. *resume* is the id of an earlier run that goes on.
 
     SIGINT and SIGTERM stop it in order: child processes are killed, a last event is written, the log is flushed.
     """
@@ -116,7 +156,7 @@ async def carry_out(
         hide_environment()
     watching = watching or Watching()
     clock = ServerClock()
-    run_id = new_run_id(clock.now())
+    run_id = resume or new_run_id(clock.now())
     runs = root / settings.logging.jsonl_dir
     log = RunLog(
         runs / run_id,
@@ -127,6 +167,8 @@ async def carry_out(
         on_event=watching.on_event,
         on_words=watching.on_words,
     )
+    if resume is None:
+        given.keep(log.folder, redactor_for(settings))
     ledger = FileLedger(runs / "spend.jsonl", clock, given.session, run_id)
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
@@ -150,16 +192,17 @@ def _assignment(
     skills = SkillRunner(given, log, cwd, mind.catalog, settings.runtime, settings.skills.outside_scripts, mind.redact)
     return Assignment(
         task=given.task,
-        system=agent_system(root, tools),
+        system=agent_system(root, tools, calls_tools=mind.calls_tools),
         cwd=cwd,
         context=given.context,
         material=given.material,
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,
-        tools=tools.tools,
+        tools=agent_tools(cwd, tools, calls_tools=mind.calls_tools),
         policy=policy_of(mind.settings.permissions, Verdict.ASK, yes=given.yes),
         dry_run=given.dry_run,
+        next_message=watching.next_message,
     )
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
-from fireswarm.capabilities.workspace import reading_tools
+from fireswarm.capabilities.workspace.reading import reading_tools
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStatus
-from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import InvalidInput
 
 
@@ -187,7 +187,7 @@ def _runner(
             result = await function(**values)
         else:
             result = await anyio.to_thread.run_sync(lambda: function(**values))
-        return _JSON.dump_python(result, mode="json")
+        return result if isinstance(result, ToolAnswer) else _JSON.dump_python(result, mode="json")
 
     return run
 

@@ -107,13 +107,14 @@ class ChatModel(Protocol):
     """A model. ``complete`` raises ModelUnavailable (transient) or ModelRejected, and never retries by itself.
 
     ``on_text`` is called with each piece of the answer as it arrives. ``count_tokens`` returns None if the provider
-    does not count tokens. ``knows_schema`` is true if the provider can enforce a JSON Schema; ``preview`` returns the
-    request as it would be sent.
+    does not count tokens. ``knows_schema`` is true if the provider can enforce a JSON Schema, ``knows_tools`` if the
+    model can call tools; ``preview`` returns the request as it would be sent.
     """
 
     provider: str
     name: str
     knows_schema: bool
+    knows_tools: bool
 
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse: ...
     async def count_tokens(self, request: ChatRequest) -> int | None: ...

@@ -21,6 +21,7 @@ from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelRejected, ModelUnavailable
 from fireswarm.llm.budget import Ledger, Meter, Spend
+from fireswarm.llm.calls import decision_of
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
@@ -33,6 +34,11 @@ OVERLOADED = frozenset({429, 529})
 
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
 """Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
+
+LEAST_ANSWER_TOKENS = 256
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "thought", "thought_signature"})
+"""Types of Claude's blocks, and fields of Gemini's parts, that are signed."""
 
 SCHEMA = decision_schema()
 
@@ -58,9 +64,9 @@ class ModelClient:
         return self.model.knows_schema and self.settings.structured_output_mode != "json_only"
 
     @property
-    def max_tokens(self) -> int:
-        """Maximum tokens of an answer."""
-        return longest_answer(self.settings)
+    def calls_tools(self) -> bool:
+        """True if the model decides by calling tools."""
+        return self.model.knows_tools and self.settings.decision_mode == "tools"
 
 
 @dataclass(slots=True)
@@ -87,18 +93,22 @@ class Asking:
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
-        self.conversation.add_answer(answer.text)
+        self.conversation.add_answer(answer.text, answer.content)
         # Thoughts are paid for, but not sent again with the next prompt.
         said = answer.usage.output_tokens - answer.usage.thinking_tokens
         self.conversation.set_counts(answer.usage.prompt_tokens, max(0, said))
         return answer
 
+    def take_calls(self, turn: int, answer: ChatResponse) -> ModelDecision:
+        """Return the decision that the calls in *answer* are. Raises DecisionInvalid for a refusal."""
+        self._check_refusal(answer)
+        decision = decision_of(answer)
+        self._record_decoding(turn, 0, decision)
+        return decision
+
     def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
         """Return the decision in *answer*, or None to ask for a repair. Raises DecisionInvalid after the repair."""
-        if answer.stop is StopReason.REFUSAL:
-            raise DecisionInvalid(
-                f"{self.client.model.name} refused to answer: {truncate(answer.text, MAX_DETAIL_CHARS) or 'no reason'}"
-            )
+        self._check_refusal(answer)
         try:
             decision = decode(answer.text)
         except Undecodable as error:
@@ -111,6 +121,12 @@ class Asking:
             return None
         self._record_decoding(turn, attempt, decision)
         return decision
+
+    def _check_refusal(self, answer: ChatResponse) -> None:
+        if answer.stop is StopReason.REFUSAL:
+            raise DecisionInvalid(
+                f"{self.client.model.name} refused to answer: {truncate(answer.text, MAX_DETAIL_CHARS) or 'no reason'}"
+            )
 
     async def _answer(self, step: str, turn: int) -> ChatResponse:
         """Return the model's answer as a journaled step, and add its cost to the run's spend."""
@@ -171,7 +187,7 @@ class Asking:
             self.recorder.body(f"{step}.{attempt}.request.json", _body_of(request))
         began = time.perf_counter()
         response = await client.model.complete(request, self.on_words if client.settings.stream else None)
-        response = response.model_copy(update={"text": client.redact.clean(response.text)})
+        response = clean_response(response, client.redact)
         if client.debug_bodies:
             self.recorder.body(f"{step}.{attempt}.response.json", response.model_dump_json(indent=2))
         done = LlmRequestMeta(
@@ -255,17 +271,33 @@ class Asking:
             self.conversation.counted_by = "provider"
 
 
-def longest_answer(settings: ModelSettings) -> int:
-    """Maximum tokens of an answer: the configured number, limited by the remaining context."""
-    return min(settings.max_tokens, max(settings.response_headroom_tokens, 256))
+def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
+    """Maximum tokens of an answer: the configured number, limited by what the prompt leaves of the context."""
+    room = settings.context_tokens - prompt_tokens
+    return min(settings.answer_tokens, max(room, settings.response_headroom_tokens, LEAST_ANSWER_TOKENS))
+
+
+def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
+    """Remove secrets from an answer. A thought that holds one is left out: it may not be sent back changed."""
+    content = [
+        block if _is_thought(block) else redact.value(block)
+        for block in response.content
+        if not _is_thought(block) or redact.value(block) == block
+    ]
+    calls = tuple(call.model_copy(update={"input": redact.value(call.input)}) for call in response.calls)
+    return response.model_copy(update={"text": redact.clean(response.text), "content": tuple(content), "calls": calls})
+
+
+def _is_thought(block: Any) -> bool:
+    return isinstance(block, dict) and bool(_THOUGHTS & {str(block.get("type")), *map(str, block)})
 
 
 def request_of(
     talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
 ) -> ChatRequest:
     """Build the request. If the provider does not enforce the schema, the system text contains it."""
-    request = talk.request(longest_answer(settings), schema, native=native)
-    if native:
+    request = talk.request(longest_answer(settings, talk.tokens), schema, native=native)
+    if native or request.tools:
         return request
     written = json.dumps(schema, separators=(",", ":"))
     system = f"{request.system}\n\nThe JSON Schema of {'a decision' if schema is SCHEMA else 'an answer'}:\n{written}"
@@ -274,13 +306,13 @@ def request_of(
 
 def prompt_limit(settings: ModelSettings) -> int:
     """Maximum tokens of a prompt."""
-    return settings.max_context_tokens - settings.response_headroom_tokens
+    return settings.context_tokens - settings.response_headroom_tokens
 
 
 def announce(talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
     """Trim the prompt to its budget and record the allocation. Raises BudgetExceeded if it cannot be made to fit."""
     trimmed = talk.fit(prompt_limit(settings))
-    budget = talk.budget(settings.max_context_tokens, settings.response_headroom_tokens, trimmed)
+    budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
     recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
     recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})
     return trimmed
@@ -293,6 +325,17 @@ def _with_reason(fault: str, stop: StopReason) -> str:
 
 
 def _body_of(request: ChatRequest) -> str:
-    messages = [{"role": message.role, "text": message.text} for message in request.messages]
-    body = {"system": request.system, "messages": messages, "max_tokens": request.max_tokens, "native": request.native}
+    messages: list[dict[str, Any]] = [
+        {"role": message.role, "text": message.text}
+        | ({"outputs": [output.model_dump(mode="json") for output in message.outputs]} if message.outputs else {})
+        | ({"content": message.content} if message.content else {})
+        for message in request.messages
+    ]
+    body: dict[str, Any] = {
+        "system": request.system,
+        "messages": messages,
+        "max_tokens": request.max_tokens,
+        "native": request.native,
+    }
+    body["tools"] = [tool.name for tool in request.tools]
     return json.dumps(body, indent=2, ensure_ascii=False)

@@ -7,12 +7,13 @@ then old results are shortened; the system text and the task are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
-from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.tokens import estimate_tokens, with_safety
@@ -28,6 +29,9 @@ NO_ANSWER = "(no answer)"
 
 SHORTENED_CHARS = 200
 """Length to which an old result is shortened, in characters."""
+
+MEDIA_TOKENS = 1_600
+"""Estimate for an image or a page, until the provider counts."""
 
 COUNT_FROM = 0.8
 """From this fraction of the budget on, the provider counts the tokens, if it can; below, an estimate is enough."""
@@ -65,8 +69,17 @@ class Part:
 
 @dataclass(slots=True)
 class _Turn:
+    """A message, its parts, and the parts that are the outputs of calls, in the same order as those."""
+
     message: ChatMessage
     parts: list[Part]
+    results: list[Part] = field(default_factory=list[Part])
+
+    def rebuild(self) -> None:
+        """Make the message again from its parts."""
+        shown = zip(self.message.outputs, self.results, strict=True)
+        outputs = tuple(output.model_copy(update={"text": part.text, "media": ()}) for output, part in shown)
+        self.message = ChatMessage(self.message.role, _join(self.parts), outputs=outputs)
 
 
 @dataclass(slots=True)
@@ -74,30 +87,40 @@ class Transcript:
     """System text and messages. ``known_tokens`` is the provider's count for the last prompt and its answer."""
 
     system: str
+    tools: tuple[ToolSpec, ...] = ()
     turns: list[_Turn] = field(default_factory=list)
     known_tokens: int = 0
     counted_by: str = "estimate"
+    may_call: bool = True
     _sums: dict[Component, int] = field(default_factory=dict)
     _since: int = 0
     _scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Estimate the tokens of the system text."""
+        """Estimate the tokens of the system text and the tools."""
         self._sums = dict.fromkeys(Component, 0)
-        self._sums[Component.SYSTEM] = estimate_tokens(self.system)
+        tools = "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in self.tools)
+        self._sums[Component.SYSTEM] = estimate_tokens(self.system) + estimate_tokens(tools)
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """The messages as they would be sent."""
         return tuple(turn.message for turn in self.turns)
 
-    def say(self, *parts: Part) -> None:
-        """Append a message to the model, after an answer or at the beginning."""
-        self._add("user", list(parts))
+    def say(self, *parts: Part, outputs: Sequence[ToolOutput] = ()) -> None:
+        """Append a message to the model, after an answer or at the beginning; *outputs* are those of its calls."""
+        results = [Part(Component.STATE, output.text, f"result of {output.name}") for output in outputs]
+        for output, part in zip(outputs, results, strict=True):
+            part.tokens += MEDIA_TOKENS * len(output.media)
+        clean = [output.model_copy(update={"text": part.text}) for output, part in zip(outputs, results, strict=True)]
+        self._add(ChatMessage("user", _join(list(parts)), outputs=tuple(clean)), list(parts), results)
 
-    def add_answer(self, text: str) -> None:
-        """Append the model's answer."""
-        self._add("assistant", [Part(Component.STATE, text if text.strip() else NO_ANSWER, "an earlier decision")])
+    def add_answer(self, text: str, content: Sequence[Any] = ()) -> None:
+        """Append the model's answer; one with *content* is sent back as it was given, and never trimmed."""
+        said = text if text.strip() else NO_ANSWER
+        written = json.dumps(content, ensure_ascii=False) if content else said
+        parts = [Part(Component.STATE, written, "an earlier decision")]
+        self._add(ChatMessage("assistant", said, content=list(content) or None), parts)
 
     def set_counts(self, prompt_tokens: int, output_tokens: int) -> None:
         """Set the provider's counts of the last call; call it after ``add_answer``."""
@@ -113,7 +136,9 @@ class Transcript:
         return int(with_safety(sum(self._sums.values())) * self._scale)
 
     def request(self, max_tokens: int, schema: dict[str, Any] | None, *, native: bool) -> ChatRequest:
-        """Build the request."""
+        """Build the request; with tools, it asks for no JSON."""
+        if self.tools:
+            return ChatRequest(self.system, self.messages, max_tokens, tools=self.tools, may_call=self.may_call)
         return ChatRequest(self.system, self.messages, max_tokens, schema, native)
 
     def budget(self, max_context: int, headroom: int, trimmed: tuple[str, ...] = ()) -> TokenBudget:
@@ -144,7 +169,7 @@ class Transcript:
             before = part.tokens
             part.replace(rest)
             self._sums[part.component] += part.tokens - before
-            turn.message = ChatMessage(turn.message.role, _join(turn.parts))
+            turn.rebuild()
             cut.append(part.name)
         if self.tokens > limit:
             raise BudgetExceeded(
@@ -160,13 +185,17 @@ class Transcript:
                 if part.component is Component.DISCLOSED and not part.text.startswith(TRIMMED):
                     yield turn, part, f"{TRIMMED}: {part.name}; ask for it again if you need it]"
         for turn in self.turns[:-1]:
-            for part in turn.parts:
-                if part.component is Component.STATE and len(part.text) > SHORTENED_CHARS + len(TRIMMED) + 2:
+            for part in (*turn.parts, *turn.results):
+                if (
+                    turn.message.content is None
+                    and part.component is Component.STATE
+                    and len(part.text) > SHORTENED_CHARS + len(TRIMMED) + 2
+                ):
                     yield turn, part, f"{TRIMMED}] {part.text[:SHORTENED_CHARS]}"
 
-    def _add(self, role: Literal["user", "assistant"], parts: list[Part]) -> None:
-        self.turns.append(_Turn(ChatMessage(role, _join(parts)), parts))
-        for part in parts:
+    def _add(self, message: ChatMessage, parts: list[Part], results: Sequence[Part] = ()) -> None:
+        self.turns.append(_Turn(message, parts, list(results)))
+        for part in (*parts, *results):
             self._sums[part.component] += part.tokens
             self._since += part.tokens
 

@@ -6,7 +6,7 @@ recorded and in how a skill's results are used.
 
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
-from fireswarm.mind.loop import think
 from fireswarm.mind.mind import Mind
+from fireswarm.mind.start import think
 
 __all__ = ["Assignment", "Conclusion", "ConclusionStatus", "Mind", "Tool", "think"]

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import FireswarmError, LeaseLost, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind import permissions
@@ -44,6 +46,9 @@ REFUSED_CODE = 126
 RETRIED = ".r1"
 """End of the name of a step that is executed again after a failure."""
 
+MAX_TIMES = 10
+"""A model may give a command this multiple of the usual time limit."""
+
 MAX_VALUE_CHARS = 4_000
 """Maximum size of an artifact's value that the model is shown."""
 
@@ -69,7 +74,8 @@ class Delegates(Exception):
 class Actor:
     """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task.
 
-    ``decided`` are decisions of a person at the terminal, by their places.
+    ``decided`` are decisions of a person at the terminal, by their places. ``kept_chars`` is the length of a kept
+    result; 0 for `RuntimeSettings.max_output_bytes`. ``folder`` is the current folder of the next command.
     """
 
     assignment: Assignment
@@ -80,7 +86,9 @@ class Actor:
     recorder: Recorder
     outputs: list[SkillResult] = field(default_factory=list)
     outside_scripts: str = "block"
+    kept_chars: int = 0
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    folder: Path | None = None
 
     @property
     def profile(self) -> str:
@@ -96,7 +104,7 @@ class Actor:
         """Execute one action. NeedsAnswer and Delegates end the run; other failures are returned, not raised."""
         match action.type:
             case ActionType.RUN_COMMAND:
-                return await self._command(step, str(action.params["command"]), skill, retry)
+                return await self._command(step, action, skill, retry)
             case ActionType.CALL_TOOL:
                 return await self._tool(step, action, skill, retry)
             case ActionType.CALL_SKILL:
@@ -113,9 +121,10 @@ class Actor:
         skill = self.catalog.skills.get(str(action.params["skill"]))
         return skill is None or skill.entry is not None
 
-    async def _command(self, step: str, command: str, skill: Skill | None, retry: int) -> StepExecutionResult:
-        """Run a shell command, if it is allowed."""
-        cwd = self.assignment.cwd
+    async def _command(self, step: str, planned: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
+        """Run a shell command, if it is allowed, in the folder that the last one left."""
+        command, seconds = str(planned.params["command"]), self._seconds(planned.params.get("timeout_seconds"))
+        cwd = self.folder or self.assignment.cwd
         writes = may_write(command, self.profile, skill, cwd)
         reason = refuse_outside_scripts(skill, self.outside_scripts) or refuse_command(command, skill, self._named)
         if not reason and not writes and self.runtime.confinement == "none":
@@ -127,15 +136,35 @@ class Actor:
 
         async def run() -> dict[str, Any]:
             try:
-                ran = await self.shell.run(command, cwd, self.timeout_seconds, view)
+                line = f"{self._places(skill)}{command}"
+                ran = await self.shell.run(line, self.assignment.cwd, seconds, view, keeps_folder=bool(self.kept_chars))
             except SandboxRefused as error:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
-            stderr = f"killed after {self.timeout_seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+            stderr = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
             stderr = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else stderr
-            return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status)
+            left = {"folder": ran.folder} if ran.folder else {}
+            return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status) | left
 
         return await self._step(step, run, retry, idempotent=not writes)
+
+    def _seconds(self, wanted: Any) -> float:
+        """Return the time limit of a command: *wanted*, at most MAX_TIMES the usual one; or that of the task."""
+        if self.assignment.constraints.timeout_seconds or not isinstance(wanted, (int, float)) or wanted <= 0:
+            return self.timeout_seconds
+        return min(float(wanted), self.timeout_seconds * MAX_TIMES)
+
+    def _places(self, skill: Skill | None) -> str:
+        """Return the lines before a command that go to its folder and name that of the skill."""
+        if not self.kept_chars:
+            return ""
+        named = f"export SKILL_DIR={shlex.quote(str(skill.folder))}\n" if skill is not None else ""
+        return f"{named}cd {shlex.quote(str(self.folder))} || exit\n" if self.folder is not None else named
+
+    def _go_to(self, folder: str) -> None:
+        """Run the next command in *folder*, if that is in the workspace."""
+        path = Path(folder).resolve()
+        self.folder = path if path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir() else None
 
     def _view(self, writes: bool, skill: Skill | None) -> View | None:
         """Return what a command sees, or None if the operator allows it everything."""
@@ -170,8 +199,11 @@ class Actor:
                 raise
             except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
                 return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
+            media = list[dict[str, Any]]()
+            if isinstance(value, ToolAnswer):
+                value, media = value.text, [item.model_dump() for item in value.media]
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            return self._result(step, 0, text, "", retry, StepStatus.OK)
+            return self._result(step, 0, text, "", retry, StepStatus.OK) | ({"media": media} if media else {})
 
         return await self._step(step, run, retry, idempotent=tool.idempotent)
 
@@ -269,12 +301,24 @@ class Actor:
         place = self._place(step, hashlib.sha256(f"{name}\n{asked}".encode()).hexdigest()[:12])
         answer = self.assignment.answered.get(place, {}).get(name)
         description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
-        question = Question(name=name, description=description, step=place)
-        if answer is None and self.assignment.ask is not None:
-            answer = await self.assignment.ask(question)
-        if answer is None:
-            raise NeedsAnswer(question.description, (question,))
-        return StepExecutionResult(step_id=step, stdout_summary=self.redact.clean(str(answer)))
+        options = action.params.get("options")
+        allowed = (
+            {"enum": [str(option) for option in cast("list[Any]", options)]}
+            if isinstance(options, list) and options
+            else {}
+        )
+        question = Question(name=name, description=description, step=place, allowed=allowed)
+
+        async def hear() -> dict[str, Any]:
+            said = answer
+            if said is None and self.assignment.ask is not None:
+                said = await self.assignment.ask(question)
+            if said is None:
+                raise NeedsAnswer(question.description, (question,))
+            return {"answer": self.redact.clean(str(said))}
+
+        heard = await self.recorder.step(f"ask:{step}", hear, idempotent=True)
+        return StepExecutionResult(step_id=step, stdout_summary=heard["answer"])
 
     def _place(self, step: str, asker: str) -> str:
         """Return the name under which answers to a step's questions are kept: another step never gets them."""
@@ -283,6 +327,8 @@ class Actor:
     async def _step(self, step: str, run: Any, retry: int, *, idempotent: bool) -> StepExecutionResult:
         skipped = self._result_of_skipped(step, retry)
         stored = await self.recorder.step(f"act:{step}", run, idempotent=idempotent, skipped=skipped)
+        if folder := stored.pop("folder", ""):
+            self._go_to(folder)
         return StepExecutionResult.model_validate(stored)
 
     def _result_of_skipped(self, step: str, retry: int) -> dict[str, Any]:
@@ -304,7 +350,7 @@ class Actor:
     def _truncate(self, text: str) -> str:
         """Clean a text and truncate it to the limit of a result: its first and last part remain."""
         text = self.redact.clean(text)
-        limit = self.runtime.max_output_bytes
+        limit = self.kept_chars or self.runtime.max_output_bytes
         if len(text) <= limit:
             return text
         head, tail = text[: limit * 2 // 3], text[-limit // 3 :]

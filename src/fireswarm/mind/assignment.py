@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult
+from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillResult
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
@@ -33,6 +33,10 @@ class Assignment:
     is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and earlier turns.
     ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at
     once, if a person is at a terminal. ``policy`` decides which actions are allowed, asked for or denied.
+
+    For a model that calls tools: ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to
+    delegate work to, and ``children`` the results of delegated tasks by their keys.
+    ``next_message`` returns what a person says to an answer, or None at the end of the conversation.
     """
 
     task: str
@@ -54,6 +58,10 @@ class Assignment:
     policy: Policy = Policy()
     dry_run: bool = False
     extra_turns: int = 0
+    result_schema: Mapping[str, Any] | None = None
+    roles: tuple[str, ...] = ()
+    children: Mapping[str, ChildResult] = field(default_factory=dict)
+    next_message: Callable[[str], Awaitable[str | None]] | None = None
 
 
 class ConclusionStatus(StrEnum):

@@ -6,14 +6,19 @@ Every disclosure is an event with the exact files, their bytes and tokens.
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.text_page import page_of_lines
+from fireswarm.errors import InvalidInput
 from fireswarm.llm.prompt import Component, Part
 from fireswarm.mind.assignment import Assignment
 from fireswarm.settings.agent import SkillSettings
@@ -28,6 +33,9 @@ MAX_LEFT_OUT_SHOWN = 20
 
 MAX_ALL_SKILLS = 40
 """Maximum number of skills shown if none scored high enough and all are to be shown."""
+
+MAX_FOUND = 20
+"""Skills that one search of a model shows."""
 
 MAX_CONTEXT_CHARS = 12_000
 """Maximum size of a task's context in the prompt; a skill with code gets all of it."""
@@ -108,6 +116,62 @@ class Briefing:
             parts += self._overview(self.candidates[0].skill_name)
         return parts
 
+    def opening_for_tools(self) -> list[Part]:
+        """Return the first message for a model that calls tools: the task, the folder, the skills, the named one."""
+        parts = [Part(Component.TASK, self._task(), "the task")]
+        parts.append(Part(Component.STATE, describe_surroundings(self.assignment.cwd), "the surroundings"))
+        if self.assignment.material:
+            parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
+        if self.candidates:
+            parts.append(Part(Component.CANDIDATES, self._metadata(" (runs code)", ""), "the candidates"))
+        if self.assignment.named is not None and self.catalog.get(self.assignment.named).entry is None:
+            named = self.assignment.named
+            parts.append(Part(Component.DISCLOSED, self.activation(named), f"skill {named}"))
+        return parts
+
+    def resolve(self, name: str) -> str:
+        """Return the skill of that name, whatever its case. Raises InvalidInput for a skill that may not be used."""
+        allowed = self.assignment.skills
+        known = self.catalog.skills if allowed is None else [each for each in allowed if each in self.catalog.skills]
+        for each in known:
+            if each.lower() == name.strip().lower():
+                return each
+        raise InvalidInput(f"there is no skill {name!r} here: search_skills finds skills by what they do")
+
+    def note_known(self, name: str) -> None:
+        """Count a skill among those that the model has seen."""
+        if name not in self.known_skills:
+            self.candidates.append(SkillCandidate(skill_name=name, score=0.0, reason="the model named it"))
+
+    def activation(self, name: str) -> str:
+        """Return all of a skill's SKILL.md with its folder and files, and record the disclosure."""
+        found = disclosure.whole(self.catalog.skills[name], block_outside=self._block_outside)
+        self._say(found)
+        return "\n".join([f"# Skill {name}", found.text, *(f"Refused: {what}: {why}" for what, why in found.refused)])
+
+    def file_page(self, name: str, path: str, offset: int, limit: int) -> str:
+        """Return lines of a skill's file. Raises InvalidInput if it cannot be read."""
+        skill = self.catalog.skills[name]
+        path, text = disclosure.file_text(skill, path, block_outside=self._block_outside)
+        page = page_of_lines(text.splitlines(), offset, limit, path)
+        shown = disclosure.DisclosedFile(path, len(page.encode()), disclosure.estimated_tokens(page))
+        self._say(Disclosed(2, name, page, (shown,)))
+        return page
+
+    async def search(self, query: str) -> str:
+        """Return the skills that fit a model's own words, the best first. Raises InvalidInput without words."""
+        if not query.strip():
+            raise InvalidInput("search_skills needs a query")
+        found = await route_with(
+            self.router, query, self.reranker, top_k=MAX_FOUND, min_score=0.0, among=self.assignment.skills
+        )
+        lines: list[str] = []
+        for candidate in found:
+            skill = self.catalog.skills[candidate.skill_name]
+            self.note_known(skill.name)
+            lines.append(f"- {disclosure.metadata(skill).text}{' (runs code)' if skill.entry is not None else ''}")
+        return "\n".join(lines) or "[no skill fits]"
+
     def disclose(self, skill: str, wanted: Iterable[str]) -> list[Part]:
         """Return the overview of a newly selected skill, and the requested references."""
         parts = self._overview(skill) if skill else []
@@ -177,15 +241,14 @@ class Briefing:
             ]
         return "\n".join(lines)
 
-    def _metadata(self) -> str:
+    def _metadata(self, with_code: str = " (has code: use call_skill)", without: str = " (instructions)") -> str:
         """Return the candidates' metadata as Markdown and record the disclosure."""
         lines = ["# Skills you may choose from"]
         files: list[dict[str, Any]] = []
         for candidate in self.candidates:
             skill = self.catalog.skills[candidate.skill_name]
             found = disclosure.metadata(skill)
-            code = "has code: use call_skill" if skill.entry is not None else "instructions"
-            lines.append(f"- {found.text} ({code})")
+            lines.append(f"- {found.text}{with_code if skill.entry is not None else without}")
             files += [_file(skill, shown) for shown in found.files]
         text = "\n".join(lines)
         self.recorder.event(
@@ -232,9 +295,15 @@ class Briefing:
         )
 
 
+def describe_surroundings(cwd: Path) -> str:
+    """Return where a run works, as Markdown: the date, the system and the folder."""
+    today = datetime.now(UTC).date().isoformat()
+    return f"# Surroundings\nDate: {today}\nSystem: {platform.system()} {platform.machine()}\nWorkspace: {cwd}"
+
+
 def results_part(turn: int, results: Sequence[StepExecutionResult]) -> Part:
     """Format the results of a turn's steps, one JSON object per line."""
-    lines = [json.dumps(result.model_dump(mode="json"), ensure_ascii=False) for result in results]
+    lines = [json.dumps(result.model_dump(mode="json", exclude={"media"}), ensure_ascii=False) for result in results]
     return Part(Component.STATE, "\n".join([f"# Results of turn {turn}", *lines]), f"results of turn {turn}")
 
 

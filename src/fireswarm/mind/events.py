@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.mind import Mind
+
+SHOWN_OUTPUT_CHARS = 20_000
+"""Maximum length of an output in an event; the step's own record has all of it."""
 
 SHOWN_CHARS = 500
 """Maximum length of each parameter of an action."""
@@ -39,7 +43,9 @@ def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, r
             "skill": skill,
             "type": action.type.value,
             "params": {key: str(value)[:SHOWN_CHARS] for key, value in action.params.items()},
-            **result.model_dump(mode="json"),
+            **result.model_dump(mode="json", exclude={"media"}),
+            "stdout_summary": truncate(result.stdout_summary, SHOWN_OUTPUT_CHARS),
+            "stderr_summary": truncate(result.stderr_summary, SHOWN_OUTPUT_CHARS),
         },
     )
 

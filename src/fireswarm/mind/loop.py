@@ -30,11 +30,6 @@ MAX_RESULT_FAULTS = 3
 """Maximum number of rejected structured results before the run ends."""
 
 
-async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
-    """Execute an assignment and return its conclusion. The last event is ``run_finished`` or ``run_failed``."""
-    return await MindRun(mind, assignment, recorder).conclude()
-
-
 @dataclass(slots=True)
 class MindRun:
     """A run in progress. ``skill`` is the selected skill; ``turn`` counts requested decisions."""
@@ -49,6 +44,7 @@ class MindRun:
     actor: Actor = field(init=False)
     progress: Progress = field(default_factory=Progress)
     turn: int = 0
+    turn_limit: int = field(init=False)
     attempt: int = 0
     skill: str = ""
     led: set[str] = field(default_factory=set)
@@ -61,11 +57,14 @@ class MindRun:
     def __post_init__(self) -> None:
         """Create the parts of the run."""
         mind, assignment = self.mind, self.assignment
+        self.turn_limit = mind.settings.runtime.max_turns + assignment.extra_turns
         self.briefing = Briefing(
             mind.settings.skills, mind.catalog, mind.router, assignment, self.recorder, mind.reranker
         )
-        self.actor = Actor(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder)
-        self.actor.outside_scripts = mind.settings.skills.outside_scripts
+        self.actor = Actor(
+            *(assignment, mind.catalog, mind.settings.runtime, mind.shell, mind.redact, self.recorder),
+            outside_scripts=mind.settings.skills.outside_scripts,
+        )
         self.transcript = Transcript(assignment.system)
         self.asking = NoModel(mind.no_model)
         if mind.client is not None:
@@ -145,7 +144,7 @@ class MindRun:
             announce(self.transcript, mind.settings.model, self.recorder, 1)
             return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
         if not self.attempt:
-            if self.turn >= mind.settings.runtime.max_turns + self.assignment.extra_turns:
+            if self.turn >= self.turn_limit:
                 raise RunFailed(
                     "max_turns_exceeded",
                     f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",

@@ -30,6 +30,11 @@ class Mind:
     no_model: str = ""
     reranker: Reranker | None = None
 
+    @property
+    def calls_tools(self) -> bool:
+        """True if the model decides by calling tools, and not by JSON."""
+        return self.client is not None and self.client.calls_tools
+
 
 @dataclass(frozen=True, slots=True)
 class NoModel:
@@ -43,6 +48,10 @@ class NoModel:
         raise MissingApiKey(self.reason)
 
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
+        """Raise MissingApiKey."""
+        raise MissingApiKey(self.reason)
+
+    def take_calls(self, turn: int, answer: ChatResponse) -> ModelDecision:
         """Raise MissingApiKey."""
         raise MissingApiKey(self.reason)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
+from fireswarm.contracts.llm.chat import ToolCall
 from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult, StepStatus
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
 
 SAME_TWICE = 2
 """A repeated action with a repeated result would give that result again."""
+
+
+SAME_CALLS = 3
 
 
 @dataclass(slots=True)
@@ -23,10 +27,11 @@ class Progress:
     failed_now: bool = False
     _handoffs: set[tuple[str, str]] = field(default_factory=set)
     _repeated: str = ""
+    _ever: set[str] = field(default_factory=set)
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
         """Record a step; retries of a step count as one."""
-        outcome = result.model_dump(mode="json", exclude={"step_id", "retry_count"})
+        outcome = result.model_dump(mode="json", exclude={"step_id", "retry_count", "media"})
         key = canonical_json([action.type.value, action.params, outcome])
         self.seen[key] = self.seen.get(key, 0) + 1
         self.idle = 0
@@ -42,6 +47,27 @@ class Progress:
         """Raise NoProgress if a step repeated an earlier one."""
         if self._repeated:
             raise NoProgress(f"{self._repeated}; run ended (no progress)")
+
+    def saw_call(self, call: ToolCall, output: str, *, changes: bool) -> str:
+        """Record a call of a tool; returns a warning for the model before the last repetition, or "".
+
+        The same call with the same output counts only while nothing new has been done that may change something.
+        Raises NoProgress for the third.
+        """
+        key = canonical_json([call.name, call.input, output])
+        if changes and key not in self._ever:
+            self.seen.clear()
+        self._ever.add(key)
+        self.idle = 0
+        self.seen[key] = self.seen.get(key, 0) + 1
+        if self.seen[key] >= SAME_CALLS:
+            raise NoProgress(
+                f"{call.name} was called {SAME_CALLS} times with the same input and the same result, and nothing was "
+                "changed in between; run ended (no progress)"
+            )
+        if self.seen[key] == SAME_CALLS - 1:
+            return "[You have seen this result of this call before. The same once more ends the run: try another way.]"
+        return ""
 
     def nothing_done(self) -> None:
         """Record a decision without action, disclosure or finish; the second in a row raises NoProgress."""

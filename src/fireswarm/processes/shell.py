@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import which
 
@@ -27,6 +27,11 @@ KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL, so that a command can remove partial files."""
 
 
+FOLDER_MARK = "\x1efolder:"
+TELL_FOLDER = f"""trap 'printf "\\n{FOLDER_MARK}%s" "$PWD" >&2' EXIT\n"""
+"""Line before a command that tells the current folder at its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """Result of a command. ``stdout`` and ``stderr`` are limited in size, with the middle left out."""
@@ -37,6 +42,9 @@ class Ran:
     timed_out: bool = False
     ended: str = ""
     """The limit on its processes that ended it."""
+
+    folder: str = ""
+    """The current folder at its end, if it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,12 @@ class Shell:
         argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
         return cls(argv, max_output_bytes, environment, limits)
 
-    async def run(self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None) -> Ran:
+    async def run(
+        self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None, *, keeps_folder: bool = False
+    ) -> Ran:
         """Run *command* in *cwd*, confined to *view* if given. After the timeout, and on cancellation, kill its tree.
 
+        With *keeps_folder*, a shell of Unix tells the current folder at its end.
         Raises SandboxRefused if it cannot be confined.
         """
         own = Descendants()
@@ -75,7 +86,7 @@ class Shell:
         limited = self.limits.prefix if view is not None else []
         async with _new_group(own.mark, self.limits) as group:
             with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
-                words = [*launch.prefix, *limited, *self.argv, command]
+                words = [*launch.prefix, *limited, *self.argv, TELL_FOLDER + command if keeps_folder else command]
                 if which(words[0]) is None:
                     return Ran(CANNOT_START, "", f"cannot start {words[0]} in {cwd}: it does not exist")
                 try:
@@ -90,7 +101,8 @@ class Shell:
                 except (OSError, ValueError) as error:  # ValueError: a command with a zero byte
                     why = getattr(error, "strerror", None) or str(error)
                     return Ran(CANNOT_START, "", f"cannot start {self.argv[0]} in {cwd}: {why}")
-            return await self._finish(process, own, timeout_seconds, disk)
+            ran = await self._finish(process, own, timeout_seconds, disk)
+            return _with_folder(ran) if keeps_folder else ran
 
     async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float, disk: Disk) -> Ran:
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
@@ -131,6 +143,12 @@ class Shell:
             await process.wait()
             tasks.cancel_scope.cancel()
         return exceeded
+
+
+def _with_folder(ran: Ran) -> Ran:
+    """Return the result with the folder that `TELL_FOLDER` wrote at the end of its error output."""
+    told, mark, folder = ran.stderr.rpartition(FOLDER_MARK)
+    return replace(ran, stderr=told.removesuffix("\n"), folder=folder.strip("\n")) if mark else ran
 
 
 @asynccontextmanager

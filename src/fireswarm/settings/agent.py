@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from fireswarm.contracts.section import SettingsSection
 from fireswarm.contracts.skills.permissions import Rules
+from fireswarm.settings.model_limits import limits_of
 
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
 """Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11)."""
@@ -61,15 +62,23 @@ class ModelSettings(SettingsSection):
     script: str | None = Field(
         default=None, description="for provider scripted: a fixtures file (.json), or FILE.py:FUNCTION"
     )
-    max_tokens: int = Field(default=4_096, ge=16, description="maximum tokens of one answer")
-    max_context_tokens: int = Field(
-        default=32_000, ge=1_000, description="maximum tokens of prompt and answer together"
+    max_tokens: int | None = Field(
+        default=None, ge=16, description="maximum tokens of one answer; default: by model, see providers.md"
+    )
+    max_context_tokens: int | None = Field(
+        default=None, ge=1_000, description="maximum tokens of prompt and answer together; default: the model's"
     )
     response_headroom_tokens: int = Field(
         default=2_000, ge=0, description="tokens of the context reserved for the answer"
     )
+    decision_mode: Literal["tools", "json"] = Field(
+        default="tools",
+        description="tools: the model calls tools; json: each answer is one JSON object, also used for a model "
+        "without tools",
+    )
     structured_output_mode: Literal["native_with_json_fallback", "native_only", "json_only"] = Field(
-        default="native_with_json_fallback", description="format in which decisions are requested"
+        default="native_with_json_fallback",
+        description="format in which JSON is requested, for decision_mode json and for advice",
     )
     stream: bool = Field(default=True, description="stream the model's text")
     request_timeout_seconds: float = Field(
@@ -87,9 +96,19 @@ class ModelSettings(SettingsSection):
         """Settings of the chosen provider."""
         return ProviderSettings() if self.provider == "scripted" else getattr(self.providers, self.provider)
 
+    @property
+    def context_tokens(self) -> int:
+        """Maximum tokens of prompt and answer together."""
+        return self.max_context_tokens or limits_of(self.model_name).window
+
+    @property
+    def answer_tokens(self) -> int:
+        """Maximum tokens of one answer."""
+        return self.max_tokens or limits_of(self.model_name).answer
+
     @model_validator(mode="after")
     def _room_for_a_prompt(self) -> ModelSettings:
-        if self.response_headroom_tokens >= self.max_context_tokens:
+        if self.response_headroom_tokens >= self.context_tokens:
             raise ValueError("response_headroom_tokens must be smaller than max_context_tokens")
         return self
 
@@ -117,14 +136,14 @@ class RuntimeSettings(SettingsSection):
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
     timeout_seconds: float = Field(default=120.0, gt=0, description="time limit of one command or skill")
-    max_turns: int = Field(default=8, ge=1, le=1_000, description="maximum number of model decisions in a run")
+    max_turns: int = Field(default=40, ge=1, le=1_000, description="maximum number of model decisions in a run")
     max_llm_retries: int = Field(default=3, ge=0, le=20, description="retries of a model call after a transient error")
     retry_base_delay_seconds: float = Field(default=1.0, ge=0, description="upper bound of the first pause")
     retry_max_delay_seconds: float = Field(default=8.0, ge=0, description="upper bound of every pause")
     on_step_failure: Literal[
         "retry_once_then_fallback_then_abort", "fallback_then_abort", "retry_once_then_report", "report", "abort"
     ] = Field(
-        default="retry_once_then_fallback_then_abort",
+        default="report",
         description="action after a failed command or skill; report: the model sees the error and continues",
     )
     max_output_bytes: int = Field(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fireswarm.contracts.limits import SNIFF_BYTES
+from fireswarm.errors import InvalidInput
 from fireswarm.skills.packs import origin, skill_body
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
@@ -120,6 +121,36 @@ def overview(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     offered = [f"{skill.file}#{section.title}" for section in skill_body.sections(body) if section.text not in text]
     offered += skill.references_index
     return Disclosed(1, skill.name, text, (_disclosed_file(skill.file, text, not whole),), tuple(offered[:MAX_OFFERED]))
+
+
+def whole(skill: Skill, *, block_outside: bool = True) -> Disclosed:
+    """Return all of SKILL.md, its folder and its files: stage 1 for a model that reads files by itself."""
+    blocked = _block(skill, 1, block_outside)
+    if blocked is not None:
+        return blocked
+    body = _read(skill).body.strip()
+    files = [path.relative_to(skill.folder).as_posix() for path in sorted(skill.folder.rglob("*")) if path.is_file()]
+    listed = [path for path in files if "__pycache__" not in path and path != skill.file]
+    tools = ", ".join(skill.allowed_tools)
+    lines = [
+        f"Folder of this skill, in commands $SKILL_DIR: {skill.folder}",
+        *([f"Files: {', '.join(listed[:MAX_OFFERED])}"] if listed else []),
+        *([f"It may use only these tools: {tools}"] if tools else []),
+        *([f"It needs: {skill.compatibility}"] if skill.compatibility else []),
+    ]
+    text = "\n".join([*lines, "", body])
+    return Disclosed(1, skill.name, text, (_disclosed_file(skill.file, body),), tuple(listed[:MAX_OFFERED]))
+
+
+def file_text(skill: Skill, asked: str, *, block_outside: bool = True) -> tuple[str, str]:
+    """Return path and text of a file of the skill, or of a section (``SKILL.md#Heading``). Raises InvalidInput."""
+    blocked = _block(skill, 2, block_outside)
+    if blocked is not None:
+        raise InvalidInput("; ".join(why for _, why in blocked.refused))
+    try:
+        return _asked_for(skill, asked)
+    except (ValueError, OSError) as reason:
+        raise InvalidInput(f"{asked}: {_read_fault(reason)}") from reason
 
 
 def references(

@@ -29,6 +29,11 @@ from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
 
 PROTOCOL_FILE = "PROTOCOL.md"
+TOOLS_FILE = "TOOLS.md"
+"""The protocol of a model that calls tools."""
+
+MAX_KEPT_BYTES = 400_000
+"""Bytes of each output stream of a command that are kept for a model that reads them by page."""
 ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 
@@ -104,7 +109,8 @@ def make_mind(
     runtime = settings.runtime
     limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes, runtime.max_disk_mb * MEGABYTE)
     environment = without_secrets(settings, env)
-    shell = Shell.of(runtime.shell_linux, runtime.shell_windows, runtime.max_output_bytes, environment, limits)
+    kept = MAX_KEPT_BYTES if client is not None and client.calls_tools else runtime.max_output_bytes
+    shell = Shell.of(runtime.shell_linux, runtime.shell_windows, kept, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
     return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
 

@@ -42,7 +42,15 @@ from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
-from fireswarm.wiring.model import ADVISOR_FILE, PROTOCOL_FILE, close_model, make_mind, prompt_file, redactor_for
+from fireswarm.wiring.model import (
+    ADVISOR_FILE,
+    PROTOCOL_FILE,
+    TOOLS_FILE,
+    close_model,
+    make_mind,
+    prompt_file,
+    redactor_for,
+)
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
@@ -125,7 +133,9 @@ def make_swarm(
         workdir=settings.path(".fireswarm/work"),
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
-        protocol=prompt_file(data_path(settings, "roles"), PROTOCOL_FILE),
+        protocol=prompt_file(
+            data_path(settings, "roles"), TOOLS_FILE if mind is not None and mind.calls_tools else PROTOCOL_FILE
+        ),
         conversations=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         pending=ledger,

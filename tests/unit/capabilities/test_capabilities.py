@@ -245,4 +245,4 @@ async def test_role_without_capabilities_gets_the_workspace_tools(tmp_path: Path
     (tmp_path / "a.txt").write_text("hello\n")
     card = RoleCard(name="scout", description="looks", skills=("noop",))
     found = registry().resolve(card.capabilities, CapabilityContext("s1", tmp_path, VirtualClock()))
-    assert (await found.tools["read_file"].run({"path": "a.txt"}))["lines"] == ["hello"]
+    assert await found.tools["read_file"].run({"path": "a.txt"}) == "     1\thello"

@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.capabilities.workspace import (
-    MAX_ENTRIES,
-    MAX_LINES,
-    MAX_MATCHES,
-    MAX_SEARCHED_BYTES,
-    describe_tools,
-    reading_tools,
-)
+from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.place import Workspace
+from fireswarm.capabilities.workspace.reading import MAX_ENTRIES, MAX_MATCHES, MAX_SEARCHED_BYTES
+from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.errors import InvalidInput
 
 pytestmark = pytest.mark.anyio
@@ -37,54 +33,102 @@ def root(tmp_path: Path) -> Path:
 
 
 async def use(root: Path, name: str, **given: Any) -> Any:
-    return await reading_tools(root)[name].run(given)
+    return await workspace_tools(root)[name].run(given)
 
 
 async def test_files_are_listed_with_their_sizes(root: Path) -> None:
-    found = await use(root, "list_files")
-    assert [file["path"] for file in found["files"]] == ["a.md", "bin.dat", "link.txt", "src/b.py"]
-    assert found["files"][0]["bytes"] == 12
-    assert [file["path"] for file in (await use(root, "list_files", pattern="*.py"))["files"]] == ["src/b.py"]
-    assert (await use(root, "list_files", path="src", pattern="src/*"))["total"] == 1
+    found = (await use(root, "list_files")).splitlines()
+    assert found == ["a.md (12 bytes)", "bin.dat (4 bytes)", found[2], "src/b.py (8 bytes)"]
+    assert await use(root, "list_files", glob="*.py") == "src/b.py (8 bytes)"
+    assert await use(root, "list_files", glob="src/**") == "src/b.py (8 bytes)"
+    assert await use(root, "list_files", path="src", glob="*.md") == "[no files]"
     for number in range(MAX_ENTRIES + 5):
         (root / f"f{number}").touch()
-    many = await use(root, "list_files")
-    assert (len(many["files"]), many["total"]) == (MAX_ENTRIES, MAX_ENTRIES + 9)
+    many = (await use(root, "list_files")).splitlines()
+    assert (len(many), many[-1]) == (MAX_ENTRIES + 1, "[9 more files: narrow path or glob]")
 
 
-async def test_read_file_returns_the_requested_lines(root: Path) -> None:
-    assert await use(root, "read_file", path="a.md") == {"lines": ["one", "two Ada"], "from": 1, "total_lines": 2}
-    assert (await use(root, "read_file", path="a.md", start=2, lines=1))["lines"] == ["two Ada"]
-    assert (await use(root, "read_file", path="a.md", start="9"))["lines"] == []
-    assert (await use(root, "read_file", path=(root / "a.md").as_uri()))["total_lines"] == 2
-    (root / "long").write_text("x\n" * (MAX_SEARCHED_BYTES // 2 + 10))
-    long = await use(root, "read_file", path="long", lines=10**9)
-    assert len(long["lines"]) == MAX_LINES
-    assert "only the first" in long["cut"]
+async def test_read_file_returns_the_requested_lines_with_their_numbers(root: Path) -> None:
+    assert await use(root, "read_file", path="a.md") == "     1\tone\n     2\ttwo Ada"
+    page = await use(root, "read_file", path="a.md", limit=1)
+    assert page == "     1\tone\n[lines 1 to 1 of 2 of a.md; read on with offset=2]"
+    assert await use(root, "read_file", path="a.md", offset="2") == "     2\ttwo Ada"
+    assert await use(root, "read_file", path=(root / "a.md").as_uri()) == await use(root, "read_file", path="a.md")
+    (root / "empty").touch()
+    assert await use(root, "read_file", path="empty") == "[the file is empty]"
 
 
-async def test_text_search_ignores_case(root: Path) -> None:
-    found = await use(root, "search_text", text="ADA")
-    assert [(each["path"], each["line"]) for each in found["matches"]] == [("a.md", 2), ("src/b.py", 1)]
+async def test_very_long_line_does_not_fill_the_page(root: Path) -> None:
+    (root / "long").write_text("x" * 100_000 + "\nnext\n")
+    page = await use(root, "read_file", path="long")
+    assert "more characters in this line]" in page and page.endswith("\tnext")
+
+
+async def test_search_finds_lines_by_a_regular_expression(root: Path) -> None:
+    assert await use(root, "search_files", pattern="(?i)ADA") == "a.md:2:two Ada\nsrc/b.py:1:ada = 1"
+    assert await use(root, "search_files", pattern="^two", context=1) == "a.md-1-one\na.md:2:two Ada\n--"
+    assert await use(root, "search_files", pattern="ada", glob="*.md") == "[no matches]"
     (root / "many").write_text("ada\n" * 500)
-    many = await use(root, "search_text", text="ada", pattern="many")
-    assert (len(many["matches"]), many["total"]) == (MAX_MATCHES, 500)
+    many = (await use(root, "search_files", pattern="ada", path="many")).splitlines()
+    assert (len(many), many[-1]) == (MAX_MATCHES + 1, "[300 more matches: narrow pattern, path or glob]")
 
 
-async def test_pipe_does_not_block_a_search(root: Path) -> None:
+async def test_file_too_large_for_a_text_and_a_pipe_are_not_searched(root: Path) -> None:
     os.mkfifo(root / "pipe")
-    assert (await use(root, "search_text", text="ada"))["total"] == 2
-    with pytest.raises(InvalidInput):
+    (root / "huge").write_text("ada" * MAX_SEARCHED_BYTES)
+    assert len((await use(root, "search_files", pattern="ada")).splitlines()) == 1
+    with pytest.raises(InvalidInput, match="is not a file"):
         await use(root, "read_file", path="pipe")
 
 
-@pytest.mark.parametrize(
-    "path", ["..", "../outside.txt", "/etc/passwd", "link.txt", "src/../../outside.txt", "file:///etc/passwd"]
-)
-@pytest.mark.parametrize("tool", ["list_files", "read_file", "search_text"])
-async def test_path_outside_the_workspace_is_rejected(tool: str, path: str, root: Path) -> None:
+OUTSIDE = ["..", "../outside.txt", "/etc/passwd", "link.txt", "src/../../outside.txt", "file:///etc/passwd"]
+GIVEN: dict[str, dict[str, Any]] = {
+    "list_files": {},
+    "read_file": {},
+    "search_files": {"pattern": "ada"},
+    "write_file": {"content": "x"},
+    "edit_file": {"old_text": "ada", "new_text": "x"},
+}
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("tool", GIVEN)
+async def test_path_outside_the_workspace_is_refused(tool: str, path: str, root: Path) -> None:
     with pytest.raises(InvalidInput, match="is outside the workspace"):
-        await use(root, tool, path=path, text="ada")
+        await use(root, tool, path=path, **GIVEN[tool])
+    assert (root.parent / "outside.txt").read_text() == "ada, secretly"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file", "search_files"])
+async def test_folder_that_becomes_a_link_after_the_check_leads_nowhere(
+    tool: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root.parent / "elsewhere").mkdir()
+    (root.parent / "elsewhere" / "b.py").write_text("ada, secretly")
+    locate = Workspace.locate
+
+    def swap_after(self: Workspace, named: str, *, new: bool = False) -> Path:
+        path = locate(self, named, new=new)
+        if not (root / "src").is_symlink():
+            (root / "src").rename(root / "old")
+            (root / "src").symlink_to(root.parent / "elsewhere")
+        return path
+
+    monkeypatch.setattr(Workspace, "locate", swap_after)
+    if tool == "search_files":
+        assert "secretly" not in await use(root, tool, path="src/b.py", **GIVEN[tool])
+    else:
+        with pytest.raises(InvalidInput):
+            await use(root, tool, path="src/b.py", **GIVEN[tool])
+    assert (root.parent / "elsewhere" / "b.py").read_text() == "ada, secretly"
+
+
+async def test_files_of_the_swarm_are_not_a_part_of_the_workspace(root: Path) -> None:
+    (root / ".fireswarm").mkdir()
+    (root / ".fireswarm" / "store.db").write_text("ada")
+    for tool, given in GIVEN.items():
+        with pytest.raises(InvalidInput, match="belongs to fireswarm"):
+            await use(root, tool, path=".fireswarm/store.db", **given)
 
 
 @pytest.mark.parametrize(
@@ -93,20 +137,56 @@ async def test_path_outside_the_workspace_is_rejected(tool: str, path: str, root
         ("read_file", {"path": "none"}, "does not exist"),
         ("read_file", {"path": "src"}, "is a folder: use list_files"),
         ("read_file", {"path": "bin.dat"}, "is not text"),
-        ("search_text", {}, "needs a text"),
+        ("read_file", {"path": "a.md", "offset": 9}, "is behind the last one"),
+        ("read_file", {"path": "a.md", "offset": 0}, "offset"),
+        ("read_file", {}, "path"),
+        ("search_files", {}, "pattern"),
+        ("search_files", {"pattern": "("}, "cannot be used"),
+        ("write_file", {"path": "src", "content": "x"}, "is not a file"),
+        ("write_file", {"path": "a.md/b", "content": "x"}, "is not a folder"),
+        ("edit_file", {"path": "none", "old_text": "a", "new_text": "b"}, "does not exist"),
+        ("edit_file", {"path": "bin2", "old_text": "a", "new_text": "b"}, "is not text in UTF-8"),
+        ("edit_file", {"path": "a.md", "old_text": "", "new_text": "b"}, "old_text"),
     ],
 )
 async def test_invalid_input_is_explained(tool: str, given: dict[str, Any], told: str, root: Path) -> None:
+    (root / "bin2").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidInput, match=told):
         await use(root, tool, **given)
 
 
+async def test_written_file_keeps_its_mode_and_a_new_one_gets_its_folders(root: Path) -> None:
+    (root / "run.sh").write_text("old")
+    (root / "run.sh").chmod(0o750)
+    assert await use(root, "write_file", path="run.sh", content="new\n") == "wrote run.sh: 1 lines"
+    assert (root / "run.sh").stat().st_mode & 0o777 == 0o750
+    await use(root, "write_file", path="x/y/z.txt", content="z")
+    assert (root / "x" / "y" / "z.txt").read_text() == "z"
+    assert sorted(os.listdir(root)) == [".git", "a.md", "bin.dat", "link.txt", "run.sh", "src", "x"]  # noqa: PTH208
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+async def test_new_files_belong_to_the_owner_of_the_workspace(root: Path) -> None:
+    os.chown(root, 1234, 1234)
+    await use(root, "write_file", path="new/file", content="x")
+    assert {(root / part).stat().st_uid for part in ("new", "new/file")} == {1234}
+
+
+async def test_preview_of_a_write_is_its_diff_and_changes_nothing(root: Path) -> None:
+    tools = workspace_tools(root)
+    preview = tools["edit_file"].preview
+    assert preview is not None
+    diff = await preview({"path": "a.md", "old_text": "one", "new_text": "eins"})
+    assert "-one\n+eins" in diff
+    assert (root / "a.md").read_text().startswith("one")
+    assert await preview({"path": "../x", "old_text": "one", "new_text": "eins"}) == ""
+
+
 def test_tools_are_described_for_the_model_in_a_fixed_order(root: Path) -> None:
-    tools = reading_tools(root)
+    tools = workspace_tools(root)
     text = describe_tools(tools)
-    assert text.index("`list_files`") < text.index("`read_file`") < text.index("`search_text`")
-    assert "start" in text
-    assert "lines" in text
+    assert text.index("`list_files`") < text.index("`read_file`") < text.index("`search_files`")
+    assert "offset" in text
     assert describe_tools({}) == ""
-    assert [tool.spec_name for tool in tools.values()] == ["Glob", "Read", "Grep"]
-    assert not any(tool.writes for tool in tools.values())
+    assert [tool.spec_name for tool in tools.values()] == ["Glob", "Read", "Grep", "Write", "Edit"]
+    assert [name for name, tool in tools.items() if tool.writes] == ["write_file", "edit_file"]

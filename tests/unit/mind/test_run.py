@@ -23,6 +23,7 @@ from tests.support.minds import Bench, Heard, ask, call, command, decided, finis
 pytestmark = pytest.mark.anyio
 
 GOOD = decided(finish("hello Ada", result='{"greeted": "Ada"}'), skill="greeter")
+SEEDS_POLICY = "retry_once_then_fallback_then_abort"
 FAILING = command("echo oops >&2; echo x >> tried; exit 7")
 
 
@@ -303,6 +304,7 @@ async def test_runs_take_every_transition_of_the_table(bench: Bench, monkeypatch
         move(self, target)
 
     monkeypatch.setattr(Machine, "move", noted)
+    bench.set(skills__prefilter_min_score=1, runtime__on_step_failure=SEEDS_POLICY)
     await bench.run([GOOD], dry_run=True)
     await bench.run(Heard("?", decided(FAILING, skill="greeter"), decided(call("farewell")), GOOD))
     await bench.run(Heard(decided(command("echo 1"), skill="greeter", paths=["references/manners.md"]), GOOD))

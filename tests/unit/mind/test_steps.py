@@ -68,6 +68,7 @@ async def test_failed_step_is_handled_by_the_policy(
 
 
 async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__on_step_failure="retry_once_then_fallback_then_abort")
     line = command("if [ -e again ]; then echo fine; else touch again; exit 1; fi")
     ran = await bench.run(Heard(decided(line), GOOD))
     assert ran.conclusion.status is ConclusionStatus.FINISHED

@@ -70,7 +70,14 @@ def fault(tmp_path: Path, text: str) -> str:
 
 
 def test_specified_sample_file_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
-    assert load(tmp_path, SEED.replace("  name: claude-sonnet-4-5\n", "")) == AgentSettings()
+    changed = {"  name: claude-sonnet-4-5\n": "", "max_turns: 8": "max_turns: 40"}  # decided since: ADR 015
+    changed |= {"  max_context_tokens: 32000\n": "", "  max_tokens: 4096\n": ""}
+    changed["on_step_failure: retry_once_then_fallback_then_abort"] = "on_step_failure: report"
+    text = SEED
+    for specified, ours in changed.items():
+        assert specified in text
+        text = text.replace(specified, ours)
+    assert load(tmp_path, text) == AgentSettings()
 
 
 def test_empty_or_missing_file_gives_the_defaults(tmp_path: Path) -> None:
@@ -88,7 +95,7 @@ def test_empty_or_missing_file_gives_the_defaults(tmp_path: Path) -> None:
         ("model:\n  providers:\n    gemini:\n      api_key: x\n",
         "/agent.yaml:4: model.providers.gemini.api_key: unknown key"),
         ("runtime:\n  zzz: 1\n",
-        "/agent.yaml:2: runtime.zzz: unknown key; known here: confinement, max_llm_retries"),
+        "/agent.yaml:2: runtime.zzz: unknown key; known here: confinement, max_disk_mb"),
         ("model:\n  provider: antropic\n", "/agent.yaml:2: model.provider: Input should be 'anthropic'"),
         ("runtime:\n\n\n  max_turns: 0\n",
         "/agent.yaml:4: runtime.max_turns: Input should be greater than or equal to 1 (given: 0)"),

@@ -57,6 +57,10 @@ Stream = Annotated[str | None, typer.Option("--stream", metavar="true|false", he
 Yes = Annotated[
     bool, typer.Option("--yes", help="Allow without a question all commands, writes and skills that no rule denies.")
 ]
+Answers = Annotated[
+    list[str] | None, typer.Option("--resume-answer", help="name=value for a question of the run; repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")]
 Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Maximum number of model decisions.")]
 
 
@@ -91,7 +95,9 @@ def run(
     stream: Stream = None,
     max_turns: Turns = None,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")] = False,
+    go_on: Annotated[bool, typer.Option("--continue", help="Say the task to the newest run, which goes on.")] = False,
+    answer: Answers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run one task."""
     if not task.strip():
@@ -109,10 +115,39 @@ def run(
         max_turns,
         debug_llm,
     )
+    if go_on:
+        code = run.go_on(settings, "latest", skills_dir or (), as_json=as_json, message=task, answers=answer, yes=yes)
+        raise typer.Exit(code)
     task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
     raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json))
+
+
+@app.command()
+def resume(
+    run_id: Annotated[str, typer.Argument(help="A run's id, or latest.", show_default=False)],
+    config_file: ConfigFile = None,
+    skills_dir: SkillsDir = None,
+    answer: Answers = None,
+    message: Annotated[str, typer.Option("--message", help="What to say to the run's answer.")] = "",
+    profile: Profile = None,
+    provider: ProviderName = None,
+    model: ModelName = None,
+    script: Script = None,
+    max_turns: Turns = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run that was interrupted, waits for an answer, or has ended.
+
+    What it has done already is not done again.
+    """
+    from fireswarm.cli.agent import run
+
+    settings = _settings(config_file, profile, provider, model, script, None, max_turns)
+    code = run.go_on(settings, run_id, skills_dir or (), as_json=as_json, message=message, answers=answer, yes=yes)
+    raise typer.Exit(code)
 
 
 @app.command()

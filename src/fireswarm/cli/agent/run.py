@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,11 @@ import anyio.to_thread
 
 from fireswarm.agent.chat import Chat
 from fireswarm.agent.preview import first_request
-from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, agent_system, carry_out
+from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
@@ -49,13 +51,26 @@ def task_of(
     return AgentTask(task, skill, pairs(context, "--context"), dry_run=dry_run, yes=yes)
 
 
-def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path], *, as_json: bool) -> int:
-    """Run one task; returns the exit code."""
+def run_once(
+    settings: AgentSettings,
+    task: AgentTask,
+    skills_dir: Sequence[Path],
+    *,
+    as_json: bool,
+    resume: str | None = None,
+    message: str = "",
+    answers: Sequence[str] | None = None,
+) -> int:
+    """Run one task, or go on with the run *resume*; returns the exit code.
+
+    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions.
+    """
     watching = Watching() if as_json else _watching(settings)
+    watching = _with_answers(watching, message, answers or ())
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
 
     async def call() -> tuple[Conclusion, RunLog]:
-        return await carry_out(settings, catalog, task, Path.cwd(), watching)
+        return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume)
 
     conclusion, log = anyio.run(call)
     if as_json:
@@ -67,6 +82,43 @@ def run_once(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path
     return _exit_code(conclusion)
 
 
+def go_on(
+    settings: AgentSettings,
+    run_id: str,
+    skills_dir: Sequence[Path],
+    *,
+    as_json: bool = False,
+    message: str = "",
+    answers: Sequence[str] | None = None,
+    yes: bool = False,
+) -> int:
+    """Go on with an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
+    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
+    task = AgentTask.of_run(folder)
+    task = replace(task, yes=task.yes or yes)
+    if message and (settings.model.decision_mode != "tools"):
+        raise InvalidInput("a message to an earlier run needs model.decision_mode tools")
+    return run_once(settings, task, skills_dir, as_json=as_json, resume=folder.name, message=message, answers=answers)
+
+
+def _with_answers(watching: Watching, message: str, answers: Sequence[str]) -> Watching:
+    """Return the callbacks with a message to the next answer, and answers to questions by their names."""
+    from fireswarm.cli.shared.options import pairs
+
+    given, messages = pairs(answers, "--resume-answer") if answers else {}, [message] if message else []
+    person = watching.ask
+
+    async def ask(question: Question) -> str | None:
+        if question.name in given:
+            return str(given.pop(question.name))
+        return await person(question) if person is not None else None
+
+    async def next_message(answer: str) -> str | None:
+        return messages.pop() if messages else None
+
+    return replace(watching, ask=ask if given else person, next_message=next_message)
+
+
 def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
     """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
@@ -76,7 +128,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
 
     async def call() -> dict[str, Any]:
         async with agent_capabilities(settings, task.session, cwd) as session:
-            return await first_request(settings, catalog, task, agent_system(cwd, session), cwd, model)
+            return await first_request(settings, catalog, task, session, cwd, model)
 
     request = anyio.run(call)
     sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
@@ -211,12 +263,15 @@ def _say_waiting(conclusion: Conclusion, console: Console) -> None:
     for question in approvals:
         draw_approval(question, console)
     if approvals:
-        hint = "Run it in a terminal to be asked, add the rule to permissions.allow in agent.yaml, or allow all: --yes"
+        hint = (
+            "Go on in a terminal to be asked (`agent resume`), add the rule to permissions.allow in agent.yaml, "
+            "or allow all: --yes"
+        )
         console.print(hint, soft_wrap=True)
         return
     for question in conclusion.questions:
         console.print(f"needs {question.name}: {question.description}", markup=False)
-    console.print("Answer it in a terminal, or give it with --context name=value.")
+    console.print("Answer it in a terminal with `agent resume`, or with --resume-answer name=value.")
 
 
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fireswarm.contracts.base import Contract
+from fireswarm.contracts.base import Contract, Json, JsonObject
+from fireswarm.contracts.media import MediaBlock
 
 
 class Provider(StrEnum):
@@ -53,30 +54,74 @@ class TokenUsage(Contract):
         return self.prompt_tokens + self.output_tokens
 
 
+class ToolCall(Contract):
+    """A model's call of a tool. ``fault`` is the reason why its input cannot be used, or ""."""
+
+    id: str
+    name: str
+    input: JsonObject = Field(default_factory=dict)
+    fault: str = ""
+
+
+class ToolOutput(Contract):
+    """The result of a tool call. ``call_id`` and ``name`` are those of the call."""
+
+    call_id: str
+    name: str
+    text: str
+    failed: bool = False
+    media: tuple[MediaBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it. ``parameters`` is the JSON Schema of its input, sent as it is."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
 @dataclass(slots=True)
 class ChatMessage:
-    """One message. ``wire`` caches the form that a provider's adapter converted it to."""
+    """One message. ``wire`` caches the form that a provider's adapter converted it to.
+
+    A user's message begins with the ``outputs`` of the calls in the message before. ``content`` is an answer exactly as
+    its provider gave it, and is sent back unchanged.
+    """
 
     role: Literal["user", "assistant"]
     text: str
     wire: Any = field(default=None, repr=False, compare=False)
+    outputs: tuple[ToolOutput, ...] = ()
+    content: list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One call. ``schema`` requests JSON that matches it; with ``native`` the provider enforces the schema."""
+    """One call. ``schema`` requests JSON that matches it; with ``native`` the provider enforces the schema.
+
+    With ``tools``, the model may call them, unless ``may_call`` is false; a request has tools or a schema.
+    """
 
     system: str
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     schema: dict[str, Any] | None = None
     native: bool = True
+    tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
 
 
 class ChatResponse(Contract):
-    """One answer: its text, stop reason and usage."""
+    """One answer: its text, stop reason and usage; the tool calls in it, and its ``content`` as the provider gave it.
+
+    ``content`` is empty for an answer to a request without tools.
+    """
 
     text: str
+    calls: tuple[ToolCall, ...] = ()
+    content: tuple[Json, ...] = ()
     stop: StopReason = StopReason.END
     usage: TokenUsage = TokenUsage()
     model: str = ""

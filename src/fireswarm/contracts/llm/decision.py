@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, JsonObject
+from fireswarm.contracts.media import MediaBlock
 
 
 class ActionType(StrEnum):
@@ -51,7 +52,10 @@ class StepStatus(StrEnum):
 
 
 class StepExecutionResult(Contract):
-    """The result of a step as shown to the model and the journal: bounded, sanitized, without secrets."""
+    """The result of a step as shown to the model and the journal: bounded, sanitized, without secrets.
+
+    ``media`` are images and documents that a tool shows.
+    """
 
     step_id: str
     exit_code: int = 0
@@ -59,6 +63,7 @@ class StepExecutionResult(Contract):
     stderr_summary: str = ""
     retry_count: int = 0
     status: StepStatus = StepStatus.OK
+    media: tuple[MediaBlock, ...] = ()
 
 
 class TokenBudget(Contract):

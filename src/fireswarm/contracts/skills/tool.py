@@ -6,6 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm.contracts.media import MediaBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """The result of a tool that also shows images or documents."""
+
+    text: str
+    media: tuple[MediaBlock, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:

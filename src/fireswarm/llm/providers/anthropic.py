@@ -10,12 +10,21 @@ import anthropic
 import httpx2
 from anthropic.types import Message as Answer
 
-from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import (
+    ChatMessage,
+    ChatRequest,
+    ChatResponse,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+    ToolOutput,
+)
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
+PDF = "application/pdf"
 
 _STOPS = {
     "end_turn": StopReason.END,
@@ -27,6 +36,9 @@ _STOPS = {
 }
 _STATUS_OF = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504}
 """HTTP status by error type. An error inside a stream follows the status 200, so its type determines the status."""
+
+_ADDED = ("parsed_output",)
+"""Fields of blocks that the SDK adds in a stream."""
 
 _CACHED = {"type": "ephemeral"}
 
@@ -40,6 +52,7 @@ class AnthropicModel:
 
     provider = PROVIDER
     knows_schema = True
+    knows_tools = True
 
     def __init__(
         self,
@@ -71,7 +84,7 @@ class AnthropicModel:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
         try:
-            call = self._whole(arguments) if on_text is None else self._stream(arguments, on_text)
+            call = self._whole(arguments, request) if on_text is None else self._stream(arguments, request, on_text)
             return await call
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
@@ -103,6 +116,13 @@ class AnthropicModel:
             "cache_control": _CACHED,
             **self._options,
         }
+        if request.tools:
+            arguments["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                for tool in request.tools
+            ]
+            if not request.may_call:
+                arguments["tool_choice"] = {"type": "none"}
         output: dict[str, Any] = {"effort": self._effort} if self._effort else {}
         if request.schema is not None and request.native and self._by_tool:
             tool = {"name": DECISION_TOOL, "description": "Say what to do next.", "input_schema": request.schema}
@@ -114,14 +134,16 @@ class AnthropicModel:
             arguments["output_config"] = output
         return arguments
 
-    async def _whole(self, arguments: dict[str, Any]) -> ChatResponse:
+    async def _whole(self, arguments: dict[str, Any], request: ChatRequest) -> ChatResponse:
         try:
             waiting = self._client.messages.create(**arguments)
         except TypeError as error:
             raise bad_options(PROVIDER, error) from error
-        return _response(await waiting)
+        return _response(await waiting, request)
 
-    async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> ChatResponse:
+    async def _stream(
+        self, arguments: dict[str, Any], request: ChatRequest, on_text: Callable[[str], None]
+    ) -> ChatResponse:
         """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
         try:
             streaming = self._client.messages.stream(**arguments)
@@ -132,28 +154,53 @@ class AnthropicModel:
             async for event in stream:
                 if event.type == "text":
                     on_text(event.text)
-                elif event.type == "input_json":
+                elif event.type == "input_json" and self._by_tool:
                     on_text(event.partial_json)
                 ended = ended or event.type == "message_stop"
             if not ended:
                 raise cut_short(PROVIDER)
-            return _response(await stream.get_final_message())
+            return _response(await stream.get_final_message(), request)
 
 
 def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
-        message.wire = {"role": message.role, "content": message.text}
+        content: Any = message.text
+        if message.content is not None:
+            content = message.content
+        elif message.outputs:
+            content = [_result_block(output) for output in message.outputs]
+            if message.text:
+                content.append({"type": "text", "text": message.text})
+        message.wire = {"role": message.role, "content": content}
     return message.wire
 
 
-def _response(answer: Answer) -> ChatResponse:
-    """Convert the SDK's answer. A decision made through the tool becomes JSON text."""
+def _result_block(output: ToolOutput) -> dict[str, Any]:
+    """Return the result of a call as a block. An empty text is left out, since the API refuses it."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": output.text}] if output.text else []
+    for item in output.media:
+        source = {"type": "base64", "media_type": item.media_type, "data": item.data}
+        content.append({"type": "document" if item.media_type == PDF else "image", "source": source})
+    block = {"type": "tool_result", "tool_use_id": output.call_id, "content": content}
+    return block | ({"is_error": True} if output.failed else {})
+
+
+def _response(answer: Answer, request: ChatRequest) -> ChatResponse:
+    """Convert the SDK's answer. A decision made through the one tool of a schema becomes JSON text."""
     text = "".join(block.text for block in answer.content if block.type == "text")
-    decided = next((block.input for block in answer.content if block.type == "tool_use"), None)
+    used = [block for block in answer.content if block.type == "tool_use"]
+    calls, content = (), ()
+    if request.tools:
+        calls = tuple(_call(block.id, block.name, block.input) for block in used)
+        content = tuple(_as_received(block) for block in answer.content)
+    elif used:
+        text = json.dumps(used[0].input, ensure_ascii=False)
     usage = answer.usage
     details = usage.output_tokens_details
     return ChatResponse(
-        text=json.dumps(decided, ensure_ascii=False) if decided is not None else text,
+        text=text,
+        calls=calls,
+        content=content,
         stop=_STOPS.get(str(answer.stop_reason), StopReason.OTHER),
         usage=TokenUsage(
             input_tokens=usage.input_tokens,
@@ -165,6 +212,18 @@ def _response(answer: Answer) -> ChatResponse:
         model=answer.model,
         request_id=answer.id,
     )
+
+
+def _as_received(block: Any) -> dict[str, Any]:
+    """Return a block as the API sent it, without what the SDK added."""
+    given = block.model_dump(mode="json", exclude_unset=True)
+    return {name: value for name, value in given.items() if value is not None and name not in _ADDED}
+
+
+def _call(call_id: str, name: str, given: Any) -> ToolCall:
+    if isinstance(given, dict):
+        return ToolCall(id=call_id, name=name, input=cast("dict[str, Any]", given))
+    return ToolCall(id=call_id, name=name, fault="the input must be a JSON object")
 
 
 def _fault(error: Exception) -> ModelError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -11,13 +12,24 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import (
+    ChatMessage,
+    ChatRequest,
+    ChatResponse,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+    ToolOutput,
+)
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 
 PROVIDER = "gemini"
 API_VERSION = "v1beta"
 """Set explicitly, since the SDK's default changed between versions; this version supports all used features."""
+
+OWN_ID = "call-"
+"""Beginning of an id that we gave to a call, since the API gave none."""
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -35,6 +47,7 @@ class GeminiModel:
 
     provider = PROVIDER
     knows_schema = True
+    knows_tools = True
 
     def __init__(
         self,
@@ -90,7 +103,7 @@ class GeminiModel:
                 answer = await self._client.aio.models.generate_content(
                     model=self.name, contents=contents, config=config
                 )
-                return _response([answer], self.name)
+                return _response([answer], self.name, request)
             answers: list[types.GenerateContentResponse] = []
             async for piece in await self._client.aio.models.generate_content_stream(
                 model=self.name, contents=contents, config=config
@@ -98,7 +111,7 @@ class GeminiModel:
                 answers.append(piece)
                 if text := _text(piece):
                     on_text(text)
-            return _response(answers, self.name)
+            return _response(answers, self.name, request)
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise _fault(error) from error
         except MISSHAPEN as error:
@@ -126,6 +139,20 @@ class GeminiModel:
             "automatic_continuation": False,
             **self._options,
         }
+        if request.tools:
+            fields["tools"] = [
+                types.Tool(
+                    function_declarations=[
+                        types.FunctionDeclaration(
+                            name=tool.name, description=tool.description, parameters_json_schema=tool.parameters
+                        )
+                        for tool in request.tools
+                    ]
+                )
+            ]
+        if request.tools and not request.may_call:
+            none = types.FunctionCallingConfig(mode=types.FunctionCallingConfigMode.NONE)
+            fields["tool_config"] = types.ToolConfig(function_calling_config=none)
         if request.schema is not None:
             fields["response_mime_type"] = "application/json"
             if request.native:
@@ -138,9 +165,54 @@ class GeminiModel:
 
 def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
-        role = "model" if message.role == "assistant" else "user"
-        message.wire = types.Content(role=role, parts=[types.Part(text=message.text)])
+        if message.content is not None:
+            parts = [types.Part.model_validate_json(json.dumps(part)) for part in message.content]
+        else:
+            parts = [part for output in message.outputs for part in _result_parts(output)]
+            if message.text:
+                parts.append(types.Part(text=message.text))
+        message.wire = types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
     return message.wire
+
+
+def _result_parts(output: ToolOutput) -> list[types.Part]:
+    """Return the result of a call as parts. Its id is left out if it is ours: the API gave none."""
+    call_id = None if output.call_id.startswith(OWN_ID) else output.call_id
+    said = {"error" if output.failed else "output": output.text}
+    result = types.Part(function_response=types.FunctionResponse(id=call_id, name=output.name, response=said))
+    media = [
+        types.Part(inline_data=types.Blob(mime_type=item.media_type, data=base64.b64decode(item.data)))
+        for item in output.media
+    ]
+    return [result, *media]
+
+
+def _content(answers: list[types.GenerateContentResponse]) -> list[types.Part]:
+    """Return the parts of an answer; pieces of one text are joined unless they carry a signature."""
+    parts: list[types.Part] = []
+    for answer in answers:
+        candidate = answer.candidates[0] if answer.candidates else None
+        for part in (candidate.content.parts if candidate and candidate.content else None) or []:
+            last = parts[-1] if parts else None
+            plain = part.text is not None and part.thought_signature is None and part.function_call is None
+            if last is not None and plain and _may_grow(last, part):
+                parts[-1] = last.model_copy(update={"text": f"{last.text}{part.text}"})
+            else:
+                parts.append(part)
+    return parts
+
+
+def _may_grow(last: types.Part, part: types.Part) -> bool:
+    return last.text is not None and last.thought == part.thought and last.thought_signature is None
+
+
+def _calls(parts: list[types.Part]) -> tuple[ToolCall, ...]:
+    """Return the calls in an answer. Where the API gives a call no id, its number takes the place."""
+    called = [part.function_call for part in parts if part.function_call is not None]
+    return tuple(
+        ToolCall(id=call.id or f"{OWN_ID}{number}", name=call.name or "", input=call.args or {})
+        for number, call in enumerate(called)
+    )
 
 
 def _text(answer: types.GenerateContentResponse) -> str:
@@ -149,7 +221,7 @@ def _text(answer: types.GenerateContentResponse) -> str:
     return "".join(part.text for part in parts if part.text and not part.thought)
 
 
-def _response(answers: list[types.GenerateContentResponse], name: str) -> ChatResponse:
+def _response(answers: list[types.GenerateContentResponse], name: str, request: ChatRequest) -> ChatResponse:
     """Combine the pieces of one answer. A stream without a stop reason was interrupted."""
     feedback = next((answer.prompt_feedback for answer in answers if answer.prompt_feedback), None)
     blocked = feedback is not None and feedback.block_reason is not None
@@ -161,9 +233,11 @@ def _response(answers: list[types.GenerateContentResponse], name: str) -> ChatRe
     ]
     if not reasons and not blocked:
         raise cut_short(PROVIDER)
-    last = answers[-1]
+    last, parts = answers[-1], _content(answers) if request.tools else []
     return ChatResponse(
         text="".join(map(_text, answers)),
+        calls=_calls(parts),
+        content=tuple(part.model_dump(mode="json", exclude_none=True) for part in parts),
         stop=StopReason.REFUSAL if blocked else _STOPS.get(reasons[-1], StopReason.OTHER),
         usage=_usage(next((answer.usage_metadata for answer in reversed(answers) if answer.usage_metadata), None)),
         model=last.model_version or name,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage, ToolCall
 from fireswarm.errors import ConfigError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
 from fireswarm.llm.tokens import estimate_tokens
@@ -27,15 +27,21 @@ Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 class ScriptedModel:
     """Answers from *script*: a function of the request, or one answer per turn.
 
-    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for an error.
+    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for an error. With *tools*, it is a
+    text, or ``{"calls": [{"name": ..., "input": {...}}], "text": ...}``.
     """
 
     provider = PROVIDER
     knows_schema = True
 
-    def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER) -> None:
-        """For a sequence, the number of answers in the conversation is the index of the next one."""
+    def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER, *, tools: bool | None = None) -> None:
+        """For a sequence, the number of answers in the conversation is the index of the next one.
+
+        Without *tools*, a sequence has them if one of its answers has calls, and a function if its attribute ``tools``
+        is true.
+        """
         self.name = name
+        self.knows_tools = _has_calls(script) if tools is None else tools
         self.calls = 0
         self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
 
@@ -53,7 +59,8 @@ class ScriptedModel:
     def preview(self, request: ChatRequest) -> dict[str, Any]:
         """Return the input of the script."""
         messages = [{"role": message.role, "text": message.text} for message in request.messages]
-        return {"system": request.system, "messages": messages, "schema": request.schema}
+        tools = [tool.name for tool in request.tools]
+        return {"system": request.system, "messages": messages, "schema": request.schema, "tools": tools}
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Return None: a script has no token count."""
@@ -102,6 +109,21 @@ def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
     return script
 
 
+def _has_calls(script: Script | Sequence[Answer]) -> bool:
+    if callable(script):
+        return bool(getattr(script, "tools", False))
+    return any(isinstance(answer, dict) and "calls" in answer for answer in script)
+
+
+def _calls_of(answer: dict[str, Any], request: ChatRequest) -> tuple[ToolCall, ...]:
+    """Return the calls of a scripted answer. Ids that the script leaves out count the calls of the conversation."""
+    first = sum(len(message.content or ()) for message in request.messages if message.role == "assistant")
+    return tuple(
+        ToolCall(id=str(call.get("id") or f"call-{first + number}"), name=call["name"], input=call.get("input") or {})
+        for number, call in enumerate(answer["calls"])
+    )
+
+
 def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
     """Convert an answer of the script, with estimated token counts; an ``error`` answer is raised."""
     if isinstance(answer, ChatResponse):
@@ -109,10 +131,18 @@ def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
     if isinstance(answer, dict) and "error" in answer:
         headers = {"retry-after": str(answer["retry_after"])} if "retry_after" in answer else {}
         raise from_status(PROVIDER, int(answer["error"]), str(answer.get("message", "as scripted")), headers)
-    stop = StopReason.END
+    stop, calls = StopReason.END, ()
+    if isinstance(answer, dict) and "calls" in answer:
+        calls, answer = _calls_of(answer, request), {**answer, "text": answer.get("text", "")}
     if isinstance(answer, dict) and "text" in answer:
         stop, answer = StopReason(answer.get("stop", "end")), str(answer["text"])
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    asked = estimate_tokens(request.system) + sum(estimate_tokens(message.text) for message in request.messages)
-    usage = TokenUsage(input_tokens=asked, output_tokens=estimate_tokens(text))
-    return ChatResponse(text=text, stop=stop, usage=usage, model=name)
+    content: list[Any] = [{"type": "text", "text": text}] if text and request.tools else []
+    content += [{"type": "tool_use", **call.model_dump(include={"id", "name", "input"})} for call in calls]
+    asked = estimate_tokens(request.system) + sum(
+        estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
+        for message in request.messages
+    )
+    written = text + "".join(json.dumps(call.input) for call in calls)
+    usage = TokenUsage(input_tokens=asked, output_tokens=estimate_tokens(written))
+    return ChatResponse(text=text, calls=calls, content=tuple(content), stop=stop, usage=usage, model=name)

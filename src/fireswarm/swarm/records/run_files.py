@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
+from fireswarm.swarm.records.run_steps import RunSteps
 
 EVENTS_FILE = "events.jsonl"
 RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
@@ -46,7 +48,7 @@ class RunLog:
         on_event: Watcher | None = None,
         on_words: Callable[[str], None] | None = None,
     ) -> None:
-        """Create *folder* and open its log."""
+        """Create *folder* and open its log, or that of an earlier start of the run, to go on with it."""
         self.run_id = run_id
         self.folder = folder
         self._clock = clock
@@ -58,6 +60,8 @@ class RunLog:
         self._trace = uuid.uuid4().hex
         self._turn = 0
         folder.mkdir(parents=True, exist_ok=True)
+        self._earlier = _earlier_events(folder)
+        self.steps = RunSteps(folder, redactor)
         self._file = (folder / EVENTS_FILE).open("a", encoding="utf-8")
 
     @property
@@ -66,8 +70,13 @@ class RunLog:
         return self._on_words is not None
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
-        """Write one event, without secrets and control characters."""
+        """Write one event, without secrets and control characters. What an earlier start wrote is not repeated."""
         self._end_words()
+        cleaned = self._redactor.value(payload)
+        key = _key_of(kind.value, cleaned)
+        if self._earlier[key] > 0:
+            self._earlier[key] -= 1
+            return
         self._turn = payload.get("turn", self._turn)
         content = {
             "run_id": self.run_id,
@@ -75,7 +84,7 @@ class RunLog:
             "span_id": f"turn-{self._turn}",
             "timestamp": self._clock.now().isoformat(),
             "event_type": kind.value,
-            "payload": self._redactor.value(payload),
+            "payload": cleaned,
             "redaction_mode": self._mode,
         }
         self._file.write(json.dumps(content, ensure_ascii=False) + "\n")
@@ -99,8 +108,8 @@ class RunLog:
         idempotent: bool,
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Run the step. Nothing is replayed, since a run ends with its process."""
-        return await run()
+        """Run the step, unless an earlier start of the run has finished it."""
+        return await self.steps.run(name, run, idempotent=idempotent, skipped=skipped)
 
     def body(self, name: str, content: str) -> None:
         """Store the body of a request or answer for debugging, with secrets removed."""
@@ -112,10 +121,28 @@ class RunLog:
         """Flush and close the log."""
         self._end_words()
         self._file.close()
+        self.steps.close()
 
     def _end_words(self) -> None:
         if self._on_words is not None and (rest := self._stream.rest()):
             self._on_words(rest)
+
+
+def _key_of(kind: str, payload: Any) -> str:
+    return f"{kind} {json.dumps(payload, sort_keys=True, default=str)}"
+
+
+def _earlier_events(folder: Path) -> Counter[str]:
+    """Count the events of an earlier start of the run, but those of its end."""
+    path = folder / EVENTS_FILE
+    if not path.is_file():
+        return Counter()
+    if (content := path.read_bytes()) and not content.endswith(b"\n"):  # a crash cut the last line off
+        path.write_bytes(content[: content.rfind(b"\n") + 1])
+    ended = (EventType.RUN_FINISHED, EventType.RUN_FAILED)
+    return Counter(
+        _key_of(event.event_type.value, event.payload) for event in read_events(folder) if event.event_type not in ended
+    )
 
 
 def run_folder(runs: Path, run_id: str) -> Path:

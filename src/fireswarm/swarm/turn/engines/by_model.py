@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
-from fireswarm.capabilities.workspace import describe_tools
+from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Artifact, Confidence, Signal
@@ -57,6 +58,9 @@ class RoleResult(Contract):
     next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
 
 
+RESULT_SCHEMA = RoleResult.model_json_schema()
+
+
 async def _nothing() -> dict[str, Any]:
     return {}
 
@@ -78,7 +82,7 @@ class ModelEngine:
         context = CapabilityContext(task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id)
         uses = _uses(task, card)
         async with registry_for(uses).open(uses, context) as resolved:
-            tools = describe_tools(resolved.tools)
+            tools = "" if mind.calls_tools else describe_tools(resolved.tools)
             texts = (*resolved.prompts, card.prompt.strip(), task.instructions.strip(), turn.swarm.protocol, tools)
             assignment = Assignment(
                 task=task.objective,
@@ -95,8 +99,11 @@ class ModelEngine:
                 extra_turns=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn.swarm, phase),
                 run_skill=_SkillRunner(turn).run,
-                tools=resolved.tools,
+                tools={**(workspace_tools(cwd) if mind.calls_tools else {}), **resolved.tools},
                 policy=policy_for(turn),
+                result_schema=RESULT_SCHEMA,
+                roles=tuple(turn.request.roles),
+                children={child.key: child for child in turn.request.children},
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.status is ConclusionStatus.FAILED:

@@ -1,0 +1,1 @@
+"""Tools for the files of one folder: list, read, search, write, edit."""

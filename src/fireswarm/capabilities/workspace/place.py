@@ -1,0 +1,116 @@
+"""Open files of one folder, and none outside of it, even while its folders are being replaced by links."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fireswarm.errors import InvalidInput
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+OWN_FOLDER = ".fireswarm"
+MAX_TEMPORARY_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder. Paths are relative to it, or absolute within it; links lead to places within it only."""
+
+    root: Path
+
+    def locate(self, named: str, *, new: bool = False) -> Path:
+        """Return the path that *named* leads to, links resolved. Raises InvalidInput outside, or if it does not exist.
+
+        With *new*, the last part need not exist.
+        """
+        text = named.removeprefix("file://")
+        if "\0" in text:
+            raise InvalidInput("a path has no zero bytes")
+        path = (self.root / text).resolve()
+        if not path.is_relative_to(self.root):
+            raise InvalidInput(f"{named} is outside the workspace {self.root}")
+        if path.relative_to(self.root).parts[:1] == (OWN_FOLDER,):
+            raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
+        if not new and not path.exists():
+            raise InvalidInput(f"{named} does not exist")
+        return path
+
+    def name_of(self, path: Path) -> str:
+        """Return the path relative to the workspace."""
+        return path.relative_to(self.root).as_posix()
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """Return at most *limit* bytes of the regular file at a located path. Raises InvalidInput."""
+        with self._folder(path.parent) as folder:
+            try:
+                number = os.open(path.name, _FILE, dir_fd=folder)
+            except OSError as error:
+                raise InvalidInput(f"{self.name_of(path)} cannot be read: {error.strerror}") from error
+            with os.fdopen(number, "rb") as file:
+                if not stat.S_ISREG(os.fstat(number).st_mode):
+                    raise InvalidInput(f"{self.name_of(path)} is not a file")
+                return file.read(limit)
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Replace the file at a located path in one step, or make it, with its folders. Raises InvalidInput.
+
+        A file keeps its mode. What is new belongs to the owner of the workspace, if this process may give it away.
+        """
+        owner = self.root.stat() if os.name == "posix" and os.geteuid() == 0 else None
+        with self._folder(path.parent, make_for=owner or True) as folder:
+            temporary = f".{path.name[:MAX_TEMPORARY_CHARS]}.{secrets.token_hex(4)}"
+            mode = 0o666
+            with contextlib.suppress(FileNotFoundError):
+                known = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+                if not stat.S_ISREG(known.st_mode):
+                    raise InvalidInput(f"{self.name_of(path)} is not a file")
+                mode = stat.S_IMODE(known.st_mode)
+            try:
+                number = os.open(temporary, _NEW, mode, dir_fd=folder)
+                with os.fdopen(number, "wb") as file:
+                    file.write(content)
+                    if mode != 0o666:
+                        os.fchmod(number, mode)
+                    if owner is not None:
+                        os.fchown(number, owner.st_uid, owner.st_gid)
+                os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise InvalidInput(f"{self.name_of(path)} cannot be written: {error.strerror}") from error
+
+    @contextlib.contextmanager
+    def _folder(self, path: Path, make_for: os.stat_result | bool = False) -> Generator[int]:
+        """Yield a descriptor of a folder below the workspace, reached without following links.
+
+        With *make_for*, missing folders are made, for that owner if it is one.
+        """
+        numbers: list[int] = []
+        try:
+            numbers.append(os.open(self.root, _FOLDER))
+            for part in path.relative_to(self.root).parts:
+                if make_for:
+                    self._make(part, numbers[-1], make_for)
+                numbers.append(os.open(part, _FOLDER, dir_fd=numbers[-1]))
+            yield numbers[-1]
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise InvalidInput(f"{self.name_of(path)} is not a folder") from error
+        except OSError as error:
+            raise InvalidInput(f"{self.name_of(path)} cannot be opened: {error.strerror}") from error
+        finally:
+            for number in numbers:
+                os.close(number)
+
+    @staticmethod
+    def _make(name: str, folder: int, owner: os.stat_result | bool) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
+            if not isinstance(owner, bool):
+                os.chown(name, owner.st_uid, owner.st_gid, dir_fd=folder, follow_symlinks=False)

@@ -1,0 +1,159 @@
+"""Tools that list, read and search files below one folder."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from fireswarm.capabilities.capability import tool
+from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace
+from fireswarm.contracts.limits import SNIFF_BYTES
+from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
+from fireswarm.contracts.media import MediaBlock
+from fireswarm.contracts.skills.tool import Tool, ToolAnswer
+from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
+from fireswarm.errors import ConfigError, InvalidInput
+
+MAX_ENTRIES = 1_000
+MAX_MATCHES = 200
+MAX_FILE_BYTES = 50_000_000
+MAX_SEARCHED_BYTES = 2_000_000
+"""Larger files are not searched: they rarely contain human-written text."""
+
+MAX_MEDIA_BYTES = 5_000_000
+MEDIA = {
+    **{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"},
+    ".pdf": "application/pdf",
+}
+_FIRST_BYTES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "application/pdf": b"%PDF"}
+
+SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", OWN_FOLDER, ".hg", ".svn"})
+
+FilePath = Annotated[str, Field(description="path of a file, relative to the workspace")]
+Folder = Annotated[str, Field(description="path of a folder, relative to the workspace; default: all of it")]
+Glob = Annotated[str, Field(description="such as *.py for names, or src/**/*.py for whole paths")]
+Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
+
+
+def reading_tools(root: Path) -> dict[str, Tool]:
+    """Return the tools for one folder; paths outside of it are refused."""
+    place = Workspace(root.resolve())
+
+    def list_files(path: Folder = ".", glob: Glob = "**") -> str:
+        """Lists files with their sizes in bytes; .git, node_modules and the like are left out."""
+        return _list(place, path, glob)
+
+    def read_file(
+        path: FilePath,
+        offset: Annotated[int, Field(ge=1, description="number of the first line")] = 1,
+        limit: Annotated[int, Field(ge=1, description="number of lines")] = MAX_LINES,
+    ) -> str | ToolAnswer:
+        """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
+        return _read(place, path, offset, limit)
+
+    def search_files(
+        pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
+        path: Folder = ".",
+        glob: Glob = "**",
+        context: Context = 0,
+    ) -> str:
+        """Finds the lines that match a regular expression, as path:line:text. Put (?i) first to ignore case."""
+        return _search(place, pattern, path, glob, context)
+
+    made = (tool(list_files), tool(read_file), tool(search_files))
+    spec_names = ("Glob", "Read", "Grep")
+    return {
+        each.name: Tool(each.name, each.description, each.parameters, each.run, spec_name=name)
+        for each, name in zip(made, spec_names, strict=True)
+    }
+
+
+def _list(place: Workspace, path: str, glob: str) -> str:
+    lines: list[str] = []
+    total = 0
+    for file, name in _matching(place, place.locate(path), glob):
+        total += 1
+        if total <= MAX_ENTRIES:
+            lines.append(f"{name} ({file.lstat().st_size:,} bytes)")
+    if total > MAX_ENTRIES:
+        lines.append(f"[{total - MAX_ENTRIES:,} more files: narrow path or glob]")
+    return "\n".join(lines) or "[no files]"
+
+
+def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAnswer:
+    path = place.locate(named)
+    if path.is_dir():
+        raise InvalidInput(f"{named} is a folder: use list_files")
+    content = place.read(path, MAX_FILE_BYTES)
+    if (kind := MEDIA.get(path.suffix.lower())) and content.startswith(_FIRST_BYTES.get(kind, b"")):
+        if len(content) > MAX_MEDIA_BYTES:
+            raise InvalidInput(f"{named} has {len(content):,} bytes; {MAX_MEDIA_BYTES:,} can be shown")
+        media = MediaBlock(media_type=kind, data=base64.b64encode(content).decode())
+        return ToolAnswer(f"{named}: {kind}, {len(content):,} bytes", (media,))
+    if b"\0" in content[:SNIFF_BYTES]:
+        raise InvalidInput(f"{named} is not text: it has {len(content):,} bytes; use run_command to look into it")
+    lines = content.decode("utf-8", "replace").splitlines()
+    if offset > max(1, len(lines)):
+        raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one")
+    return page_of_lines(lines, offset, limit, named)
+
+
+def _search(place: Workspace, pattern: str, path: str, glob: str, context: int) -> str:
+    try:
+        check_pattern(pattern)
+    except ConfigError as error:
+        raise InvalidInput(str(error)) from error
+    found: list[str] = []
+    total = 0
+    for file, name in _matching(place, place.locate(path), glob):
+        lines = _text_in(place, file).splitlines()
+        hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
+        for number in hits[: max(0, MAX_MATCHES - total)]:
+            found += _shown_match(name, lines, number, context)
+        total += len(hits)
+    if total > MAX_MATCHES:
+        found.append(f"[{total - MAX_MATCHES:,} more matches: narrow pattern, path or glob]")
+    return "\n".join(found) or "[no matches]"
+
+
+def _shown_match(name: str, lines: list[str], number: int, context: int) -> list[str]:
+    around = range(max(0, number - context), min(len(lines), number + context + 1))
+    marks = {each: ":" if each == number else "-" for each in around}
+    shown = [f"{name}{mark}{each + 1}{mark}{lines[each][:MAX_LINE_CHARS]}" for each, mark in marks.items()]
+    return [*shown, "--"] if context else shown
+
+
+def _matching(place: Workspace, start: Path, glob: str) -> Iterator[tuple[Path, str]]:
+    """Yield the files below *start* whose path or name the glob matches, in order, with their relative paths."""
+    if start.is_file():
+        yield start, place.name_of(start)
+        return
+    for where, folders, files in os.walk(start):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED)
+        for file in sorted(files):
+            path = Path(where) / file
+            name = place.name_of(path)
+            try:
+                fits = (
+                    match_glob(glob, name) or match_glob(glob, file) or match_glob(glob, str(path.relative_to(start)))
+                )
+            except ConfigError as error:
+                raise InvalidInput(str(error)) from error
+            if fits:
+                yield path, name
+
+
+def _text_in(place: Workspace, path: Path) -> str:
+    """Return a file's text, or nothing if it is binary, too large, a link, a pipe, or unreadable."""
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_SEARCHED_BYTES:
+            return ""
+        content = place.read(path, MAX_SEARCHED_BYTES)
+    except (OSError, InvalidInput):
+        return ""
+    return "" if b"\0" in content[:SNIFF_BYTES] else content.decode("utf-8", "replace")

@@ -1,0 +1,136 @@
+"""Tools that write and edit files below one folder, and show the change before."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio.to_thread
+from pydantic import Field
+
+from fireswarm.capabilities.capability import tool
+from fireswarm.capabilities.text_diff import text_diff
+from fireswarm.capabilities.workspace.place import Workspace
+from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.errors import InvalidInput
+
+MAX_WRITTEN_BYTES = 10_000_000
+MAX_COMPARED_LINES = 5_000
+NEAR = 0.5
+"""Least likeness of a passage that is shown as the nearest one to a text that was not found."""
+
+
+def workspace_tools(root: Path) -> dict[str, Tool]:
+    """Return the tools that read and write the files of one folder."""
+    return reading_tools(root) | writing_tools(root)
+
+
+def writing_tools(root: Path) -> dict[str, Tool]:
+    """Return the tools for one folder; paths outside of it are refused."""
+    place = Workspace(root.resolve())
+
+    def write_file(path: FilePath, content: Annotated[str, Field(description="the whole new text")]) -> str:
+        """Writes a text file: makes it, with its folders, or replaces it. To change a part, use edit_file."""
+        target = place.locate(path, new=True)
+        place.write(target, _encode(content))
+        return f"wrote {place.name_of(target)}: {len(content.splitlines()):,} lines"
+
+    def edit_file(
+        path: FilePath,
+        old_text: Annotated[str, Field(min_length=1, description="the passage to replace, exactly as in the file")],
+        new_text: Annotated[str, Field(description="the passage to put in its place")],
+        replace_all: Annotated[bool, Field(description="replace every occurrence")] = False,
+    ) -> str:
+        """Replaces a passage of a text file. The passage has to occur exactly once, unless replace_all is true."""
+        target = place.locate(path)
+        before = _text(place, target)
+        after = replace_text(before, old_text, new_text, replace_all=replace_all)
+        place.write(target, _encode(after))
+        count = before.count(old_text)
+        return f"edited {place.name_of(target)}" + (f": {count} occurrences" if count > 1 else "")
+
+    async def preview_write(given: Mapping[str, Any]) -> str:
+        return await anyio.to_thread.run_sync(_preview, place, given)
+
+    names = {"write_file": "Write", "edit_file": "Edit"}
+    made = (tool(writes=True)(write_file), tool(writes=True)(edit_file))
+    return {
+        each.name: Tool(
+            each.name,
+            each.description,
+            each.parameters,
+            each.run,
+            idempotent=each.name == "write_file",
+            writes=True,
+            spec_name=names[each.name],
+            preview=preview_write,
+        )
+        for each in made
+    }
+
+
+def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool = False) -> str:
+    """Return *text* with *old_text* replaced. Raises InvalidInput unless it occurs once, or with *replace_all* at all.
+
+    The error shows the passage that is nearest to a text that was not found.
+    """
+    count = text.count(old_text)
+    if count > 1 and not replace_all:
+        raise InvalidInput(
+            f"old_text occurs {count} times: give more lines around it so that it is unique, or set replace_all"
+        )
+    if count:
+        return text.replace(old_text, new_text)
+    near = _nearest(text, old_text)
+    raise InvalidInput("old_text was not found" + (f". The nearest passage is:\n{near}" if near else ""))
+
+
+def _nearest(text: str, wanted: str) -> str:
+    """Return the numbered lines of *text* that are most like *wanted*, or "" if none is."""
+    lines, size = text.splitlines()[:MAX_COMPARED_LINES], max(1, len(wanted.splitlines()))
+    first = next((line.strip() for line in wanted.splitlines() if line.strip()), "")
+    starts = difflib.get_close_matches(first, [line.strip() for line in lines], n=3, cutoff=NEAR)
+    best, best_ratio = -1, NEAR
+    for start, line in enumerate(lines):
+        if line.strip() in starts:
+            ratio = difflib.SequenceMatcher(None, "\n".join(lines[start : start + size]), wanted).ratio()
+            if ratio > best_ratio:
+                best, best_ratio = start, ratio
+    return "\n".join(f"{best + 1 + number:>6}\t{line}" for number, line in enumerate(lines[best : best + size])) * (
+        best >= 0
+    )
+
+
+def _text(place: Workspace, path: Path) -> str:
+    if path.is_dir():
+        raise InvalidInput(f"{place.name_of(path)} is a folder")
+    content = place.read(path, MAX_FILE_BYTES)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{place.name_of(path)} is not text in UTF-8: use run_command to change it") from error
+
+
+def _encode(text: str) -> bytes:
+    content = text.encode("utf-8", "replace")
+    if len(content) > MAX_WRITTEN_BYTES:
+        raise InvalidInput(f"the text has {len(content):,} bytes; {MAX_WRITTEN_BYTES:,} are allowed")
+    return content
+
+
+def _preview(place: Workspace, given: Mapping[str, Any]) -> str:
+    """Return the change that an input would make; "" if it would fail, since the call says why."""
+    try:
+        path = place.locate(str(given.get("path") or "."), new=True)
+        before = _text(place, path) if path.exists() else None
+        if "content" in given:
+            after = str(given["content"])
+        else:
+            old, new = str(given.get("old_text") or ""), str(given.get("new_text") or "")
+            after = replace_text(before or "", old, new, replace_all=given.get("replace_all") is True)
+        return text_diff(place.name_of(path), before, after)
+    except InvalidInput:
+        return ""

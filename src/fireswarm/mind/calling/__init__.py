@@ -1,0 +1,1 @@
+"""The run of a model that decides by calling tools."""

@@ -1,0 +1,334 @@
+"""The run of a model that decides by calling tools, in the states of `mind.loop`.
+
+Each call gets its output under its id. Calls of one answer that only read run side by side, all others in order; a
+failed one does not drop the rest. An answer without calls ends the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
+from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
+from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillResult, SkillState
+from fireswarm.errors import InvalidInput
+from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
+from fireswarm.llm.client import Asking
+from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.mind.actions import Delegates
+from fireswarm.mind.assignment import ConclusionStatus
+from fireswarm.mind.calling.outputs import Outputs, text_of
+from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
+from fireswarm.mind.loop import MAX_RESULT_FAULTS, MindRun
+from fireswarm.mind.mind import RunFailed
+from fireswarm.mind.states import State
+
+FEW_TURNS = 3
+"""The model is told when so many turns are left."""
+
+KEPT_CHARS = 400_000
+"""Characters of an output that are kept, in pages."""
+
+CUT = "The answer was cut off at the limit of tokens (model.max_tokens), and this call with it: take smaller parts."
+_LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, TODO})
+
+
+class NoMessage(Exception):
+    """The person says nothing more."""
+
+
+@dataclass
+class CallingRun(MindRun):
+    """A run in progress. ``shown`` are the outputs of the last answer's calls, for the next message."""
+
+    outputs: Outputs = field(init=False)
+    shown: list[ToolOutput] = field(default_factory=list)
+    _finished: tuple[str, dict[str, Any]] | None = None
+    _delegated: dict[str, PlannedTask] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Create the parts of the run."""
+        MindRun.__post_init__(self)
+        self.outputs = Outputs(self.mind.settings.runtime.max_output_bytes)
+        self.actor.kept_chars = KEPT_CHARS
+        self.transcript = Transcript(self.assignment.system, offered_tools(self.assignment))
+        if isinstance(self.asking, Asking):
+            self.asking.conversation = self.transcript
+
+    # ── the states that differ ──────────────────────────────────────────────────────────────────────────
+
+    async def _prefilter(self) -> State:
+        """Choose the skills to show. There may be none, unless the settings say otherwise: the tools remain."""
+        strict = self.mind.settings.skills.prefilter_zero_candidate_strategy == "fail_fast"
+        if strict:
+            return await MindRun._prefilter(self)
+        await self.briefing.prefilter()
+        return State.DISCLOSE_CONTEXT_STAGE
+
+    async def _disclose(self) -> State:
+        """Open the conversation, or answer the calls that asked for material of a skill."""
+        if self.turn:
+            return self._answer_calls()
+        if self.assignment.named is not None:
+            self._take_up(self.assignment.named, "the task names it")
+        self.transcript.say(*self.briefing.opening_for_tools(), *self._turns_left())
+        return State.CALL_LLM
+
+    async def _decode(self) -> State:
+        self.decision = self.asking.take_calls(self.turn, self.answer)
+        self.progress.failed_now = False
+        return State.EXECUTE_STEP if self.answer.calls else State.HANDOFF_OR_FINISH
+
+    async def _execute(self) -> State:
+        """Execute all calls of the answer. The first exception that ends the run is raised after the others."""
+        self.shown = []
+        calls = list(enumerate(self.answer.calls, 1))
+        if self.answer.stop is StopReason.MAX_TOKENS and calls:  # the last call may have lost a part of its input
+            calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": CUT}))
+        while calls:
+            size = next((n for n, (_, call) in enumerate(calls) if not self._only_reads(call)), len(calls)) or 1
+            batch, calls = calls[:size], calls[size:]
+            self.shown += await _side_by_side([self._output_of(number, call) for number, call in batch])
+        self._delegate()
+        return State.VERIFY_PROGRESS
+
+    async def _verify(self) -> State:
+        if any(call.name == FINISH for call in self.answer.calls) and self._finished is not None:
+            return State.HANDOFF_OR_FINISH
+        if any(call.name in (USE_SKILL, READ_SKILL_FILE) for call in self.answer.calls):
+            return State.DISCLOSE_CONTEXT_STAGE
+        return self._answer_calls()
+
+    async def _handoff_or_finish(self) -> State:
+        """End the run with the answer, or say what is missing in it."""
+        if self._finished is not None:
+            answer, result = self._finished
+            return self._end(ConclusionStatus.FINISHED, "finished", answer, result=result)
+        text = self.answer.text.strip()
+        if self.answer.stop is StopReason.MAX_TOKENS:
+            self._note("Your answer was cut off at the limit of tokens (model.max_tokens). Answer more briefly.")
+        elif not text:
+            self.progress.nothing_done()
+            self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
+        elif fault := self._fault_of({}):
+            self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
+        elif message := await self._next_message(text):
+            self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
+            self.pending.append(Part(Component.TASK, message, "a message"))
+        else:
+            return self._end(ConclusionStatus.FINISHED, "finished", text)
+        return State.DISCLOSE_CONTEXT_STAGE
+
+    async def _next_message(self, answer: str) -> str:
+        """Return what a person says to the answer, or "" at the end. It is a step: a run that goes on knows it."""
+        following = self.assignment.next_message
+        if following is None:
+            return ""
+
+        async def hear() -> dict[str, Any]:
+            message = await following(self.mind.redact.clean(answer))
+            if not message or not message.strip():
+                raise NoMessage
+            return {"text": message}
+
+        try:
+            return str((await self.recorder.step(f"message:{self.turn}", hear, idempotent=True))["text"])
+        except NoMessage:
+            return ""
+
+    # ── calls ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        tool = self.assignment.tools.get(call.name)
+        return call.name in _LOCAL or (tool is not None and not tool.writes)
+
+    async def _output_of(self, number: int, call: ToolCall) -> ToolOutput:
+        """Execute one call and return its output."""
+        step = f"{self.turn}.{number}"
+        try:
+            text, result = await self._perform(step, call)
+        except InvalidInput as error:
+            text, result = str(error), None
+            failed = True
+        else:
+            failed = result is not None and result.status is not StepStatus.OK
+        text = self.mind.redact.clean(text)
+        warning = self.progress.saw_call(call, text, changes=not self._only_reads(call) and not failed)
+        shown = self.outputs.show(step, text)
+        media = result.media if result is not None else ()
+        shown = f"{shown}\n{warning}" if warning else shown
+        # A non-zero exit code is information; only a call that could not be made has failed.
+        return ToolOutput(
+            call_id=call.id, name=call.name, text=shown, failed=failed and call.name != RUN_COMMAND, media=media
+        )
+
+    async def _perform(self, step: str, call: ToolCall) -> tuple[str, StepExecutionResult | None]:
+        """Return the output of a call, and the result of its step if it is one. Raises InvalidInput for a bad call."""
+        if call.fault:
+            raise InvalidInput(call.fault)
+        local: dict[str, Callable[[str, Mapping[str, Any]], Awaitable[str]]] = {
+            READ_SKILL_FILE: self._read_skill_file,
+            SEARCH_SKILLS: self._search_skills,
+            READ_OUTPUT: self._read_output,
+            TODO: self._todo,
+            DELEGATE: self._delegate_call,
+            FINISH: self._finish_call,
+        }
+        if call.name in local:
+            return await local[call.name](step, call.input), None
+        if call.name == USE_SKILL and (taken := self._take_instructions(call)) is not None:
+            return taken, None
+        action = action_of(call)
+        _check_required(action)
+        result = await self._step(step, action)
+        text = text_of(action, result)
+        policy = self.mind.settings.runtime.on_step_failure
+        tried = action.type in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL)
+        if tried and result.status in (StepStatus.FAILED, StepStatus.TIMEOUT) and not policy.endswith("report"):
+            self._after_failure(action, result)
+            text += f"\n[{self.skill} is tried instead]\n{self.briefing.activation(self.skill)}"
+        return text, result
+
+    def _take_instructions(self, call: ToolCall) -> str | None:
+        """Take up a skill that has instructions only and return them; None for a skill with code."""
+        name = self.briefing.resolve(str(call.input.get("name") or ""))
+        call.input["name"] = name
+        skill = self.mind.catalog.skills[name]
+        self.briefing.note_known(name)
+        if skill.entry is not None:
+            return None
+        again = name == self.skill
+        self._take_up(name, str(call.input.get("reason") or "chosen"))
+        return f"You are using {name} already." if again else self.briefing.activation(name)
+
+    async def _read_skill_file(self, step: str, given: Mapping[str, Any]) -> str:
+        name = self.briefing.resolve(str(given.get("skill") or ""))
+        offset, limit = _number(given, "offset", 1), _number(given, "limit", 2_000)
+        return self.briefing.file_page(name, str(given.get("path") or ""), offset, limit)
+
+    async def _search_skills(self, step: str, given: Mapping[str, Any]) -> str:
+        return await self.briefing.search(str(given.get("query") or ""))
+
+    async def _read_output(self, step: str, given: Mapping[str, Any]) -> str:
+        return self.outputs.page(str(given.get("output") or ""), _number(given, "page", 1))
+
+    async def _todo(self, step: str, given: Mapping[str, Any]) -> str:
+        items = given.get("items")
+        return f"noted: {len(items) if isinstance(items, list) else 0} items"
+
+    # ── handing over and ending ─────────────────────────────────────────────────────────────────────────
+
+    async def _delegate_call(self, step: str, given: Mapping[str, Any]) -> str:
+        """Plan the task of a call, or return the result of the task that an earlier turn created for it."""
+        key = f"call.{self.assignment.phase}.{step}"
+        child = self.assignment.children.get(key)
+        if child is not None:
+            return _describe_child(child)
+        try:
+            planned = PlannedTask(
+                key=key,
+                assigned_to=str(given.get("role") or ""),
+                objective=str(given.get("objective") or ""),
+                context=dict(given.get("context") or {}),
+                expected_outcome=str(given.get("expected_outcome") or ""),
+            )
+        except ValueError as error:
+            raise InvalidInput(f"delegate: {error}") from error
+        if fault := self._fault_of({"tasks": [planned.model_dump(mode="json")]}):
+            raise InvalidInput(f"delegate: {fault}")
+        self._delegated[key] = planned
+        return "waiting for the result"
+
+    def _delegate(self) -> None:
+        """Suspend the run until the tasks planned in this answer have ended. Raises Delegates."""
+        if self._delegated:
+            tasks, self._delegated = tuple(self._delegated.values()), {}
+            summary = f"waits for {', '.join(task.assigned_to for task in tasks)}"
+            raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
+
+    async def _finish_call(self, step: str, given: Mapping[str, Any]) -> str:
+        if any(output.failed for output in self.shown):
+            raise InvalidInput("a call before this one failed: look at its output first, then finish")
+        result = given.get("result") or {}
+        fault = "result must be an object" if not isinstance(result, dict) else self._fault_of(dict(result))
+        if fault:
+            self.result_faults += 1
+            if self.result_faults > MAX_RESULT_FAULTS:
+                raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
+            raise InvalidInput(f"the result was rejected: {fault}")
+        self._finished = (str(given.get("answer") or ""), dict(result))
+        return "finished"
+
+    def _fault_of(self, result: Mapping[str, Any]) -> str:
+        return self.assignment.check_result(result) if self.assignment.check_result is not None else ""
+
+    # ── the next message ────────────────────────────────────────────────────────────────────────────────
+
+    def _answer_calls(self) -> State:
+        """Say the outputs of the calls, and what was noted."""
+        notes, outputs = [*self.pending, *self._turns_left()], self.shown
+        self.pending, self.shown = [], []
+        if not notes and not outputs:
+            notes = [Part(Component.STATE, "Continue.")]
+        self.transcript.say(*notes, outputs=outputs)
+        return State.CALL_LLM
+
+    def _turns_left(self) -> list[Part]:
+        """Return what to say of the turns that are left. In the last one, the model can only answer."""
+        left = self.turn_limit - self.turn
+        if left == 1:
+            self.transcript.may_call = False
+            return [Part(Component.STATE, "[This is the last turn: answer now, and say what is not done.]")]
+        self.transcript.may_call = True
+        return [Part(Component.STATE, f"[{left} turns are left.]")] if left == FEW_TURNS and self.turn else []
+
+
+def _check_required(action: ActionStep) -> None:
+    needed = {ActionType.RUN_COMMAND: "command", ActionType.ASK_USER: "question"}.get(action.type)
+    if needed and not str(action.params.get(needed) or "").strip():
+        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}")
+
+
+def _number(given: Mapping[str, Any], name: str, usual: int) -> int:
+    value = given.get(name)
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1:
+        raise InvalidInput(f"{name} must be a number from 1 on")
+    return int(value)
+
+
+def _describe_child(child: ChildResult) -> str:
+    """Return the result of a delegated task for the model."""
+    artifacts = [item.model_dump(mode="json", exclude_none=True, exclude={"sha256"}) for item in child.artifacts]
+    lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
+    lines += [str(item.get("value") or item) for item in artifacts]
+    return "\n".join(line for line in lines if line)
+
+
+async def _side_by_side(calls: list[Awaitable[ToolOutput]]) -> list[ToolOutput]:
+    """Run calls at once and return their outputs in order. The first exception in that order is raised at the end."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    outcomes: list[ToolOutput | Exception | None] = [None] * len(calls)
+
+    async def run(number: int, call: Awaitable[ToolOutput]) -> None:
+        try:
+            outcomes[number] = await call
+        except Exception as error:  # must leave the task group unwrapped; raised again below
+            outcomes[number] = error
+
+    async with anyio.create_task_group() as tasks:
+        for number, call in enumerate(calls):
+            tasks.start_soon(run, number, call)
+    done: list[ToolOutput] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is not None:
+            done.append(outcome)
+    return done

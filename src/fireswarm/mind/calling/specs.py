@@ -1,0 +1,134 @@
+"""The tools that every run offers besides those of its assignment, as the model sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.contracts.llm.chat import ToolSpec
+from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL
+from fireswarm.mind.assignment import Assignment
+
+SEARCH_SKILLS = "search_skills"
+READ_OUTPUT = "read_output"
+TODO = "todo"
+DELEGATE = "delegate"
+
+TODO_STATES = ("pending", "in_progress", "completed")
+
+
+def _spec(tool: str, description: str, required: tuple[str, ...], **properties: Mapping[str, Any]) -> ToolSpec:
+    schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return ToolSpec(tool, description, schema | ({"required": list(required)} if required else {}))
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _number(description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "description": description}
+
+
+_RUN_COMMAND = _spec(
+    RUN_COMMAND,
+    "Runs a command line in the shell and returns its output and exit code. The current folder stays for the next "
+    "command. Put programs that wait for input, or that serve, into the background or do without them.",
+    ("command",),
+    command=_text("the command line"),
+    timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the usual is too short"},
+)
+_USE_SKILL = _spec(
+    USE_SKILL,
+    "Takes up a skill. One with instructions returns them, to be followed; one with code runs on `input` and returns "
+    "its result.",
+    ("name", "reason"),
+    name=_text("name of the skill"),
+    reason=_text("why this skill, in a sentence for the operator"),
+    input={"type": "object", "description": 'for a skill with code: its input, such as {"path": "data.csv"}'},
+)
+_READ_SKILL_FILE = _spec(
+    READ_SKILL_FILE,
+    "Reads a file of a skill, or a section of it (SKILL.md#Heading), with line numbers and in pages.",
+    ("skill", "path"),
+    skill=_text("name of the skill"),
+    path=_text("path within the skill's folder"),
+    offset=_number("number of the first line"),
+    limit=_number("number of lines"),
+)
+_SEARCH_SKILLS = _spec(
+    SEARCH_SKILLS,
+    "Searches all skills by your own words; use it when none of those that you were shown fits.",
+    ("query",),
+    query=_text("what the skill should do"),
+)
+_READ_OUTPUT = _spec(
+    READ_OUTPUT,
+    "Reads another page of a long output of an earlier call.",
+    ("output", "page"),
+    output=_text("the output's number, as its first page gives it"),
+    page=_number("number of the page"),
+)
+_TODO = _spec(
+    TODO,
+    "Replaces your list of what is to be done, which the operator sees. For work of three steps or more.",
+    ("items",),
+    items={
+        "type": "array",
+        "maxItems": 50,
+        "items": {
+            "type": "object",
+            "required": ["text", "state"],
+            "properties": {"text": _text("what is to be done"), "state": {"type": "string", "enum": list(TODO_STATES)}},
+        },
+    },
+)
+_ASK_USER = _spec(
+    ASK_USER,
+    "Asks a person and waits for the answer; only for what only they can know or decide.",
+    ("question",),
+    question=_text("the question"),
+    options={"type": "array", "items": {"type": "string"}, "description": "the possible answers, if there are few"},
+)
+_DELEGATE_TEXT = (
+    "Hands a part of the work to another role and waits for its result. Several calls in one answer run side by side."
+)
+
+
+def offered_tools(assignment: Assignment) -> tuple[ToolSpec, ...]:
+    """Return the tools of a run, in a fixed order: the provider caches them."""
+    own = [_RUN_COMMAND, _USE_SKILL, _READ_SKILL_FILE, _SEARCH_SKILLS, _READ_OUTPUT, _TODO, _ASK_USER]
+    if assignment.roles:
+        own.append(_delegate(assignment.roles))
+    if assignment.result_schema is not None:
+        own.append(_finish(assignment.result_schema))
+    names = {tool.name for tool in own}
+    given = [
+        ToolSpec(tool.name, tool.description, tool.parameters)
+        for tool in assignment.tools.values()
+        if tool.name not in names
+    ]
+    return (*given, *own)
+
+
+def _delegate(roles: tuple[str, ...]) -> ToolSpec:
+    return _spec(
+        DELEGATE,
+        _DELEGATE_TEXT,
+        ("role", "objective"),
+        role={"type": "string", "enum": list(roles), "description": "the role that does it"},
+        objective=_text("what is to be done, complete in itself: the role does not see this conversation"),
+        context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
+        expected_outcome=_text("how you will know that it is done"),
+    )
+
+
+def _finish(schema: Mapping[str, Any]) -> ToolSpec:
+    """Return the tool that ends a run with a structured result. An answer without calls ends it as well."""
+    return _spec(
+        FINISH,
+        "Ends the task with your answer and a structured result. Without such a result, just answer.",
+        ("answer",),
+        answer=_text("the answer to the task, in Markdown"),
+        result=schema,
+    )

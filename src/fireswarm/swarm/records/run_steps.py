@@ -1,0 +1,84 @@
+"""The steps of a stand-alone run in ``steps.jsonl``: a run that goes on repeats none that has finished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+from fireswarm.redaction import Redactor
+
+STEPS_FILE = "steps.jsonl"
+STARTED, FINISHED = "started", "finished"
+
+INTERRUPTED = (
+    "The run was interrupted during this action. It is not known if it took effect: check that before you repeat it."
+)
+"""Output of an action that may not be repeated and had not finished."""
+
+
+class RunSteps:
+    """Known steps of a run, and the file that new ones are added to.
+
+    A step that is not idempotent is recorded before it starts.
+    """
+
+    def __init__(self, folder: Path, redactor: Redactor) -> None:
+        """Read the steps of *folder* and open its file. A last line that a crash cut off is left out."""
+        self._redactor = redactor
+        self._finished: dict[str, dict[str, Any]] = {}
+        self._in_doubt: set[str] = set()
+        path = folder / STEPS_FILE
+        known = path.read_bytes() if path.exists() else b""
+        for line in known.split(b"\n"):
+            self._learn(line)
+        self._file = path.open("ab")
+        if known and not known.endswith(b"\n"):
+            self._file.write(b"\n")
+
+    def is_known(self, name: str) -> bool:
+        """Return True for a step that will not be run."""
+        return name in self._finished
+
+    async def run(
+        self,
+        name: str,
+        run: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        idempotent: bool,
+        skipped: dict[str, Any] | None,
+    ) -> dict[str, Any]:
+        """Run a step once. One that may not be repeated and was interrupted gets *skipped*, which says so."""
+        if name in self._finished:
+            return dict(self._finished[name])
+        if name in self._in_doubt and not idempotent:
+            result = {**(skipped or {}), "stdout_summary": INTERRUPTED}
+        else:
+            if not idempotent:
+                self._write({"step": name, "state": STARTED})
+            result = self._redactor.value(await run())
+        self._write({"step": name, "state": FINISHED, "result": result})
+        self._finished[name] = result
+        return dict(result)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _learn(self, line: bytes) -> None:
+        try:
+            read: Any = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(read, dict):
+            return
+        step = cast("dict[str, Any]", read)
+        if step.get("state") == STARTED:
+            self._in_doubt.add(str(step.get("step")))
+        elif isinstance(step.get("result"), dict):
+            self._finished[str(step.get("step"))] = step["result"]
+
+    def _write(self, step: dict[str, Any]) -> None:
+        self._file.write(json.dumps(step, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        self._file.flush()

@@ -1,0 +1,138 @@
+"""Tool calls on the wire of each provider, through its own SDK, against a server as strict as the API."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.mind import ConclusionStatus
+from tests.support.minds import PROVIDERS, Bench, Lab, Ran
+from tests.support.provider_rules import signature_of
+from tests.support.providers import Reply
+from tests.unit.mind.test_calling import PIXEL
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
+
+
+@pytest.fixture
+async def lab() -> AsyncGenerator[Lab]:
+    async with Lab.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path, decision_mode="tools").set(skills__prefilter_min_score=1)
+    (bench.cwd / "a.txt").write_text("one\n")
+    (bench.cwd / "b.txt").write_text("two\n")
+    return bench
+
+
+async def run(lab: Lab, bench: Bench, provider: str, *replies: Reply, **assigned: Any) -> Ran:
+    return await lab.run(bench, provider, replies, tools=workspace_tools(bench.cwd), **assigned)
+
+
+def _standard(sent: str) -> str:
+    """Google's SDK writes base64 with the alphabet for addresses, which its API reads as well."""
+    return sent.replace("-", "+").replace("_", "/")
+
+
+READ_BOTH = Reply(
+    "I look at both files.",
+    thinking="Both are needed.",
+    calls=(("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"})),
+)
+LOOK = Reply(calls=(("run_command", {"command": "ls"}),))
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_calls_thoughts_and_results_pass_the_providers_checks(
+    stream: bool, provider: str, lab: Lab, bench: Bench
+) -> None:
+    bench.set(skills__prefilter_min_score=1, model__stream=stream)
+    ran = await run(lab, bench, provider, READ_BOTH, LOOK, Reply("One and two.", thinking="Now I know."))
+    assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "One and two.")
+    assert ran.of(EventType.LLM_REQUEST_FAILED) == []
+    last = lab.served.calls[-1].body
+    sent = json.dumps(last.get("messages") or last.get("contents"))
+    assert "     1\\tone" in sent and "     1\\ttwo" in sent
+    assert signature_of("Both are needed." if provider == "anthropic" else "read_file") in _standard(sent)
+
+
+async def test_each_request_begins_with_the_one_before_byte_for_byte(provider: str, lab: Lab, bench: Bench) -> None:
+    await run(
+        lab, bench, provider, READ_BOTH, LOOK, Reply(calls=(("run_command", {"command": "pwd"}),)), Reply("Done.")
+    )
+    requests = [call.body for call in lab.served.calls]
+    turns = [body.get("messages") or body["contents"] for body in requests]
+    assert len(turns) == 4
+    for before, after in zip(turns, turns[1:], strict=False):
+        assert json.dumps(after[: len(before)]) == json.dumps(before)
+    for part in ("system", "tools", "systemInstruction"):
+        assert len({json.dumps(body.get(part)) for body in requests}) == 1
+
+
+async def test_cache_reaches_up_to_the_last_message(provider: str, lab: Lab, bench: Bench) -> None:
+    await run(lab, bench, provider, LOOK, Reply("Done."))
+    for call in lab.served.calls:
+        if provider == "anthropic":
+            assert call.body["cache_control"] == {"type": "ephemeral"}
+            assert call.body["system"][0]["cache_control"] == {"type": "ephemeral"}
+        else:  # Gemini caches prefixes by itself
+            assert "cachedContent" not in call.body
+
+
+async def test_image_is_sent_as_an_image(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "dot.png").write_bytes(PIXEL)
+    await run(lab, bench, provider, Reply(calls=(("read_file", {"path": "dot.png"}),)), Reply("A dot."))
+    assert base64.b64encode(PIXEL).decode() in _standard(json.dumps(lab.served.calls[-1].body))
+
+
+async def test_schemas_are_sent_with_descriptions_bounds_and_nested_properties(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    await run(lab, bench, provider, Reply("Done."))
+    body = lab.served.calls[0].body
+    tools = body["tools"] if provider == "anthropic" else body["tools"][0]["functionDeclarations"]
+    schemas = {tool["name"]: tool.get("input_schema") or tool["parameters_json_schema"] for tool in tools}
+    assert schemas["read_file"]["properties"]["offset"]["minimum"] == 1
+    assert schemas["todo"]["properties"]["items"]["items"]["properties"]["state"]["enum"][0] == "pending"
+    assert "description" in schemas["run_command"]["properties"]["command"]
+
+
+async def test_last_turn_forbids_calls_without_changing_the_tools(provider: str, lab: Lab, bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__max_turns=2)
+    ran = await run(lab, bench, provider, LOOK, Reply("Done."))
+    assert ran.conclusion.answer == "Done."
+    first, last = (call.body for call in lab.served.calls)
+    assert first["tools"] == last["tools"]
+    if provider == "anthropic":
+        assert (first.get("tool_choice"), last["tool_choice"]) == (None, {"type": "none"})
+    else:
+        assert last["toolConfig"]["functionCallingConfig"]["mode"] == "NONE"
+
+
+async def test_answer_has_the_tokens_that_the_settings_allow(provider: str, lab: Lab, bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, model__max_tokens=12_000)
+    await run(lab, bench, provider, Reply("Done."))
+    body = lab.served.calls[0].body
+    assert (body.get("max_tokens") or body["generationConfig"]["maxOutputTokens"]) == 12_000
+
+
+async def test_refusal_ends_the_run_with_the_reason(provider: str, lab: Lab, bench: Bench) -> None:
+    ran = await run(lab, bench, provider, Reply("I will not.", stop="refusal"))
+    assert ran.conclusion.status is ConclusionStatus.FAILED
+    assert "refused to answer" in ran.conclusion.answer
+
+
+async def test_text_is_streamed_as_text_without_the_input_of_calls(provider: str, lab: Lab, bench: Bench) -> None:
+    heard: list[str] = []
+    await run(lab, bench, provider, READ_BOTH, Reply("One and two."), words=heard.append)
+    assert "".join(heard) == "I look at both files.One and two."

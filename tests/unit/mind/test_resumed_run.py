@@ -1,0 +1,185 @@
+"""A stand-alone run that is killed at any write goes on where it was, and repeats nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
+from fireswarm.redaction import Redactor
+from fireswarm.swarm.records.run_files import RunLog, read_events
+from fireswarm.swarm.records.run_steps import INTERRUPTED, RunSteps
+from fireswarm.wiring.model import make_mind
+from tests.support.minds import SYSTEM, TASK, Bench
+from tests.unit.mind.test_calling import Expert, bash, calls
+
+pytestmark = pytest.mark.anyio
+
+WORK = (
+    calls(bash("echo a >> log"), ("write_file", {"path": "x", "content": "1"}), text="I begin."),
+    calls(("read_file", {"path": "x"}), ("list_files", {})),
+    calls(("edit_file", {"path": "x", "old_text": "1", "new_text": "2"})),
+    calls(bash("echo b >> log")),
+    "Done: **2**.",
+)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass(slots=True)
+class Agent:
+    """Starts of one run in one folder, each of which may be killed at its nth write."""
+
+    bench: Bench
+    folder: Path
+    expert: Expert
+    kill_at: int = 0
+    asks: Callable[[Question], Awaitable[str | None]] | None = None
+    says: Callable[[str], Awaitable[str | None]] | None = None
+    writes: int = 0
+    models: list[ScriptedModel] = field(default_factory=list)
+
+    def wrote(self, *_: Any) -> None:
+        self.writes += 1
+        if self.writes == self.kill_at:
+            raise Killed
+
+    async def start(self) -> Conclusion:
+        self.models.append(ScriptedModel(self.expert, tools=True))
+        mind = make_mind(
+            self.bench.settings,
+            self.bench.catalog(),
+            self.bench.clock,
+            self.bench.root,
+            environment=self.bench.environment,
+            model=self.models[-1],
+        )
+        log = RunLog(self.folder, self.folder.name, self.bench.clock, Redactor(), on_event=self.wrote)
+        write = log.steps._write  # pyright: ignore[reportPrivateUsage]
+
+        def counted(step: dict[str, Any]) -> None:
+            write(step)
+            self.wrote()
+
+        log.steps._write = counted  # type: ignore[method-assign]
+        tools = workspace_tools(self.bench.cwd)
+        given = Assignment(TASK, SYSTEM, self.bench.cwd, tools=tools, ask=self.asks, next_message=self.says)
+        try:
+            return await think(mind, given, log)
+        finally:
+            log.close()
+
+    @property
+    def events(self) -> list[EventRecord]:
+        return list(read_events(self.folder))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path).set(skills__prefilter_min_score=1)
+
+
+def agent(bench: Bench, *answers: Any, **given: Any) -> Agent:
+    return Agent(bench, bench.root / "runs" / "20260101-000000-00000001", Expert(*answers), **given)
+
+
+async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    whole = agent(Bench(tmp_path / "whole"), *WORK)
+    await whole.start()
+    assert whole.writes > 30
+    for number in range(1, whole.writes + 1):
+        bench = Bench(tmp_path / str(number))
+        run = agent(bench, *WORK, kill_at=number)
+        with pytest.raises((Killed, BaseExceptionGroup)):  # a group, if calls ran side by side
+            await run.start()
+        conclusion = await run.start()
+        assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "Done: **2**."), number
+        log = (bench.cwd / "log").read_text().split()
+        # An action that was interrupted is not repeated: the model is told, and looks.
+        assert log in (["a", "b"], ["b"], ["a"], []), number
+        assert Counter(log).most_common(1)[0][1] == 1 if log else True, number
+        kinds = Counter(event.event_type for event in run.events)
+        expected = Counter(event.event_type for event in whole.events)
+        for kind in (EventType.RUN_STARTED, EventType.SKILL_STEP_EXECUTED, EventType.LLM_DECISION_DECODED):
+            assert kinds[kind] == expected[kind], (number, kind)
+        assert sum(model.calls for model in run.models) <= len(WORK) + 1, "one answer at most is asked for again"
+
+
+async def test_action_that_was_interrupted_is_told_and_not_repeated(bench: Bench, monkeypatch: Any) -> None:
+    run = agent(bench, calls(bash("echo a >> log")), "I looked: it had happened.")
+    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+
+    def die(self: RunSteps, step: dict[str, Any]) -> None:
+        if step["step"].startswith("act:") and step["state"] == "finished":
+            raise Killed
+        write(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSteps, "_write", die)
+        with pytest.raises(Killed):
+            await run.start()
+    await run.start()
+    assert run.expert.told == [INTERRUPTED]
+    assert (bench.cwd / "log").read_text() == "a\n"
+
+
+async def test_question_is_answered_in_a_later_start(bench: Bench) -> None:
+    run = agent(bench, calls(("ask_user", {"question": "Who?"})), "Hello Ada.")
+    waiting = await run.start()
+    assert waiting.status is ConclusionStatus.WAITING
+    assert waiting.questions[0].description == "Who?"
+
+    async def answer(question: Question) -> str:
+        return "Ada"
+
+    run.asks = answer
+    assert (await run.start()).answer == "Hello Ada."
+    assert run.expert.told == ["Ada"]
+    run.asks = None
+    assert (await run.start()).answer == "Hello Ada.", "the answer is a part of the run"
+
+
+async def test_conversation_goes_on_with_a_message_and_knows_all_that_was_before(bench: Bench) -> None:
+    run = agent(bench, calls(bash("echo a >> log")), "First.", calls(bash("echo b >> log")), "Second.")
+    assert (await run.start()).answer == "First."
+    messages = ["And now b."]
+
+    async def say(answer: str) -> str | None:
+        return messages.pop() if messages else None
+
+    run.says = say
+    assert (await run.start()).answer == "Second."
+    assert (bench.cwd / "log").read_text() == "a\nb\n"
+    assert run.expert.requests[-1].messages[4].text == "And now b."
+    run.says = None
+    run_again = await run.start()
+    assert run_again.answer == "First.", "without a listener, the run ends at its first answer"
+
+
+async def test_provider_that_failed_is_asked_again_and_nothing_is_lost(bench: Bench) -> None:
+    run = agent(bench, calls(bash("echo a >> log")), {"error": 401})
+    assert (await run.start()).status is ConclusionStatus.FAILED
+    run.expert.answers = (run.expert.answers[0], "Done.")
+    assert (await run.start()).answer == "Done."
+    assert (bench.cwd / "log").read_text() == "a\n"
+
+
+async def test_files_that_a_crash_cut_off_are_read_up_to_the_cut(bench: Bench) -> None:
+    run = agent(bench, *WORK)
+    await run.start()
+    for name in ("events.jsonl", "steps.jsonl"):
+        path = run.folder / name
+        path.write_bytes(path.read_bytes()[:-25])
+    assert (await run.start()).answer == "Done: **2**."
+    assert [event.event_type for event in run.events][-1] is EventType.RUN_FINISHED
