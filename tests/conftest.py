@@ -63,9 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Path(__file__).parent
     measured = tuple(tests / name for name in MEASURED)
     repeating = {tests / name for name in REPEATING}
+    counted: dict[Path, bool] = {}  # a file has many tests, and comparing paths takes seconds for all of them
     for item in items:
-        of_the_core = any(item.path.is_relative_to(place) for place in measured)
-        if not of_the_core or item.path in repeating or "[grpc" in item.name:
+        if item.path not in counted:
+            of_the_core = any(item.path.is_relative_to(place) for place in measured)
+            counted[item.path] = of_the_core and item.path not in repeating
+        if not counted[item.path] or "[grpc" in item.name:
             item.add_marker("no_cover")
 
 
