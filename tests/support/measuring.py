@@ -38,7 +38,7 @@ REPEATING = (
 
 
 def import_core() -> None:
-    """Import the core while coverage is measured: later nobody would see the lines that run at import."""
+    """Import the core while coverage is measured: afterwards the lines that run at import are not seen."""
     if Coverage.current() is None:
         return
     for name in CORE:
