@@ -3,6 +3,8 @@ PY := .venv/bin/python
 SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
 
+unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos bench clean
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.measuring import Measuring, import_core
 from tests.support.swarm import SwarmRig, open_test_swarm
+
+MEASURING = pytest.StashKey[Measuring]()
 
 _connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
 
@@ -19,30 +22,7 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_A
 BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 NOWHERE = "http://127.0.0.1:9"
 
-MEASURED = (
-    "fundamentals",
-    "conformance",
-    "unit/firelite",
-    "unit/storage",
-    "unit/swarm",
-    "chaos/test_poison_documents.py",
-    "integration/test_answers_by_hand.py",
-    "integration/test_answers_by_mail.py",
-    "integration/test_bad_documents.py",
-    "integration/test_time.py",
-    "integration/test_upkeep.py",
-    "integration/test_work_by_mail.py",
-    "integration/test_worker.py",
-    "integration/test_worker_faults.py",
-)
-"""Tests whose branch coverage counts: the others do not aim at the core, and tracing makes all tests slower by half."""
-
-REPEATING = (
-    "fundamentals/test_big_fans.py",
-    "unit/firelite/test_query_model.py",
-    "unit/firelite/test_watch_model.py",
-)
-"""Tests among them that run the same code thousands of times, and those of firelite over gRPC: not measured either."""
+import_core()
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
@@ -58,15 +38,17 @@ def _loopback_only(real: Callable[[socket.socket, Any], Any]) -> Callable[[socke
     return connect
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Take over what pytest-cov has started."""
+    session.config.stash[MEASURING] = Measuring(Path(__file__).parent)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Measure branch coverage only in the tests of the core, and in each of them once."""
-    tests = Path(__file__).parent
-    measured = tuple(tests / name for name in MEASURED)
-    repeating = {tests / name for name in REPEATING}
-    for item in items:
-        of_the_core = any(item.path.is_relative_to(place) for place in measured)
-        if not of_the_core or item.path in repeating or "[grpc" in item.name:
-            item.add_marker("no_cover")
+    with item.config.stash[MEASURING].of(item.path, item.name):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,10 @@ DOCUMENTS = 1_500
 
 @pytest.fixture(autouse=True)
 def shortest_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pause after every step, however fast the machine is, and take a few hundred documents for many."""
+    """Pause after every step of few documents, however fast the machine is, and take a few hundred for many."""
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    for module in ("query.aggregate", "query.sorted_index", "storage.snapshot_scan"):
+        monkeypatch.setattr(f"fireswarm.firelite.{module}.STEP_DOCUMENTS", 8)
     monkeypatch.setattr(versions, "SMALL_DOCUMENTS", DOCUMENTS // 2)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fireswarm.contracts.ports import Update
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import LeaseLost
+from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
 from tests.support.swarm import SwarmRig, done
 
@@ -40,6 +42,24 @@ async def test_holder_of_an_expired_lease_can_neither_settle_nor_renew(swarm: Sw
     assert await swarm.raw(task_id) == before
     await swarm.settle(held, done("by b"))
     assert (await swarm.task(task_id)).summary == "by b"
+
+
+async def test_lease_is_over_once_its_task_is_settled(swarm: SwarmRig) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    await swarm.settle(held, done("first"))
+    with pytest.raises(LeaseLost, match="it was settled"):
+        await swarm.settle(held, done("second"))
+    assert (await swarm.task(held.task.task_id)).summary == "first"
+
+
+async def test_holder_settles_a_task_that_was_edited_meanwhile(swarm: SwarmRig) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    await swarm.store.commit([Update(task_path(held.task.task_id), {"objective": "look twice"})])
+    await swarm.settle(held, done("after the edit"))
+    task = await swarm.task(held.task.task_id)
+    assert (task.objective, task.summary, held.task.objective) == ("look twice", "after the edit", "look twice")
 
 
 async def test_handoff_with_a_stale_lease_creates_no_task(swarm: SwarmRig) -> None:

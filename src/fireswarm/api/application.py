@@ -58,6 +58,7 @@ def make_application(service: ApiSession) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.session = service
+    app.state.query_parameters = {}  # filled by check_request
     for router in ROUTERS:
         app.include_router(router)
     problems.install(app, service.redactor)

@@ -10,6 +10,9 @@ from collections.abc import Generator
 from importlib.util import find_spec
 from typing import Any
 
+_has_frozen = False
+"""True in a process of our commands. The collector could tell only by counting all frozen objects."""
+
 
 @contextlib.contextmanager
 def without_collector() -> Generator[None]:
@@ -24,7 +27,7 @@ def without_collector() -> Generator[None]:
     try:
         yield
     finally:
-        if gc.get_freeze_count():
+        if _has_frozen:
             gc.freeze()
         if enabled:
             gc.enable()
@@ -36,6 +39,8 @@ def freeze() -> None:
     Called when a command is loaded and when it ends: with a provider's SDK, the interpreter's last collection at exit
     would take a quarter of a second, for memory that is about to be freed.
     """
+    global _has_frozen
+    _has_frozen = True
     gc.freeze()
 
 

@@ -46,7 +46,9 @@ def system_mounts(*more: str) -> list[str]:
 
 
 def _within(path: str | Path, folders: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(folder) for folder in folders)
+    """Compare text: is_relative_to() takes 0.1 ms, and a command has hundreds of comparisons."""
+    inner = f"{Path(path)}/"
+    return any(inner.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def interpreter() -> Path:
