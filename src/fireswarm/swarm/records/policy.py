@@ -41,7 +41,16 @@ class HandoffPolicy(Contract):
 
     def check(self, envelope: Envelope, sender_role: str) -> None:
         """Raise PolicyRefused unless *sender_role* may send this envelope to its role."""
-        to = envelope.task.assigned_to
+        self.check_route(sender_role, envelope.task.assigned_to)
+        if envelope.trace.step > self.max_hops:
+            raise PolicyRefused(
+                f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = {self.max_hops}: "
+                "the roles pass work in circles, or the plan is too deep"
+            )
+        self.check_size(envelope)
+
+    def check_route(self, sender_role: str, to: str) -> None:
+        """Raise PolicyRefused unless *sender_role* may hand work to the role *to*."""
         allowed = self.routes.get(sender_role, self.routes.get(ANYONE, ()))
         if to not in allowed and ANYONE not in allowed:
             raise PolicyRefused(
@@ -49,12 +58,6 @@ class HandoffPolicy(Contract):
                 f"{', '.join(allowed) or 'no role'}. "
                 f"To allow it, add {to} under routes.{sender_role}."
             )
-        if envelope.trace.step > self.max_hops:
-            raise PolicyRefused(
-                f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = {self.max_hops}: "
-                "the roles pass work in circles, or the plan is too deep"
-            )
-        self.check_size(envelope)
 
     def check_answer(self, sender_role: str, role: str, *, approves: bool = False) -> None:
         """Raise PolicyRefused unless *sender_role* may answer tasks of *role*; no role *approves* another's action."""

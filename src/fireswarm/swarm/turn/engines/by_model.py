@@ -21,12 +21,11 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import DecisionInvalid, InvalidInput, SkillFailed, ThoughtFailed
+from fireswarm.errors import DecisionInvalid, InvalidInput, PolicyRefused, SkillFailed, ThoughtFailed
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.engines.permission import policy_for
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import publish_artifacts
@@ -97,12 +96,12 @@ class ModelEngine:
                 answered=task.answered,
                 phase=phase,
                 extra_turns=task.extra_turns,
-                check_result=lambda result: _result_fault(result, turn.swarm, phase),
+                check_result=lambda result: _result_fault(result, turn, phase),
                 run_skill=_SkillRunner(turn).run,
                 tools={**(workspace_tools(cwd) if mind.calls_tools else {}), **resolved.tools},
                 policy=policy_for(turn),
                 result_schema=RESULT_SCHEMA,
-                roles=tuple(turn.request.roles),
+                roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
                 children={child.key: child for child in turn.request.children},
             )
             conclusion = await think(mind, assignment, recorder)
@@ -206,8 +205,18 @@ def _small(artifact: Artifact) -> dict[str, Any]:
     return shown
 
 
-def _result_fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
+def _route_fault(turn: Turn, to: str) -> str:
+    """Return the reason why the role may not hand work to the role *to*, or ""."""
+    try:
+        turn.swarm.mailbox.policy.check_route(turn.task.assigned_to, to)
+    except PolicyRefused as error:
+        return str(error)
+    return ""
+
+
+def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
     """Return the fault of a structured result, worded for the model; "" if it is valid."""
+    swarm = turn.swarm
     try:
         read = RoleResult.model_validate(result)
     except ValidationError as error:
@@ -223,6 +232,8 @@ def _result_fault(result: Mapping[str, Any], swarm: Swarm, phase: int) -> str:
         return f"there is no such skill: {', '.join(unknown)}; leave skill out, and the role chooses"
     try:
         swarm.board.check_plan(read.tasks)
+        if fault := next((fault for task in read.tasks if (fault := _route_fault(turn, task.assigned_to))), ""):
+            return fault
         for task in read.tasks:
             grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
     except InvalidInput as error:

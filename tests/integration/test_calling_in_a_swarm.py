@@ -1,0 +1,208 @@
+"""A role's model that calls tools: delegation, questions and approvals survive any death and any wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.ports import Write
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from tests.integration.test_approvals import ASKS, request_of
+from tests.integration.test_thinking import (
+    Killed,
+    answers_so_far,
+    logged,
+    one_turn,
+    reclaimed,
+    submit,
+    thinking,
+    was_killed,
+)
+from tests.support.swarm import SwarmRig, done, open_test_swarm
+from tests.unit.mind.test_calling import bash, calls
+
+pytestmark = pytest.mark.anyio
+
+
+class Expert:
+    """Gives its answers by the number of those in the conversation; the last may use what the calls returned."""
+
+    tools = True
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = answers
+        self.asked: list[int] = []
+
+    def __call__(self, request: ChatRequest) -> Any:
+        turn = answers_so_far(request)
+        self.asked.append(turn)
+        answer = self.answers[turn]
+        return answer(request) if callable(answer) else answer
+
+
+def outputs(request: ChatRequest) -> list[str]:
+    return [output.text for message in request.messages for output in message.outputs]
+
+
+def report(request: ChatRequest) -> str:
+    return " | ".join(" ".join(text.split()) for text in outputs(request))
+
+
+BOTH = calls(
+    ("delegate", {"role": "predictor", "objective": "look at a", "context": {"n": 1}}),
+    ("delegate", {"role": "memory", "objective": "look at b"}),
+)
+SEEN = "predictor: done looked at a | memory: done looked at b"
+
+
+async def children_of(swarm: SwarmRig, task: Task) -> list[Task]:
+    return sorted((each for each in await swarm.board.list() if each.parent_task_id == task.task_id), key=_objective)
+
+
+def _objective(task: Task) -> str:
+    return task.objective
+
+
+async def end_children(swarm: SwarmRig) -> None:
+    for role in ("predictor", "memory"):
+        for held in await swarm.claim("helper", role=role):
+            await swarm.board.settle(held, done(f"looked at {held.task.objective[-1]}"))
+
+
+@pytest.fixture
+async def swarm() -> Any:
+    async with open_test_swarm() as opened:
+        yield opened
+
+
+async def test_delegated_tasks_run_beside_each_other_and_come_back_under_their_calls(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    expert = Expert(BOTH, report)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    assert (waiting.status, waiting.status_reason) == (TaskStatus.BLOCKED, StatusReason.DELEGATING)
+    children = await children_of(swarm, waiting)
+    assert [(child.assigned_to, child.objective, child.status) for child in children] == [
+        ("predictor", "look at a", TaskStatus.QUEUED),
+        ("memory", "look at b", TaskStatus.QUEUED),
+    ]
+    assert children[0].context["n"] == 1
+    await end_children(swarm)
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
+    assert ended.result is not None and ended.result.summary == SEEN
+    assert expert.asked == [0, 1], "no answer is asked for twice"
+
+
+async def test_delegation_happens_once_whenever_a_process_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is killed after each of its commits, in one start after another."""
+    number, over = 0, False
+    while not over:
+        number += 1
+        over = await _delegated_despite_a_kill(tmp_path / f"c{number}", monkeypatch, number)
+    assert number > 5
+
+
+async def _delegated_despite_a_kill(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int) -> bool:
+    expert, made = Expert(BOTH, report), 0
+    async with open_test_swarm() as swarm:
+        asked = await submit(swarm, folder)
+        real: Callable[..., Any] = swarm.store.commit
+
+        async def commit(writes: list[Write]) -> Any:
+            nonlocal made
+            result = await real(writes)
+            made += 1
+            if made == kill_at:
+                raise Killed
+            return result
+
+        monkeypatch.setattr(swarm.store, "commit", commit)
+        for _ in range(12):
+            task = await swarm.task(asked.task_id)
+            if task.status is TaskStatus.DONE:
+                break
+            try:
+                if task.status_reason is StatusReason.DELEGATING:
+                    await end_children(swarm)
+                else:
+                    await one_turn(swarm, thinking(swarm, expert, folder))
+            except ValueError:  # it died before the task could be claimed
+                await _let_leases_pass(swarm)
+            except BaseException as error:
+                if not was_killed(error):
+                    raise
+                await _let_leases_pass(swarm)
+        task = await swarm.task(asked.task_id)
+        assert task.result is not None and task.result.summary == SEEN, f"killed at {kill_at}: {task.summary}"
+        assert len(await children_of(swarm, task)) == 2, f"killed at {kill_at}"
+    monkeypatch.undo()
+    return made < kill_at
+
+
+async def _let_leases_pass(swarm: SwarmRig) -> None:
+    await reclaimed(swarm)
+    for role in ("predictor", "memory"):
+        await swarm.board.sweep(role)
+
+
+async def test_question_is_answered_a_day_later_in_another_process(swarm: SwarmRig, tmp_path: Path) -> None:
+    ask = calls(bash("echo once >> log.txt"), ("ask_user", {"question": "Red or blue?", "options": ["red", "blue"]}))
+    expert = Expert(ask, report)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    assert waiting.status_reason is StatusReason.INPUT_REQUIRED
+    [question] = waiting.questions
+    assert (question.description, question.choices) == ("Red or blue?", ("red", "blue"))
+    await swarm.clock.advance(86_400)
+    await swarm.board.answer(waiting.task_id, {question.key: "blue"})
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
+    assert ended.result is not None and ended.result.summary == "[exit code 0] | blue"
+    assert (logged(tmp_path), expert.asked) == (["once"], [0, 1])
+
+
+async def test_permission_is_denied_then_granted_for_another_command(swarm: SwarmRig, tmp_path: Path) -> None:
+    expert = Expert(calls(bash("echo a | tee -a log.txt")), calls(bash("echo b | tee -a log.txt")), report)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path, **ASKS))
+    decision, reason = waiting.questions
+    await swarm.board.answer(waiting.task_id, {decision.key: "no", reason.key: "take b"})
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path, **ASKS))
+    await swarm.clock.advance(86_400)
+    await swarm.board.answer(waiting.task_id, {request_of(waiting): "yes"})
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path, **ASKS), "another")
+    assert ended.result is not None
+    assert "take b" in ended.result.summary and ended.result.summary.endswith("| b")
+    assert (logged(tmp_path), expert.asked) == (["b"], [0, 1, 2])
+
+
+async def test_plan_is_given_with_finish_and_its_results_come_back(swarm: SwarmRig, tmp_path: Path) -> None:
+    task = {"key": "look", "assigned_to": "predictor", "objective": "look at a"}
+    plan = calls(("finish", {"answer": "planned", "result": {"tasks": [task]}}))
+    expert = Expert(plan, "Looked.")
+
+    def again(request: ChatRequest) -> Any:
+        return "All is well." if "looked at a" in request.messages[0].text else expert(request)
+
+    again.tools = True  # type: ignore[attr-defined]
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, again, tmp_path))
+    assert waiting.status_reason is StatusReason.DELEGATING
+    await end_children(swarm)
+    ended = await one_turn(swarm, thinking(swarm, again, tmp_path))
+    assert ended.result is not None and ended.result.summary == "All is well."
+
+
+@pytest.mark.parametrize("role", ["pilot", "executor"])
+async def test_delegation_to_an_unknown_or_forbidden_role_is_explained(
+    role: str, swarm: SwarmRig, tmp_path: Path
+) -> None:
+    expert = Expert(calls(("delegate", {"role": role, "objective": "fly"})), report)
+    await submit(swarm, tmp_path)
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    assert ended.result is not None and role in ended.result.summary
+    assert await children_of(swarm, ended) == []
