@@ -79,9 +79,7 @@ async def swarm() -> Any:
         yield opened
 
 
-async def test_delegated_tasks_run_beside_each_other_and_come_back_under_their_calls(
-    swarm: SwarmRig, tmp_path: Path
-) -> None:
+async def test_delegated_tasks_run_at_once_and_come_back_under_their_calls(swarm: SwarmRig, tmp_path: Path) -> None:
     expert = Expert(BOTH, report)
     await submit(swarm, tmp_path)
     waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path))

@@ -60,6 +60,7 @@ Yes = Annotated[
 Answers = Annotated[
     list[str] | None, typer.Option("--resume-answer", help="name=value for a question of the run; repeatable.")
 ]
+Events = Annotated[bool, typer.Option("--events", help="Show every event, also on a terminal.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the conclusion as JSON instead of events.")]
 Turns = Annotated[int | None, typer.Option("--max-turns", min=1, help="Maximum number of model decisions.")]
 
@@ -97,6 +98,7 @@ def run(
     yes: Yes = False,
     go_on: Annotated[bool, typer.Option("--continue", help="Say the task to the newest run, which goes on.")] = False,
     answer: Answers = None,
+    events: Events = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one task."""
@@ -116,12 +118,14 @@ def run(
         debug_llm,
     )
     if go_on:
-        code = run.go_on(settings, "latest", skills_dir or (), as_json=as_json, message=task, answers=answer, yes=yes)
+        code = run.go_on(
+            settings, "latest", skills_dir or (), as_json=as_json, message=task, answers=answer, yes=yes, events=events
+        )
         raise typer.Exit(code)
     task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
-    raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json))
+    raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json, events=events))
 
 
 @app.command()
@@ -137,6 +141,7 @@ def resume(
     script: Script = None,
     max_turns: Turns = None,
     yes: Yes = False,
+    events: Events = False,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a run that was interrupted, waits for an answer, or has ended.
@@ -146,7 +151,9 @@ def resume(
     from fireswarm.cli.agent import run
 
     settings = _settings(config_file, profile, provider, model, script, None, max_turns)
-    code = run.go_on(settings, run_id, skills_dir or (), as_json=as_json, message=message, answers=answer, yes=yes)
+    code = run.go_on(
+        settings, run_id, skills_dir or (), as_json=as_json, message=message, answers=answer, yes=yes, events=events
+    )
     raise typer.Exit(code)
 
 

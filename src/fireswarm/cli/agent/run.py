@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from fireswarm.cli.watch.run_view import RunView
 
 # The event loop kills the processes of skills when it closes, and would warn that they ended unexpectedly.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -60,13 +62,14 @@ def run_once(
     resume: str | None = None,
     message: str = "",
     answers: Sequence[str] | None = None,
+    events: bool = False,
 ) -> int:
     """Run one task, or go on with the run *resume*; returns the exit code.
 
     *message* is said to the answer of that run; *answers* are ``name=value`` for its questions.
     """
-    watching = Watching() if as_json else _watching(settings)
-    watching = _with_answers(watching, message, answers or ())
+    screen = Screen(Watching()) if as_json else _screen(settings, events=events)
+    watching = _with_answers(screen.watching, message, answers or ())
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
 
     async def call() -> tuple[Conclusion, RunLog]:
@@ -78,7 +81,7 @@ def run_once(
             json.dumps(redactor_for(settings).value(_as_json(conclusion, log)), indent=2, ensure_ascii=False) + "\n"
         )
     else:
-        _say(conclusion, log)
+        _say(conclusion, log, shown=screen.shows(conclusion))
     return _exit_code(conclusion)
 
 
@@ -91,6 +94,7 @@ def go_on(
     message: str = "",
     answers: Sequence[str] | None = None,
     yes: bool = False,
+    events: bool = False,
 ) -> int:
     """Go on with an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
@@ -98,7 +102,9 @@ def go_on(
     task = replace(task, yes=task.yes or yes)
     if message and (settings.model.decision_mode != "tools"):
         raise InvalidInput("a message to an earlier run needs model.decision_mode tools")
-    return run_once(settings, task, skills_dir, as_json=as_json, resume=folder.name, message=message, answers=answers)
+    return run_once(
+        settings, task, skills_dir, as_json=as_json, resume=folder.name, message=message, answers=answers, events=events
+    )
 
 
 def _with_answers(watching: Watching, message: str, answers: Sequence[str]) -> Watching:
@@ -150,7 +156,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
             request = AgentTask(task, material=conversation.material(), session=session, yes=yes)
-            return await carry_out(settings, catalog, request, cwd, _watching(settings))
+            return await carry_out(settings, catalog, request, cwd, _screen(settings).watching)
 
         conclusion, log = anyio.run(call)
         conversation.add(task, conclusion)
@@ -184,14 +190,42 @@ def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
             console.print(f"\n{answer}", markup=False)
 
 
-def _watching(settings: AgentSettings) -> Watching:
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The callbacks of a run, and the compact view of it on a terminal."""
+
+    watching: Watching
+    view: RunView | None = None
+
+    def shows(self, conclusion: Conclusion) -> bool:
+        """Return True if the answer is on the screen already."""
+        return self.view is not None and bool(conclusion.answer) and self.view.answer == conclusion.answer.strip()
+
+
+def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
+    """Return the compact view on a terminal; lines of events elsewhere, on request, and for a model without tools."""
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
 
     console = make_console(stderr=True)
+    ask = _ask if sys.stdin.isatty() else None
+    if console.is_terminal and not events and _calls_tools(settings) and settings.logging.level == "info":
+        from fireswarm.cli.watch.run_view import RunView
+
+        view = RunView(make_console())
+        return Screen(Watching(view.event, view.words if settings.model.stream else None, ask), view)
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
-    return Watching(printer.event, words, _ask if sys.stdin.isatty() else None)
+    return Screen(Watching(printer.event, words, ask))
+
+
+def _calls_tools(settings: AgentSettings) -> bool:
+    """Return True if the model will call tools. A script says so by itself."""
+    if settings.model.decision_mode != "tools":
+        return False
+    if settings.model.provider != "scripted":
+        return True
+    return make_model(settings, Path.cwd(), os.environ).knows_tools
 
 
 async def _ask(question: Question) -> str | None:
@@ -237,7 +271,7 @@ def _read_line() -> str:
     return sys.stdin.readline().strip()
 
 
-def _say(conclusion: Conclusion, log: RunLog) -> None:
+def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     """Print a conclusion: error, questions or answer, then files and the run's id."""
     from fireswarm.cli.shared.console import make_console
 
@@ -246,13 +280,23 @@ def _say(conclusion: Conclusion, log: RunLog) -> None:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
     elif conclusion.status is ConclusionStatus.WAITING:
         _say_waiting(conclusion, console)
-    elif conclusion.answer:
-        console.print(conclusion.answer, markup=False)
+    elif conclusion.answer and not shown:
+        _print_answer(conclusion.answer, console)
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
                 console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
     console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+
+
+def _print_answer(answer: str, console: Console) -> None:
+    """Print an answer whole: as Markdown on a terminal, as it is elsewhere."""
+    from rich.markdown import Markdown
+
+    if console.is_terminal:
+        console.print(Markdown(answer))
+    else:
+        console.print(answer, markup=False, highlight=False, soft_wrap=True)
 
 
 def _say_waiting(conclusion: Conclusion, console: Console) -> None:

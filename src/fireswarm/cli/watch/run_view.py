@@ -1,0 +1,119 @@
+"""Show a run of the agent on a terminal: the model's text as Markdown, and one line for each thing that it did."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, cast
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text
+
+from fireswarm.cli.shared.options import clip
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+
+FENCE = "```"
+MAX_ARGUMENT_CHARS = 200
+MAX_RESULT_CHARS = 300
+_ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "objective", "skill", "url")
+"""Inputs that say the most about a call, the first of them that it has."""
+
+
+class RunView:
+    """Prints text by paragraph as it comes, and calls with the first line of their results."""
+
+    def __init__(self, console: Console) -> None:
+        """Print to *console*."""
+        self._console = console
+        self._pending = ""
+        self._answer = ""
+
+    @property
+    def answer(self) -> str:
+        """The text since the last call: at the end of a run, its answer."""
+        return self._answer.strip()
+
+    def words(self, text: str) -> None:
+        """Take a piece of the model's text, and print the paragraphs that are complete."""
+        self._answer += text
+        self._pending += text
+        while (end := _end_of_paragraph(self._pending)) >= 0:
+            self._print_text(self._pending[:end])
+            self._pending = self._pending[end:].lstrip("\n")
+
+    def event(self, record: EventRecord) -> None:
+        """Print what an event says to a person."""
+        kind, payload = record.event_type, record.payload
+        match kind:
+            case EventType.LLM_RESPONSE_RECEIVED:
+                self._print_text(self._pending)
+                self._pending = ""
+            case EventType.SKILL_STEP_EXECUTED:
+                self._answer = ""
+                self._print_step(payload)
+            case EventType.SKILL_INVOCATION_STARTED:
+                self._print_line("use skill", str(payload.get("skill")), str(payload.get("reason") or ""))
+            case EventType.LLM_RETRY_SCHEDULED:
+                self._print_line("wait", f"{payload.get('pause_seconds')} s for the provider", "", "yellow")
+            case EventType.LLM_REQUEST_FAILED:
+                self._print_line("error", str(payload.get("error")), "", "yellow")
+            case EventType.SIGNAL_RECEIVED:
+                self._print_line("stop", str(payload.get("signal")), "", "yellow")
+            case EventType.RUN_FINISHED:
+                usd = payload.get("usd")
+                price = f", {usd:.4f} USD" if isinstance(usd, (int, float)) else ""
+                spent = f"{payload.get('turns')} turns, {payload.get('tokens'):,} tokens{price}"
+                self._console.print(Text(spent, "dim"))
+            case _:
+                return
+
+    def _print_text(self, text: str) -> None:
+        if text.strip():
+            self._console.print(Markdown(text))
+            self._console.print()
+
+    def _print_step(self, payload: Mapping[str, Any]) -> None:
+        params: Mapping[str, Any] = payload.get("params") or {}
+        name = str(params.get("tool") or payload.get("type"))
+        given = _input_of(params)
+        argument = next((str(given[key]) for key in _ARGUMENTS if given.get(key)), "")
+        status = str(payload.get("status"))
+        failed = status != "ok"
+        told = str((payload.get("stdout_summary") or "") if not failed else "")
+        told = told or str(payload.get("stderr_summary") or payload.get("stdout_summary") or "")
+        result = next((line.strip() for line in told.splitlines() if any(map(str.isalnum, line))), "")
+        code = payload.get("exit_code")
+        if name == "run_command" and code:
+            result = f"exit code {code}: {result}"
+        self._print_line(name, argument, result, "red" if failed and name != "run_command" else "")
+
+    def _print_line(self, name: str, argument: str, result: str, style: str = "") -> None:
+        line = Text("• ", style or "cyan")
+        line.append(name, style or "bold")
+        line.append(f" {clip(' '.join(argument.split()), MAX_ARGUMENT_CHARS)}", style)
+        self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        if result:
+            shown = Text(f"  {clip(' '.join(result.split()), MAX_RESULT_CHARS)}", style or "dim")
+            self._console.print(shown, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _end_of_paragraph(text: str) -> int:
+    """Return the position after the first complete paragraph of *text*, or -1; a block of code is one."""
+    position = 0
+    while (end := text.find("\n\n", position)) >= 0:
+        if text[:end].count(FENCE) % 2 == 0:
+            return end
+        position = end + 2
+    return -1
+
+
+def _input_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the input of a call; events hold that of a tool as a text."""
+    given = params.get("input")
+    if isinstance(given, str):
+        try:
+            given = ast.literal_eval(given)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return params
+    return cast("Mapping[str, Any]", given) if isinstance(given, dict) and given else params
