@@ -36,6 +36,7 @@ from fireswarm.cli.shared.options import (
 from fireswarm.cli.shared.submit_options import (
     Again,
     Attached,
+    BestEffort,
     CapabilityUses,
     ConstraintPairs,
     ContextPairs,
@@ -93,6 +94,7 @@ def submit(
     constraint: ConstraintPairs = None,
     attach: Attached = None,
     expect: Expected = "",
+    best_effort: BestEffort = False,
     on_child_failure: OnChildFailure = ChildFailure.REPLAN,
     wait: Wait = False,
     root: Root = Path(),
@@ -109,7 +111,7 @@ def submit(
         session_hash=settings.session,
         skill=_skill(skill, pipeline),
         capabilities=parse_uses(capability),
-        context=pairs(context, "--context") | _places(path=path, source=source),
+        context=pairs(context, "--context") | _places(path=path, source=source) | _best_effort(best_effort),
         priority=priority,
         deadline=deadline,
         depends_on=tuple(depends_on or ()),
@@ -163,6 +165,11 @@ def _places(**named: Path | None) -> dict[str, str]:
         if path is not None and not path.exists():
             raise InvalidInput(f"--{option} {path} does not exist")
     return {option: str(path.resolve()) for option, path in named.items() if path is not None}
+
+
+def _best_effort(wanted: bool) -> dict[str, bool]:
+    """Return the context of ``--best-effort``. It is part of the key, so the objective becomes another task."""
+    return {"best_effort": True} if wanted else {}
 
 
 def _skill(named: str | None, pipeline: str | None) -> str | None:
