@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, short, style_status, usage_line
+from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -25,6 +26,8 @@ REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
 SHOWN_SPEAKING = 4
 REPORT = "report"
+GRID_CHARS = 200
+"""Length of a summary in the final table. The answer is printed whole below it."""
 
 
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
@@ -94,7 +97,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
             task.assigned_to,
             style_status(word),
             str(task.epoch),
-            task.summary,
+            clip(task.summary, GRID_CHARS),
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
@@ -109,6 +112,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
         f"{seconds:.1f} s; billed: {usage_line(usage)}",
         soft_wrap=True,
     )
+    print_answer(await read_answer(swarm, root), console)
     _print_files(tasks)
     if root.status is not TaskStatus.DONE:
         stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
