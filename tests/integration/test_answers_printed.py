@@ -11,16 +11,16 @@ import pytest
 from rich.console import Console
 
 from fireswarm import wiring
+from fireswarm.cli.shared.options import console as standard_output
 from fireswarm.cli.watch.answer import print_answer
 from fireswarm.contracts.ports import Create
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Done, Handoff
 from fireswarm.contracts.swarm.task import TaskResult, TaskSpec
 from fireswarm.settings import load_settings
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.inputs import STORED_VALUE
 from tests.integration.test_cli import swarm
 
 HOSTILE = "see [/foo] and [bold]this[/bold] and :smile: in a[0]"
@@ -58,7 +58,8 @@ def finished(root: Path, summary: str, content: str = "", **fields: Any) -> str:
 COMMANDS = ("tasks", "show TASK", "watch TASK", "runs", "agents", "mail", "memory", "cost")
 
 
-def test_texts_of_tasks_are_never_parsed_as_markup(tmp_path: Path) -> None:
+def test_texts_of_tasks_are_never_parsed_as_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standard_output, "_width", 200)
     task_id = finished(tmp_path, HOSTILE)
     shown: dict[str, str] = {}
     for words in [*(command.replace("TASK", task_id).split() for command in COMMANDS), ["submit", HOSTILE, "--wait"]]:
@@ -67,8 +68,7 @@ def test_texts_of_tasks_are_never_parsed_as_markup(tmp_path: Path) -> None:
         assert done.stderr == "", words
         shown[words[0]] = " ".join(done.stdout.split())
     for name in ("tasks", "show", "watch", "memory", "submit"):
-        for word in HOSTILE.split():  # a table may wrap the text
-            assert word in shown[name], (name, shown[name])
+        assert HOSTILE in shown[name], (name, shown[name])
 
 
 def test_show_and_wait_print_a_long_answer_whole(tmp_path: Path) -> None:

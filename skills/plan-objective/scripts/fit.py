@@ -31,8 +31,7 @@ ASKING_WEIGHT = 2.0
 
 MAX_HEADER_BYTES = 65_536
 
-_QUOTED = re.compile(r"""(?<!\w)(["'`“])[^"'`”]{2,400}["'`”](?!\w)""")
-_PATH = re.compile(r"(?:(?<=\s)|^)(?:~|/|file:///|\.{1,2}/)\S*|\S+/\S+|\b[\w-]+\.[a-z]{1,5}\b")
+_QUOTED = re.compile(r"""(?<!\w)["'`“][^"'`“”]{2,400}+["'`”](?!\w)""")
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_MISSPELT = 6
 
@@ -55,7 +54,7 @@ def measure(objective: str, templates: list[Template], target: Target | None) ->
     ignored, subjects = _vocabulary()
     asking, known = _words_of(templates)
     known |= _words_in(target)
-    text = " ".join(_words(_PATH.sub(" ", _QUOTED.sub(" ", objective))))
+    text = " ".join(_words(_without_paths(_QUOTED.sub(" ", objective))))
     phrases = [phrase for template in templates for phrase in template.match.phrases if f" {phrase} " in f" {text} "]
     in_phrases = {root(word) for phrase in phrases for word in phrase.split()}
     counted = list(dict.fromkeys(word for word in text.split() if word not in ignored and word not in subjects))
@@ -77,6 +76,16 @@ def root(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
     return word
+
+
+def _without_paths(text: str) -> str:
+    """Return *text* without paths and file names."""
+    return " ".join(token for token in text.split() if not _is_path(token.strip(".,;:!?()")))
+
+
+def _is_path(token: str) -> bool:
+    stem, dot, suffix = token.rpartition(".")
+    return "/" in token or token.startswith("~") or (bool(stem and dot) and suffix.isalpha() and len(suffix) <= 5)
 
 
 def _words(text: str) -> list[str]:

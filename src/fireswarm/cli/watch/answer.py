@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from fireswarm.cli.shared.options import console as standard_output
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.inputs import STORED_VALUE
 
 ANSWER = "answer"
 """Type of the artifact that holds a model's answer."""

@@ -113,7 +113,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
         soft_wrap=True,
     )
     print_answer(await read_answer(swarm, root), console)
-    _print_files(tasks)
+    _print_files(swarm, tasks)
     if root.status is not TaskStatus.DONE:
         stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
         for task in stuck:
@@ -123,11 +123,12 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
     return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
 
 
-def _print_files(tasks: Sequence[Task]) -> None:
+def _print_files(swarm: Swarm, tasks: Sequence[Task]) -> None:
     files: dict[str, Artifact] = {}
     for task in tasks:
         for artifact in task.result.artifacts if task.result else ():
             if artifact.uri is not None and artifact.type in (REPORT, "chart"):
                 files[artifact.uri] = artifact
     for uri, artifact in sorted(files.items(), key=lambda item: item[1].type == "chart"):
-        console.print(f"{artifact.type}: {uri.removeprefix('file://')}", soft_wrap=True, markup=False)
+        place = swarm.blobs.locate(uri).removeprefix("file://")
+        console.print(f"{artifact.type}: {place}", soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.text import Text
@@ -28,7 +28,10 @@ SHOWN_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Data of one task's output. ``events`` are those of its last run, journal pages included."""
+    """Data of one task's output. ``events`` are those of its last run, journal pages included.
+
+    ``places`` are the present URIs of its artifacts.
+    """
 
     task: Task
     why: str
@@ -36,6 +39,7 @@ class Seen:
     relatives: dict[str, Task]
     events: tuple[Mapping[str, Any], ...] = ()
     answer: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
@@ -46,7 +50,9 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
     relatives = await read_relatives(swarm.store, task)
     why = reason_for_status(task, relatives, swarm.clock.now())
-    return Seen(task, why, runs, relatives, events, await read_answer(swarm, task))
+    uris = [artifact.uri for artifact in task.result.artifacts if artifact.uri] if task.result else []
+    places = {uri: swarm.blobs.locate(uri) for uri in uris}
+    return Seen(task, why, runs, relatives, events, await read_answer(swarm, task), places)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
@@ -124,5 +130,5 @@ def _draw_result(seen: Seen) -> None:
     for artifact in task.result.artifacts:
         if artifact.type == ANSWER:
             continue
-        where = artifact.uri or "inline"
+        where = seen.places.get(artifact.uri or "", "inline")
         console.print(f"  {artifact.type} {artifact.name}: {where}", soft_wrap=True)
