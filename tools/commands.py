@@ -36,6 +36,7 @@ EXAMPLES: dict[str, str] = {
     "swarm cost": "swarm cost",
     "swarm doctor": "swarm doctor",
     "swarm artifacts": "swarm artifacts $DONE --to artifacts",
+    "swarm open": "swarm open $DONE report.md",
     "swarm capabilities": "swarm capabilities",
     "swarm api": f"swarm api --port 8090  {LONG}",
     "swarm pipeline demo": f"swarm pipeline demo  {LONG}",

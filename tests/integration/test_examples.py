@@ -64,6 +64,7 @@ EXPECTED = {
     "swarm memory": "no memory documents yet",
     "swarm cost": "no model calls in 5 runs",
     "swarm artifacts": "report.md",
+    "swarm open": "report.md",
     "swarm capabilities": "web_fetch",
     "swarm pipeline check": "2 fields, 0 assumed, 0 faults",
     "swarm doctor": "skills",

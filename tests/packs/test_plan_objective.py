@@ -22,7 +22,9 @@ NAME = "plan-objective"
         ("Analyse this project and report which files are most likely to cause trouble", "folder-report"),
         ("Take an inventory of what is in this folder, with duplicates", "inventory-only"),
         ("Summarise my research notes: keywords, broken links and a checklist of open points", "research-notes"),
-        ("Make something nice of it", "fallback"),
+        ("Summarise this folder", "summary"),
+        ("Find the word 'lease'", "keyword-search"),
+        ("Make a checklist", "checklist"),
         ("Analize this repositry and report the risk", "folder-report"),
     ],
 )
@@ -33,6 +35,34 @@ def test_words_of_the_objective_select_the_template(
     assert result.state is SkillState.DELEGATING
     assert result.artifacts[0].value["template"] == template
     assert any("Scores:" in text for text in result.insights)
+
+
+def test_objective_that_no_template_fits_needs_a_model(tmp_path: Path, make_request: MakeRequest) -> None:
+    objective = "Make something nice of it"
+    refused = run_skill(NAME, make_request(objective=objective, context={"path": str(tmp_path)}))
+    assert refused.state is SkillState.FAILED
+    assert refused.needs_model
+    for remedy in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "--skill", "--best-effort"):
+        assert remedy in refused.summary
+    context = {"path": str(tmp_path), "best_effort": True}
+    planned = run_skill(NAME, make_request(objective=objective, context=context))
+    assert planned.artifacts[0].value["template"] == "fallback"
+    assert [task.context.get("not_answered") for task in planned.tasks if task.key == "report"] == [True]
+    report = child("report", "done", Artifact(type="report", name="report.md"))
+    reviewed = run_skill(NAME, make_request(objective=objective, context=context, children=(report,)))
+    assert reviewed.summary.startswith("The objective was not answered")
+    assert reviewed.confidence is not None
+    assert reviewed.confidence < 0.5
+
+
+def test_best_effort_changes_nothing_for_an_objective_that_fits(tmp_path: Path, make_request: MakeRequest) -> None:
+    context = {"path": str(tmp_path), "best_effort": True}
+    planned = run_skill(NAME, make_request(objective="Report the risk", context=context))
+    assert planned.artifacts[0].value["template"] == "folder-report"
+    report = child("report", "done", Artifact(type="report", name="report.md"))
+    reviewed = run_skill(NAME, make_request(objective="Report the risk", context=context, children=(report,)))
+    assert "not answered" not in reviewed.summary
+    assert reviewed.confidence == 0.8
 
 
 def test_csv_path_plans_a_forecast_with_its_target(tmp_path: Path, make_request: MakeRequest) -> None:
@@ -92,7 +122,8 @@ def test_missing_required_role_fails_the_plan(tmp_path: Path, make_request: Make
 def test_every_template_assigns_skills_to_their_roles() -> None:
     templates = skill_module(NAME, "templates").load_templates()
     assert {template.name for template in templates} == {
-        "folder-report", "csv-forecast", "inventory-only", "research-notes", "fallback",
+        "folder-report", "csv-forecast", "inventory-only", "research-notes", "summary", "keyword-search", "checklist",
+        "fallback",
     }  # fmt: skip
     for template in templates:
         for task in template.tasks:

@@ -16,6 +16,9 @@ from .sources import Source, collect, of_type, sources_table
 from .table_report import csv_section
 
 SUBJECTS = ("inventory", "risk_scores", "csv_forecast")
+NOT_ANSWERED = (
+    "**This report does not answer the objective**: that needs a model. It describes the folder or file that was given."
+)
 _SIGNALS, _SIGNALS_A_NAME, _CHANGES = 12, 3, 6
 
 
@@ -44,7 +47,7 @@ def run(request: SkillRequest) -> SkillResult:
         summary=f"{summary}.",
         artifacts=(report, *artifacts),
         insights=(*insights, *(f"Changed: {change}" for change in changes[:_CHANGES])),
-        confidence=1.0,
+        confidence=0.1 if request.context.get("not_answered") is True else 1.0,
         next_recommended_actions=tuple(action for action, _ in next_actions(sources)),
     )
 
@@ -73,6 +76,7 @@ def _compose(
 ) -> str:
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     parts = [
+        NOT_ANSWERED if request.context.get("not_answered") is True else "",
         f"# {inline(title)}",
         f"Objective: {inline(asked(request.objective))}",
         f"As of {request.now.strftime('%Y-%m-%d %H:%M')} UTC. Every statement names its source, listed at the end.",

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState, truncate
 
-CARRIED = ("report", "chart", "checklist")
+ANSWERS = ("report", "content_summary", "keyword_hits", "checklist")
+"""Artifacts that answer an objective, the most complete first."""
+
+CARRIED = (*ANSWERS, "chart")
 """Artifacts that answer the objective and so become this task's own; the rest stays with the tasks that made it."""
 
 
-def review(request: SkillRequest) -> SkillResult:
-    """Carry the report over when it is there, and name every task that did not finish."""
+NOT_ANSWERED = 0.1
+"""Highest confidence of a report that does not answer the objective."""
+
+
+def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
+    """Carry the report over when it is there, and name every task that did not finish.
+
+    *answered* is False if the plan was made with ``best_effort`` and does not fit the objective.
+    """
     unfinished = [child for child in request.children if child.status != "done"]
     carried = _carried(request.children)
-    report = next((artifact for artifact in carried if artifact.type == "report"), None)
+    report = next((artifact for artifact in carried if artifact.type in ANSWERS), None)
     insights = tuple(_line(child) for child in request.children)
     missing = "; ".join(f"{child.key or child.task_id} ({child.assigned_to}) is {child.status}" for child in unfinished)
     if report is None:
@@ -25,7 +35,8 @@ def review(request: SkillRequest) -> SkillResult:
             next_recommended_actions=tuple(_remedy(child) for child in unfinished),
         )
     done = len(request.children) - len(unfinished)
-    summary = f"{report.name or 'The report'} is ready: {done} of {len(request.children)} tasks finished."
+    summary = "" if answered else "The objective was not answered: it needs a model. "
+    summary += f"{report.name or 'The report'} is ready: {done} of {len(request.children)} tasks finished."
     if report.summary:
         summary += f" {report.summary}"
     if missing:
@@ -34,7 +45,7 @@ def review(request: SkillRequest) -> SkillResult:
         summary=truncate(summary),
         artifacts=tuple(carried),
         insights=insights,
-        confidence=_confidence(request.children, done),
+        confidence=min(_confidence(request.children, done), 1.0 if answered else NOT_ANSWERED),
         next_recommended_actions=tuple(_remedy(child) for child in unfinished),
     )
 

@@ -6,13 +6,15 @@ from typing import Any
 
 from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState, truncate
 
+from .fit import THRESHOLD, Fit, measure
 from .graph import PlanInvalid, fill, validate
 from .match import Match, choose, rank_templates, wanted
 from .review import review
 from .target import Target, TargetMissing, find_target, keywords_of
-from .templates import TemplateBroken, load_templates
+from .templates import FALLBACK, TemplateBroken, load_templates
 
 MAX_QUOTED_CHARS = 1_500
+MOST_UNKNOWN = 8
 
 PASSED_ON = ("target", "task", "exclude", "level", "shard_files", "max_files", "max_commits")
 """Keys of the objective's context that templates may hand on to tasks as they are."""
@@ -20,9 +22,9 @@ PASSED_ON = ("target", "task", "exclude", "level", "shard_files", "max_files", "
 
 def run(request: SkillRequest) -> SkillResult:
     """Plan on the first turn, review on the second."""
-    if request.children:
-        return review(request)
     try:
+        if request.children:
+            return review(request, answered=not _is_best_effort(request) or _fit(request).enough)
         return _plan(request)
     except TargetMissing as reason:
         return _ask_for_path(f"{reason} Give the path of a folder or CSV file on the workers' machine.")
@@ -32,9 +34,16 @@ def run(request: SkillRequest) -> SkillResult:
 
 def _plan(request: SkillRequest) -> SkillResult:
     target = find_target(request)
-    matches = rank_templates(load_templates(), request.objective, target)
+    templates = load_templates()
+    fit = measure(request.objective, templates, target)
+    if not fit.enough and not _is_best_effort(request):
+        return _needs_model(fit)
+    matches = rank_templates(templates, request.objective, target)
     if target is None:
         return _ask_for_path("The objective names no folder or file. Which one is it about?")
+    if not fit.enough:
+        fallback = next(match for match in matches if match.template.name == FALLBACK)
+        return _delegate(request, target, fallback, matches, answered=False)
     asked = wanted(matches)
     if asked is not None and asked.template.needs.path == "csv" and target.csv is None and target.candidates:
         return _ask_for_table(target)
@@ -44,10 +53,32 @@ def _plan(request: SkillRequest) -> SkillResult:
     return _delegate(request, target, chosen, matches)
 
 
-def _delegate(request: SkillRequest, target: Target, chosen: Match, matches: list[Match]) -> SkillResult:
+def _is_best_effort(request: SkillRequest) -> bool:
+    return request.context.get("best_effort") is True
+
+
+def _fit(request: SkillRequest) -> Fit:
+    return measure(request.objective, load_templates(), find_target(request))
+
+
+def _needs_model(fit: Fit) -> SkillResult:
+    """Refuse an objective that no template fits, and say what it would take."""
+    words = ", ".join(fit.unknown[:MOST_UNKNOWN])
+    unknown = f": it knows no plan for {words}" if words else ""
+    return SkillResult.failure(
+        f"This objective needs a model; the code cannot answer it{unknown} (fit {fit.score:.2f}, needed "
+        f"{THRESHOLD:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it with --skill "
+        "NAME, or with --best-effort for a report that does not answer it.",
+        needs_model=True,
+    )
+
+
+def _delegate(
+    request: SkillRequest, target: Target, chosen: Match, matches: list[Match], *, answered: bool = True
+) -> SkillResult:
     if chosen.template.needs.path == "csv" and target.csv is not None:
         target = Target(target.csv, "csv", target.csv)
-    tasks, notes = fill(chosen.template, _values(request, target), request.roles)
+    tasks, notes = fill(chosen.template, _values(request, target, answered), request.roles)
     waves = validate(tasks, request.roles)
     plan = _plan_artifact(chosen, tasks, waves, matches)
     why = ", ".join(chosen.reasons) or "nothing more specific fits"
@@ -67,7 +98,7 @@ def _delegate(request: SkillRequest, target: Target, chosen: Match, matches: lis
     )
 
 
-def _values(request: SkillRequest, target: Target) -> dict[str, Any]:
+def _values(request: SkillRequest, target: Target, answered: bool) -> dict[str, Any]:
     known = request.context | request.answers
     return {
         "objective": truncate(" ".join(request.objective.split()), MAX_QUOTED_CHARS),
@@ -75,6 +106,7 @@ def _values(request: SkillRequest, target: Target) -> dict[str, Any]:
         "name": target.path.name or str(target.path),
         "bucket": target.bucket,
         "keywords": keywords_of(request.objective, target),
+        "not_answered": None if answered else True,
         **{name: known.get(name) for name in PASSED_ON},
     }
 

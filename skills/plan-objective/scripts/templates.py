@@ -47,10 +47,11 @@ class TaskTemplate(_Strict):
 
 
 class Template(_Strict):
-    """A task graph, and when to choose it."""
+    """A task graph, and when to choose it. ``examples`` are objectives that it answers."""
 
     name: str
     description: str
+    examples: tuple[str, ...] = ()
     match: Match
     needs: Needs
     tasks: tuple[TaskTemplate, ...] = Field(min_length=1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tempfile
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -40,10 +42,39 @@ class FsspecBlobs:
         """Read the content of a URI. Raises NotFound if it does not exist."""
         return await anyio.to_thread.run_sync(self._get, uri)
 
+    async def size(self, uri: str) -> int:
+        """Return the number of bytes of a URI. Raises NotFound if it does not exist."""
+        return await anyio.to_thread.run_sync(self._size, uri)
+
+    def locate(self, uri: str) -> str:
+        """Return the URI at which the content of *uri* is now.
+
+        A swarm's folder may be copied or moved. A file that is gone is looked up below this root by the end of its
+        path, from the longest that is there to the last two parts.
+        """
+        path = Path(uri.removeprefix("file://"))
+        if not self._local or not uri.startswith("file://") or ".." in path.parts or _is_file(path):
+            return uri
+        for start in range(1, len(path.parts) - 1):
+            moved = Path(self._base, *path.parts[start:])
+            if _is_file(moved):
+                return f"file://{moved}"
+        return uri
+
+    def holds(self, uri: str, folder: str) -> bool:
+        """Return True if the content of *uri* is below *folder* of this root, also after links are followed."""
+        if not self._local:
+            root: Any = self._fs.unstrip_protocol(f"{self._base}/{folder}")
+            return uri.startswith(f"{root}/") and ".." not in uri.split("/")
+        if not uri.startswith("file://"):
+            return False
+        path = Path(self.locate(uri).removeprefix("file://")).resolve()
+        return path.is_relative_to(Path(self._base, folder))
+
     async def local_path(self, uri: str) -> Path:
         """Return a local file with the content of *uri*, downloading it if necessary."""
         if uri.startswith("file://"):
-            return Path(uri.removeprefix("file://"))
+            return Path(self.locate(uri).removeprefix("file://"))
         target = self._cache / hashlib.sha256(uri.encode()).hexdigest() / Path(uri).name
         if not target.exists():
             content = await self.get(uri)
@@ -72,14 +103,33 @@ class FsspecBlobs:
         return f"file://{full}" if self._local else str(fs.unstrip_protocol(full))
 
     def _get(self, uri: str) -> bytes:
-        try:
-            fs, path = fsspec.url_to_fs(uri)
+        with _reading(uri):
+            fs, path = fsspec.url_to_fs(self.locate(uri))
             content: Any = fs.cat_file(path)
-        except FileNotFoundError as error:
-            raise NotFound(f"{uri} does not exist: check that the blob folder was not moved or cleaned") from error
-        except OSError as error:
-            raise StoreError(f"cannot read {uri}: {error}") from error
-        return bytes(content)
+            return bytes(content)
+
+    def _size(self, uri: str) -> int:
+        with _reading(uri):
+            fs, path = fsspec.url_to_fs(self.locate(uri))
+            return int(fs.size(path) or 0)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+@contextlib.contextmanager
+def _reading(uri: str) -> Generator[None]:
+    """Turn the errors of reading *uri* into NotFound and StoreError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{uri} does not exist: check that the blob folder was not moved or cleaned") from error
+    except OSError as error:
+        raise StoreError(f"cannot read {uri}: {error}") from error
 
 
 def _write_whole(path: Path, content: bytes) -> None:

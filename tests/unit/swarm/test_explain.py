@@ -53,6 +53,14 @@ async def test_asking_task_gives_the_command_with_the_names_of_its_questions(swa
     )
 
 
+async def test_objective_that_needs_a_model_names_the_command_that_retries_it(swarm: SwarmRig) -> None:
+    task = await swarm.submit("write a poem")
+    await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.NEEDS_MODEL, "Needs a model: set a key."))
+    assert await why(swarm, task.task_id) == (f"Needs a model: set a key. Then run `swarm retry {task.task_id[:8]}`.")
+    await swarm.board.retry(task.task_id)
+    assert (await swarm.claim_one()).task.task_id == task.task_id
+
+
 async def test_parent_names_its_unfinished_children_and_quotes_blocked_ones(swarm: SwarmRig) -> None:
     parent = await swarm.submit("plan", role="architect")
     held = await swarm.claim_one(role="architect")

@@ -57,7 +57,11 @@ class TaskCreate(RequestModel):
     skill: str | None = documented(
         "skill to use; if omitted, the swarm chooses one", "noop", default=None, min_length=1, max_length=128
     )
-    context: JsonMap = documented("subject of the task as free JSON", {"path": "/srv/docs"}, default_factory=dict)
+    context: JsonMap = documented(
+        "subject of the task as free JSON; `best_effort`: true asks for a report without a model",
+        {"path": "/srv/docs"},
+        default_factory=dict,
+    )
     capabilities: tuple[UseSent, ...] = documented(
         "capabilities in addition to the role's, highest priority first", ["current_time"], default=(), max_length=20
     )

@@ -1,11 +1,12 @@
 """Routes of the HTTP API, one file per collection."""
 
-from fireswarm.api.routes import agents, capabilities, events, mail, memory, runs, status, tasks
+from fireswarm.api.routes import agents, artifacts, capabilities, events, mail, memory, runs, status, tasks
 
 ROUTERS = (
     capabilities.router,
     agents.router,
     tasks.router,
+    artifacts.router,
     runs.router,
     mail.router,
     memory.router,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+from rich.text import Text
 
 from fireswarm.capabilities import Capability, registry
 from fireswarm.capabilities.describe import tools_of
@@ -36,7 +37,8 @@ def show(name: str, *, as_json: bool) -> None:
         info |= {"needs": capability.needs, "settings": settings, "operator_keys": capability.operator_keys}
         print_json(info | {"tools": None if tools is None else [_tool_row(tool) for tool in tools]})
         return
-    console.print(f"[bold]{capability.id}[/]  {capability.name}, {capability.status.value}, {capability.source}")
+    words = f"  {capability.name}, {capability.status.value}, {capability.source}"
+    console.print(Text.assemble((capability.id, "bold"), words))
     console.print(capability.description, soft_wrap=True)
     rows = [
         (key, str(schema.get("default", "")), _setter(capability, key), schema.get("description", ""))

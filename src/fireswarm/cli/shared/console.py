@@ -20,5 +20,8 @@ class CleanConsole(Console):
 
 
 def make_console(*, stderr: bool = False) -> CleanConsole:
-    """Return a console for standard output, or for standard error."""
-    return CleanConsole(stderr=stderr, highlight=False)
+    """Return a console for standard output, or for standard error.
+
+    It parses no markup and no names of emoji: ``[bold]`` in a task's text is text. Styles are given by ``Text``.
+    """
+    return CleanConsole(stderr=stderr, highlight=False, markup=False, emoji=False)

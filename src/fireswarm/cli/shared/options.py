@@ -14,6 +14,7 @@ import anyio
 import typer
 from pydantic import BaseModel
 from rich.table import Table
+from rich.text import Text
 
 from fireswarm.cli.shared.console import make_console
 from fireswarm.contracts.limits import SHORT_ID_CHARS
@@ -81,7 +82,7 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, none: str) -> None:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, none: str) -> None:
     """Print a table, or *none* if there are no rows."""
     if not rows:
         console.print(none)
@@ -95,10 +96,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, 
     console.print(drawn)
 
 
-def style_status(word: str) -> str:
+def style_status(word: str) -> Text:
     """Return a status with its color."""
-    style = STYLES.get(word)
-    return f"[{style}]{word}[/]" if style else word
+    return Text(word, STYLES.get(word, ""))
 
 
 def ago(moment: datetime | None) -> str:

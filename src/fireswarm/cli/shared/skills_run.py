@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from fireswarm.cli.shared.options import clip, console, count_noun, print_json, table
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.settings.load import home_folder
@@ -49,7 +47,7 @@ def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
         )
         return
     rows = [
-        (name, skill.version or "-", "code" if skill.entry else "text", escape(clip(skill.description, 100)))
+        (name, skill.version or "-", "code" if skill.entry else "text", clip(skill.description, 100))
         for name, skill in sorted(catalog.skills.items())
     ]
     table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")
@@ -80,7 +78,7 @@ def inspect(
         console.print(f"\n{parsed.header}", markup=False, soft_wrap=True)
     if show_sections:
         rows = [
-            (str(line), str(tokens), escape("  " * (level - 1) + title))
+            (str(line), str(tokens), "  " * (level - 1) + title)
             for title, level, line, tokens in map(dict[str, Any].values, _sections(parsed))
         ]
         table("sections", ["line", "tokens", "section"], rows, none="no sections")

@@ -34,6 +34,10 @@ ConstraintPairs = Annotated[
     typer.Option("--constraint", help="read_only, demo_safe or timeout_seconds=N; holds for all tasks below it too."),
 ]
 Attached = Annotated[list[str] | None, typer.Option("--attach", help="Input file, or URI of one; repeatable.")]
+BestEffort = Annotated[
+    bool,
+    typer.Option("--best-effort", help="Without a model, report what there is, if the code cannot answer it."),
+]
 Expected = Annotated[str, typer.Option("--expect", help="Expected outcome, by which the result is judged.")]
 OnChildFailure = Annotated[
     ChildFailure, typer.Option("--on-child-failure", help="When a task below is given up: plan again, wait, or fail.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from fireswarm.cli.shared.options import clip, console, count_noun, short, table
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
@@ -37,7 +35,7 @@ def draw(spending: Spending) -> None:
         table(f"models, by {title}", [title, *COLUMNS], rows, none="")
     shown = sort_by_cost(spending.by_objective)
     rows = [
-        (short(name), *_cells(total), escape(clip(spending.objectives.get(name, ""), 60)))
+        (short(name), *_cells(total), clip(spending.objectives.get(name, ""), 60))
         for name, total in shown[:SHOWN_OBJECTIVES]
     ]
     table("models, by objective", ["task", *COLUMNS, "objective"], rows, none="")

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import typer
+from rich.text import Text
 
 from fireswarm import wiring
 from fireswarm.cli.shared.options import (
@@ -69,8 +70,8 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
         print_json([{"what": item.what, "ok": item.ok, "detail": item.detail} for item in findings])
     else:
         for item in findings:
-            mark = {True: "[green]ok  [/]", False: "[red]FAIL[/]", None: "[yellow]note[/]"}[item.ok]
-            console.print(f"{mark} {item.what:<10} ", end="")
+            mark = {True: ("ok  ", "green"), False: ("FAIL", "red"), None: ("note", "yellow")}[item.ok]
+            console.print(Text.assemble(mark, f" {item.what:<10} "), end="")
             console.print(item.detail, markup=False, soft_wrap=True)
     if any(item.ok is False for item in findings):
         raise typer.Exit(1)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from fireswarm import wiring
 from fireswarm.cli.shared.options import (
@@ -78,7 +77,7 @@ def runs(
                 ago(run.started_at),
                 f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
                 run.agent_id.rpartition("-")[2],
-                escape(clip(run.summary, 80)),
+                clip(run.summary, 80),
             )
             for run in runs
         ]
@@ -156,7 +155,7 @@ def mail(
                 str(message.payload.trace.step),
                 f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
                 ago(message.created_at),
-                escape(clip(message.outcome or message.payload.notes, 70)),
+                clip(message.outcome or message.payload.notes, 70),
             )
             for message in messages
         ]
@@ -192,8 +191,8 @@ def memory(
             (
                 str(fact.get("type")),
                 str(fact.get("bucket") or fact.get("role") or ""),
-                escape(str(fact.get("key") or fact.get("agent_id") or "")),
-                escape(clip(_value_of(fact), 90)),
+                str(fact.get("key") or fact.get("agent_id") or ""),
+                clip(_value_of(fact), 90),
                 ago(fact.get("created_at")),
             )
             for fact in entries

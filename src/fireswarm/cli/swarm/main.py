@@ -11,7 +11,7 @@ from fireswarm import __version__
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, doctor, fleet, inspect, pipeline, store, tasks
-from fireswarm.cli.watch import artifacts
+from fireswarm.cli.watch import artifacts, open_artifact
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.redaction import environment_redactor
 
@@ -41,6 +41,7 @@ app.command()(inspect.mail)
 app.command()(inspect.memory)
 app.command()(inspect.cost)
 app.command()(artifacts.artifacts)
+app.command("open")(open_artifact.open_artifact)
 app.command()(doctor.doctor)
 app.command("capabilities")(capabilities.of_folder)
 app.command()(api.api)

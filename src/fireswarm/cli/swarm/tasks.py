@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.markup import escape
 
 from fireswarm import wiring
 from fireswarm.cli.shared.find_task import find_task
@@ -36,6 +35,7 @@ from fireswarm.cli.shared.options import (
 from fireswarm.cli.shared.submit_options import (
     Again,
     Attached,
+    BestEffort,
     CapabilityUses,
     ConstraintPairs,
     ContextPairs,
@@ -47,6 +47,7 @@ from fireswarm.cli.shared.submit_options import (
     parse_uses,
 )
 from fireswarm.cli.watch import progress
+from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
@@ -93,6 +94,7 @@ def submit(
     constraint: ConstraintPairs = None,
     attach: Attached = None,
     expect: Expected = "",
+    best_effort: BestEffort = False,
     on_child_failure: OnChildFailure = ChildFailure.REPLAN,
     wait: Wait = False,
     root: Root = Path(),
@@ -109,7 +111,7 @@ def submit(
         session_hash=settings.session,
         skill=_skill(skill, pipeline),
         capabilities=parse_uses(capability),
-        context=pairs(context, "--context") | _places(path=path, source=source),
+        context=pairs(context, "--context") | _places(path=path, source=source) | _best_effort(best_effort),
         priority=priority,
         deadline=deadline,
         depends_on=tuple(depends_on or ()),
@@ -163,6 +165,11 @@ def _places(**named: Path | None) -> dict[str, str]:
         if path is not None and not path.exists():
             raise InvalidInput(f"--{option} {path} does not exist")
     return {option: str(path.resolve()) for option, path in named.items() if path is not None}
+
+
+def _best_effort(wanted: bool) -> dict[str, bool]:
+    """Return the context of ``--best-effort``. It is part of the key, so the objective becomes another task."""
+    return {"best_effort": True} if wanted else {}
 
 
 def _skill(named: str | None, pipeline: str | None) -> str | None:
@@ -226,7 +233,7 @@ def tasks(
                 style_status(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
-                escape(f"{clip(task.objective, 60)} | {clip(task.summary, 80)}"),
+                f"{clip(task.objective, 60)} | {clip(task.summary, 80)}",
             )
             for task in tasks
         ]
@@ -247,7 +254,7 @@ def show(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one task: graph, lease, attempts, events, and the reason why it is stuck."""
+    """Show one task: its whole answer, graph, lease, attempts, events, and the reason why it is stuck."""
     one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
@@ -284,6 +291,9 @@ def watch(
                 chain = (await find_task(swarm, task_id)).trace.chain_id
             ended = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
             console.print(progress.view(ended))
+            for task in ended:
+                if task.task_id == chain:
+                    print_answer(await read_answer(swarm, task))
             return all(task.status is TaskStatus.DONE for task in ended)
 
     if not run_async(main):

@@ -15,6 +15,7 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
+from fireswarm.swarm.records.artifacts import read_content
 
 if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
@@ -59,6 +60,15 @@ async def copy_out(swarm: Swarm, task: Task, folder: Path) -> list[Path]:
         path.write_bytes(await _content(swarm, artifact))
         written[path] = None
     return list(written)
+
+
+async def copy_one(swarm: Swarm, artifact: Artifact, folder: Path) -> Path:
+    """Write one artifact below *folder*, under a safe name, and return its path."""
+    content = await read_content(swarm.blobs, artifact)
+    path = folder / content.file_name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.data)
+    return path
 
 
 def _name(artifact: Artifact, number: int) -> str:

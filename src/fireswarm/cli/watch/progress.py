@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, short, style_status, usage_line
+from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -25,6 +26,8 @@ REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
 SHOWN_SPEAKING = 4
 REPORT = "report"
+GRID_CHARS = 200
+"""Length of a summary in the final table. The answer is printed whole below it."""
 
 
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
@@ -94,7 +97,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
             task.assigned_to,
             style_status(word),
             str(task.epoch),
-            task.summary,
+            clip(task.summary, GRID_CHARS),
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
@@ -109,7 +112,8 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
         f"{seconds:.1f} s; billed: {usage_line(usage)}",
         soft_wrap=True,
     )
-    _print_files(tasks)
+    print_answer(await read_answer(swarm, root), console)
+    _print_files(swarm, tasks)
     if root.status is not TaskStatus.DONE:
         stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
         for task in stuck:
@@ -119,11 +123,12 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
     return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
 
 
-def _print_files(tasks: Sequence[Task]) -> None:
+def _print_files(swarm: Swarm, tasks: Sequence[Task]) -> None:
     files: dict[str, Artifact] = {}
     for task in tasks:
         for artifact in task.result.artifacts if task.result else ():
             if artifact.uri is not None and artifact.type in (REPORT, "chart"):
                 files[artifact.uri] = artifact
     for uri, artifact in sorted(files.items(), key=lambda item: item[1].type == "chart"):
-        console.print(f"{artifact.type}: {uri.removeprefix('file://')}", soft_wrap=True, markup=False)
+        place = swarm.blobs.locate(uri).removeprefix("file://")
+        console.print(f"{artifact.type}: {place}", soft_wrap=True)

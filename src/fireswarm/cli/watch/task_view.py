@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from rich.markup import escape
 from rich.text import Text
 from rich.tree import Tree
 
 from fireswarm.cli.shared.options import ago, clip, console, short, style_status, table
+from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.contracts.skills.permissions import APPROVE
@@ -24,19 +24,22 @@ from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 
 SHOWN_RUNS = 10
-ANSWER = "answer"
-"""Type of the artifact that holds a model's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Data of one task's output. ``events`` are those of its last run, journal pages included."""
+    """Data of one task's output. ``events`` are those of its last run, journal pages included.
+
+    ``places`` are the present URIs of its artifacts.
+    """
 
     task: Task
     why: str
     runs: tuple[Run, ...]
     relatives: dict[str, Task]
     events: tuple[Mapping[str, Any], ...] = ()
+    answer: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
@@ -46,39 +49,43 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     runs = tuple(parse_readable(found_runs, parse_run_snapshot))
     events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
     relatives = await read_relatives(swarm.store, task)
-    return Seen(task, reason_for_status(task, relatives, swarm.clock.now()), runs, relatives, events)
+    why = reason_for_status(task, relatives, swarm.clock.now())
+    uris = [artifact.uri for artifact in task.result.artifacts if artifact.uri] if task.result else []
+    places = {uri: swarm.blobs.locate(uri) for uri in uris}
+    return Seen(task, why, runs, relatives, events, await read_answer(swarm, task), places)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
     """Print a task, with the last *events* of its last run."""
     task = seen.task
     word = task.status_reason.value if task.status_reason else task.status.value
-    console.print(f"[bold]{task.task_id}[/]  {style_status(word)}  {task.assigned_to}", soft_wrap=True)
-    console.print(escape(task.objective), soft_wrap=True)
-    console.print(escape(seen.why), style="yellow" if task.status is TaskStatus.BLOCKED else "", soft_wrap=True)
+    title = Text.assemble((task.task_id, "bold"), "  ", style_status(word), f"  {task.assigned_to}")
+    console.print(title, soft_wrap=True)
+    console.print(task.objective, soft_wrap=True)
+    console.print(seen.why, style="yellow" if task.status is TaskStatus.BLOCKED else "", soft_wrap=True)
     lease = f"{task.lease.owner_agent_id}, epoch {task.lease.epoch}" if task.lease else "none"
     lines = [
         f"session {task.session_hash}   priority {task.priority}   attempts used {task.attempt} of {task.max_attempts}",
         f"lease {lease}   epoch {task.epoch}   created {ago(task.created_at)} ago   changed {ago(task.updated_at)} ago",
     ]
     for line in lines:
-        console.print(escape(line), style="dim", soft_wrap=True)
+        console.print(line, style="dim", soft_wrap=True)
     for question in task.questions:
         if question.approval is not None or question.step.startswith(f"{APPROVE}/"):
             draw_approval(question)
             continue
         choices = f" One of: {', '.join(map(str, question.choices))}." if question.choices else ""
         asked = f"  asks {question.key} {question.name} ({question.type}): {question.description}{choices}"
-        console.print(escape(asked), soft_wrap=True)
+        console.print(asked, soft_wrap=True)
     _draw_graph(seen)
-    _draw_result(task)
+    _draw_result(seen)
     rows = [
         (
             run.run_id.rpartition(".")[2],
             style_status(run.status.value),
             run.agent_id,
             ago(run.started_at),
-            escape(clip(run.summary, 90)),
+            clip(run.summary, 90),
         )
         for run in seen.runs
     ]
@@ -107,21 +114,21 @@ def _draw_graph(seen: Seen) -> None:
             branch = tree.add(title)
             for item in known:
                 word = item.status_reason.value if item.status_reason else item.status.value
-                branch.add(
-                    f"{short(item.task_id)} {item.assigned_to} {style_status(word)} {escape(clip(item.summary, 80))}"
-                )
+                line = (f"{short(item.task_id)} {item.assigned_to} ", style_status(word), f" {clip(item.summary, 80)}")
+                branch.add(Text.assemble(*line))
     console.print(tree)
 
 
-def _draw_result(task: Task) -> None:
-    """Print the result's insights, answer and artifacts."""
+def _draw_result(seen: Seen) -> None:
+    """Print the result's answer, insights and artifacts."""
+    task = seen.task
     if task.result is None:
         return
+    print_answer(seen.answer, console)
     for insight in task.result.insights[:10]:
-        console.print(escape(f"  - {insight}"), soft_wrap=True)
+        console.print(f"  - {insight}", soft_wrap=True)
     for artifact in task.result.artifacts:
-        if artifact.type == ANSWER and isinstance(artifact.value, str) and artifact.value != task.result.summary:
-            console.print(escape(artifact.value), soft_wrap=True)
+        if artifact.type == ANSWER:
             continue
-        where = artifact.uri or "inline"
-        console.print(escape(f"  {artifact.type} {artifact.name}: {where}"), soft_wrap=True)
+        where = seen.places.get(artifact.uri or "", "inline")
+        console.print(f"  {artifact.type} {artifact.name}: {where}", soft_wrap=True)

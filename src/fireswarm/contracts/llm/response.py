@@ -154,6 +154,7 @@ _OF_REASON: dict[StatusReason, TaskState] = {
     StatusReason.GATE_FAILED: TaskState.BLOCKED,
     StatusReason.BUDGET_EXCEEDED: TaskState.BLOCKED,
     StatusReason.DEADLINE_EXCEEDED: TaskState.TIMEOUT,
+    StatusReason.NEEDS_MODEL: TaskState.BLOCKED,
     StatusReason.DEAD_LETTER: TaskState.FAILED,
 }
 

@@ -11,6 +11,9 @@ from fireswarm.contracts.base import Contract, Json
 WORKDIR_URI = "workdir:"
 """Scheme of an artifact that is a file in the skill's workdir, until it is published."""
 
+STORED_VALUE = "application/vnd.fireswarm.value+json"
+"""Mime type of an artifact whose value was too large for a document and is in the blob store."""
+
 
 class Artifact(Contract):
     """An artifact that a task produced.

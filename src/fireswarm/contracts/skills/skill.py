@@ -173,7 +173,7 @@ class SkillResult(Contract):
     ``questions`` are put to the operator. ``paused``: the skill runs again after ``pause_seconds``, or on
     ``swarm retry``. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
     in ``advice``. ``failed``: ``summary`` gives the reason; ``retryable`` if another attempt can help, ``escalated``
-    if it needs review.
+    if it needs review, ``needs_model`` if only a model can do the work.
     ``pocket`` and ``log`` are for the next turns of the same skill; ``facts`` are for the session. ``replies`` answer
     other tasks by messages that are sent with the result, if the mailbox policy allows it.
 
@@ -198,9 +198,18 @@ class SkillResult(Contract):
     asks: AdviceRequest | None = None
     retryable: bool = False
     escalated: bool = False
+    needs_model: bool = False
 
     @classmethod
-    def failure(cls, reason: str, *, retryable: bool = False, escalated: bool = False) -> Self:
+    def failure(
+        cls, reason: str, *, retryable: bool = False, escalated: bool = False, needs_model: bool = False
+    ) -> Self:
         """Build a failed result. *reason* becomes the summary, cut to its limit."""
         summary = truncate(reason, MAX_RESULT_SUMMARY_CHARS)
-        return cls(state=SkillState.FAILED, summary=summary, retryable=retryable, escalated=escalated)
+        return cls(
+            state=SkillState.FAILED,
+            summary=summary,
+            retryable=retryable,
+            escalated=escalated,
+            needs_model=needs_model,
+        )

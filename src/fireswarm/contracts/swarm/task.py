@@ -71,6 +71,7 @@ class StatusReason(StrEnum):
     GATE_FAILED = "gate_failed"
     BUDGET_EXCEEDED = "budget_exceeded"
     DEADLINE_EXCEEDED = "deadline_exceeded"
+    NEEDS_MODEL = "needs_model"
     DEAD_LETTER = "dead_letter"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskResult
@@ -15,9 +15,6 @@ from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Turn
-
-STORED_VALUE = "application/vnd.fireswarm.value+json"
-"""Mime type of an artifact whose value was too large for a document and is in the blob store."""
 
 
 async def gather_inputs(turn: Turn) -> SkillRequest:
@@ -59,9 +56,12 @@ async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
     if artifact.mime == STORED_VALUE and artifact.uri is not None:
         value = json.loads(await turn.swarm.blobs.get(artifact.uri))
         return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
-    if artifact.uri is None or artifact.uri.startswith("file://"):
+    if artifact.uri is None:
         return artifact
-    local = (await turn.swarm.blobs.local_path(artifact.uri)).as_uri()
+    if artifact.uri.startswith("file://"):
+        local = turn.swarm.blobs.locate(artifact.uri)
+    else:
+        local = (await turn.swarm.blobs.local_path(artifact.uri)).as_uri()
     turn.origins[local] = artifact.uri
     return artifact.model_copy(update={"uri": local})
 

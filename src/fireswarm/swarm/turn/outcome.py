@@ -90,9 +90,7 @@ def outcome_of_error(error: Exception) -> Outcome:
     """Return the outcome of an error: retry, failure, or blocked with a reason."""
     match error:
         case SkillReportedFailure(result=result):
-            if result.escalated:
-                return Failed(result.summary, StatusReason.ESCALATED)
-            return Retry(result.summary) if result.retryable else Failed(result.summary)
+            return _outcome_of_failure(result)
         case StepUncertain(step=step):
             return Failed(str(error), StatusReason.ESCALATED, uncertain_step=step)
         case BudgetExceeded():
@@ -109,6 +107,15 @@ def outcome_of_error(error: Exception) -> Outcome:
             return Retry(str(error))
         case _:
             return Retry(describe_error(error).splitlines()[0])
+
+
+def _outcome_of_failure(result: SkillResult) -> Outcome:
+    """Return the outcome of a failure that a skill reported."""
+    if result.needs_model:
+        return Waiting(StatusReason.NEEDS_MODEL, result.summary)
+    if result.escalated:
+        return Failed(result.summary, StatusReason.ESCALATED)
+    return Retry(result.summary) if result.retryable else Failed(result.summary)
 
 
 def describe_error(error: Exception) -> str:

@@ -7,13 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
+from fireswarm.contracts.skills.artifact import STORED_VALUE, WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.errors import SkillFailed
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
-from fireswarm.swarm.turn.inputs import STORED_VALUE
 from fireswarm.swarm.turn.state import Turn
 
 

@@ -33,6 +33,7 @@ RETRYABLE = frozenset(
         StatusReason.GATE_FAILED,
         StatusReason.DEADLINE_EXCEEDED,
         StatusReason.BUDGET_EXCEEDED,
+        StatusReason.NEEDS_MODEL,
         StatusReason.RETRY_BACKOFF,
         StatusReason.PAUSED,
     }

@@ -32,7 +32,6 @@ async def read_relatives(store: Store, task: Task) -> dict[str, Task]:
 
 def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) -> str:
     """Return what the task waits for, given the task and its relatives."""
-    name = _short(task)
     if task.status.terminal:
         return f"It is {task.status.value} and never changes again."
     if task.status is TaskStatus.QUEUED:
@@ -42,6 +41,12 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
         if left < 0:
             return f"Its holder's lease ran out {-left:.0f} s ago: any {task.assigned_to} agent takes it over."
         return f"{task.lease.owner_agent_id} works on it; its lease lasts {left:.0f} s more without renewal."
+    return _reason_for_block(task, relatives)
+
+
+def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
+    """Return what a blocked task waits for."""
+    name = _short(task)
     match task.status_reason:
         case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
             return _waits_for(task, relatives)
@@ -59,6 +64,8 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
         ):
             fix = "" if task.uncertain_step else f" Fix the cause, then run `swarm retry {name}`."
             return f"It gave up: {task.error or task.summary}{fix}"
+        case StatusReason.NEEDS_MODEL:
+            return f"{task.summary} Then run `swarm retry {name}`."
         case _:
             return task.summary
 

@@ -1,0 +1,56 @@
+"""Print the answer of a task whole: as Markdown on a terminal, as plain text elsewhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from markdown_it import MarkdownIt
+from rich.console import Console
+from rich.markdown import Markdown
+
+from fireswarm.cli.shared.options import console as standard_output
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import FireswarmError
+from fireswarm.swarm.swarm import Swarm
+
+ANSWER = "answer"
+"""Type of the artifact that holds a model's answer."""
+
+
+async def read_answer(swarm: Swarm, task: Task) -> str:
+    """Return the task's answer: its answer artifacts, else the summary of its result, or "" without a result."""
+    if task.result is None:
+        return ""
+    texts = [await _text_of(swarm, artifact) for artifact in task.result.artifacts if artifact.type == ANSWER]
+    return "\n\n".join(dict.fromkeys(text for text in texts if text)) or task.result.summary
+
+
+def print_answer(text: str, console: Console | None = None) -> None:
+    """Print *text* whole. Links show their address, so that no text hides where it leads."""
+    console = console or standard_output
+    if not text:
+        return
+    if console.is_terminal:
+        console.print(_markdown(text))
+    else:
+        console.print(text, markup=False, emoji=False, soft_wrap=True)
+
+
+def _markdown(text: str) -> Markdown:
+    """Return *text* as Markdown in which HTML is text: rich would leave it out."""
+    drawn = Markdown("", hyperlinks=False)
+    drawn.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(text)
+    return drawn
+
+
+async def _text_of(swarm: Swarm, artifact: Artifact) -> str:
+    """Return the text of an answer. A long one is a JSON string in the blob store; "" if it cannot be read."""
+    value: Any = artifact.value
+    if artifact.uri is not None and artifact.mime == STORED_VALUE:
+        try:
+            value = json.loads(await swarm.blobs.get(artifact.uri))
+        except (FireswarmError, ValueError):
+            return ""
+    return value if isinstance(value, str) else ""

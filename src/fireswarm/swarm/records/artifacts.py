@@ -1,0 +1,86 @@
+"""Artifacts of a task by name: their content, media type and a safe file name."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import re
+from dataclasses import dataclass
+
+from fireswarm.contracts.ports import Blobs
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput, NotFound
+
+MAX_FILE_NAME_CHARS = 100
+UTF8 = "; charset=utf-8"
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of an artifact, and how to serve them."""
+
+    data: bytes
+    media_type: str
+    file_name: str
+
+
+def name_of(artifact: Artifact) -> str:
+    """Return the name by which commands and the API find the artifact."""
+    return artifact.name or (artifact.uri or "").rpartition("/")[2] or artifact.type
+
+
+def find_artifact(task: Task, name: str = "") -> Artifact:
+    """Return the artifact with *name*; without a name, the first one. Raises NotFound, naming those of the task."""
+    artifacts = task.result.artifacts if task.result is not None else ()
+    for artifact in artifacts:
+        if name in ("", name_of(artifact)):
+            return artifact
+    known = ", ".join(dict.fromkeys(map(name_of, artifacts))) or "none"
+    raise NotFound(f"task {task.task_id} has no artifact {name!r}; it has: {known}" if name else _no_artifact(task))
+
+
+async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None = None) -> Content:
+    """Read an artifact: its file, or its value, which is JSON unless it is a text.
+
+    Raises NotFound, StoreError, and InvalidInput for a file of more than *max_bytes*.
+    """
+    name = name_of(artifact)
+    if artifact.uri is not None:
+        _check_size(name, await blobs.size(artifact.uri) if max_bytes is not None else 0, max_bytes)
+        data = await blobs.get(artifact.uri)
+        if artifact.mime != STORED_VALUE:
+            return Content(data, _media_type(artifact.mime, name), safe_file_name(name))
+        value = json.loads(data)
+    else:
+        value = artifact.value
+    if isinstance(value, str):
+        return Content(value.encode("utf-8", "replace"), f"text/plain{UTF8}", safe_file_name(name, ".txt"))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    return Content(text.encode("utf-8", "replace"), "application/json", safe_file_name(name, ".json"))
+
+
+def safe_file_name(name: str, suffix: str = "") -> str:
+    """Return the last part of *name* with plain ASCII characters only, and with *suffix* if it has none."""
+    plain = _UNSAFE.sub("_", re.split(r"[/\\]", name.rstrip("/\\"))[-1]).lstrip(".")[-MAX_FILE_NAME_CHARS:]
+    plain = plain.strip("_") or "artifact"
+    return plain if "." in plain else plain + suffix
+
+
+def _media_type(given: str | None, name: str) -> str:
+    """Return the artifact's media type, else the one of its file name. Text is UTF-8."""
+    kind = given if given and _MEDIA_TYPE.fullmatch(given) else mimetypes.guess_type(name)[0]
+    kind = kind or ("text/markdown" if name.endswith(".md") else "application/octet-stream")
+    return f"{kind}{UTF8}" if kind.startswith("text/") else kind
+
+
+def _check_size(name: str, size: int, limit: int | None) -> None:
+    if limit is not None and size > limit:
+        raise InvalidInput(f"artifact {name!r} has {size:,} bytes, more than {limit:,}: copy it with `swarm artifacts`")
+
+
+def _no_artifact(task: Task) -> str:
+    return f"task {task.task_id} is {task.status.value} and has no artifacts"

@@ -1,0 +1,88 @@
+"""The shipped roles without a model: objectives that their code knows end done, the others need a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fireswarm as fs
+from fireswarm.contracts.llm.response import state_of
+from fireswarm.contracts.skills.conversation import TaskState
+
+pytestmark = pytest.mark.anyio
+
+KEYLESS = fs.Settings.model_validate({"worker": {"think": "never"}})
+UNKNOWN = (
+    "What is the capital of France?",
+    "Write a poem about the sea",
+    "Translate this file into German",
+    "Fix the failing test",
+    "Summarise today's news",
+)
+KNOWN = {
+    "What does this folder hold and what is risky?": (".", "report.md"),
+    "Summarise this file": ("notes.md", "content_summary.md"),
+    "Forecast won in this csv": ("leads.csv", "report.md"),
+    "Find the word 'lease' in these files": (".", "keyword_hits.json"),
+    "Make a checklist": (".", "checklist.md"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    (folder / "notes.md").write_text("# Notes\n\nA lease is a fencing token. It expires.\n\n- [ ] renew the lease\n")
+    rows = "".join(f"{size},{'NS'[size % 2]},{'yn'[size > 30]}\n" for size in range(60))
+    (folder / "leads.csv").write_text(f"size,region,won\n{rows}")
+    return folder
+
+
+async def ended(swarm: fs.Swarm, objective: str, **fields: Any) -> fs.Task:
+    """Submit an objective to the architect and follow it until it cannot move."""
+    task = await swarm.submit(objective, role="architect", **fields)
+    async with swarm.events(task) as events:
+        async for _ in events:
+            pass
+    return await swarm.get(task.task_id)
+
+
+async def test_objectives_that_no_plan_fits_are_blocked_and_say_what_they_need(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        for objective in UNKNOWN:
+            task = await ended(swarm, objective, context={"path": str(folder)})
+            assert (task.status, task.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.NEEDS_MODEL), objective
+            assert "ANTHROPIC_API_KEY or GEMINI_API_KEY" in task.summary
+            assert task.children == ()
+            assert state_of(task.status, task.status_reason) is TaskState.BLOCKED
+            told = await swarm.board.explain(task)
+            assert told.endswith(f"`swarm retry {task.task_id[:8]}`.")
+
+
+async def test_objectives_that_a_plan_fits_are_done(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        for objective, (path, answer) in KNOWN.items():
+            task = await ended(swarm, objective, context={"path": str(folder / path)})
+            assert task.status is fs.TaskStatus.DONE, (objective, task.summary)
+            assert task.result is not None
+            assert task.result.artifacts[0].name == answer
+
+
+async def test_retry_frees_an_objective_that_needs_a_model(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        task = await ended(swarm, UNKNOWN[0], context={"path": str(folder)})
+        assert (await swarm.board.retry(task.task_id)).status is fs.TaskStatus.QUEUED
+
+
+async def test_best_effort_reports_in_its_first_line_that_nothing_was_answered(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        task = await ended(swarm, UNKNOWN[0], context={"path": str(folder), "best_effort": True})
+        assert task.status is fs.TaskStatus.DONE
+        assert task.summary.startswith("The objective was not answered")
+        assert task.result is not None
+        assert task.result.confidence is not None
+        assert task.result.confidence < 0.5
+        report = await swarm.blobs.get(str(task.result.artifacts[0].uri))
+        assert report.decode().splitlines()[0].startswith("**This report does not answer the objective**")
