@@ -175,6 +175,46 @@ def test_chat_remembers_earlier_tasks_across_restarts(root: Path) -> None:
     assert agent(root, "chat", "--session", "../x").code == 1
 
 
+GROWING = """
+def answer(request):
+    said = [message.text for message in request.messages if message.role == "user" and not message.outputs]
+    if len(said) == 2 and not request.messages[-1].outputs:
+        return {"calls": [{"name": "run_command", "input": {"command": "echo once >> log"}}], "text": "I do that."}
+    return f"Answer {len(said)} to {said[-1].splitlines()[-1] if len(said) > 1 else 'the first'}"
+
+answer.tools = True
+"""
+
+
+def test_chat_is_one_conversation_that_grows_and_goes_on_later(root: Path) -> None:
+    (root / "model.py").write_text(GROWING)
+    options = ("chat", "--script", "model.py:answer", "--yes")
+    first = agent(root, *options, typed="hello\n/cost\n/nonsense\nwrite the log\n")
+    assert first.code == 0, first.stderr
+    assert "Answer 1 to the first" in first.stdout and "Answer 2 to write the log" in first.stdout
+    assert "USD" in first.stdout and "there is no command /nonsense" in first.stdout
+    second = agent(root, *options, typed="and a third\n\n")
+    assert "goes on (run " in second.stdout
+    assert "Answer 3 to and a third" in second.stdout
+    assert (root / "log").read_text() == "once\n", "what was done is not done again"
+    assert len(list((root / "runs").glob("*/events.jsonl"))) == 1
+    other = agent(root, *options, "--session", "other", typed="hello\n")
+    assert "a new conversation" in other.stdout and "Answer 1 to the first" in other.stdout
+
+
+def test_run_goes_on_with_a_message_and_with_an_answer(root: Path) -> None:
+    asking = [{"calls": [{"name": "ask_user", "input": {"question": "Who?", "name": "who"}}]}, "Hello.", "Bye."]
+    options = script(root, *asking)
+    waiting = agent(root, "run", TASK, *options)
+    assert (waiting.code, "needs who: Who?" in waiting.stdout) == (3, True)
+    answered = agent(root, "resume", "latest", "--resume-answer", "who=Ada", *options)
+    assert (answered.code, "Hello." in answered.stdout) == (0, True), answered.stderr
+    further = agent(root, "run", "say goodbye", "--continue", *options)
+    assert (further.code, "Bye." in further.stdout) == (0, True), further.stderr
+    assert len(list((root / "runs").glob("*/events.jsonl"))) == 1
+    assert agent(root, "resume", "20260101-000000-00000000", *options).code == 1
+
+
 def test_chat_remembers_the_newest_task_even_when_it_is_long(root: Path) -> None:
     (root / "model.py").write_text(REMEMBERING)
     done = agent(root, "chat", "--script", "model.py:answer", typed=f"greet Ada {'x' * 20_000}\nagain\n")

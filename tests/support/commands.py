@@ -73,7 +73,9 @@ def lay_out(folder: Path) -> Path:
 
 def script(root: Path, *answers: Any) -> tuple[str, str]:
     """Options for a scripted model that answers so."""
-    (root / "answers.json").write_text(json.dumps([json.loads(a) if isinstance(a, str) else a for a in answers]))
+    (root / "answers.json").write_text(
+        json.dumps([json.loads(a) if isinstance(a, str) and a.startswith("{") else a for a in answers])
+    )
     return "--script", "answers.json"
 
 

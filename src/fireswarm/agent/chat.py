@@ -19,6 +19,13 @@ REMEMBERED_CHARS = 8_000
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
 
+def session_file(folder: Path, name: str, suffix: str) -> Path:
+    """Return the path of a session's file. Raises InvalidInput for a bad name."""
+    if not NAME.match(name):
+        raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
+    return folder / f"{name}{suffix}"
+
+
 @dataclass(slots=True)
 class Chat:
     """One conversation, stored in ``<folder>/<name>.jsonl`` with one line per task."""
@@ -30,9 +37,7 @@ class Chat:
     @classmethod
     def open(cls, folder: Path, name: str, redact: Redactor | None = None) -> Chat:
         """Open or start a conversation. *redact* removes secrets from its file. Raises InvalidInput for a bad name."""
-        if not NAME.match(name):
-            raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
-        path = folder / f"{name}.jsonl"
+        path = session_file(folder, name, ".jsonl")
         turns: list[dict[str, Any]] = []
         for line in path.read_bytes().split(b"\n") if path.exists() else ():
             try:

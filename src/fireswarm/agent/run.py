@@ -147,16 +147,18 @@ async def carry_out(
     *,
     model: ChatModel | None = None,
     resume: str | None = None,
+    run_id: str | None = None,
 ) -> tuple[Conclusion, RunLog]:
-    """Run one task and return its conclusion and its log. *resume* is the id of an earlier run that goes on.
+    """Run one task and return its conclusion and its log.
 
+    *resume* is the id of an earlier run that goes on, *run_id* that of a new one.
     SIGINT and SIGTERM stop it in order: child processes are killed, a last event is written, the log is flushed.
     """
     if settings.runtime.confinement == "container":
         hide_environment()
     watching = watching or Watching()
     clock = ServerClock()
-    run_id = resume or new_run_id(clock.now())
+    run_id = resume or run_id or new_run_id(clock.now())
     runs = root / settings.logging.jsonl_dir
     log = RunLog(
         runs / run_id,

@@ -147,6 +147,8 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
 
     cwd = Path.cwd()
     console = make_console()
+    if _calls_tools(settings):
+        return _converse(settings, session, skills_dir, console, yes=yes)
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
@@ -165,6 +167,24 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
         if code == INTERRUPTED:
             break
     return code
+
+
+def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path], console: Console, *, yes: bool) -> int:
+    """Hold a conversation with a model that calls tools; returns the exit code of the last answer."""
+    from fireswarm.cli.agent.live_chat import LiveChat
+
+    screen = _screen(settings)
+    catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
+
+    def say(conclusion: Conclusion, log: RunLog) -> int:
+        _say(conclusion, log, shown=conclusion.status is ConclusionStatus.FINISHED)  # it was told as an answer
+        return _exit_code(conclusion)
+
+    def tell(answer: str) -> None:
+        if screen.view is None or screen.view.answer != answer.strip():
+            _print_answer(answer, console)
+
+    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, yes).hold()
 
 
 def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:

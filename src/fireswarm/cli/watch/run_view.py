@@ -82,7 +82,8 @@ class RunView:
         failed = status != "ok"
         told = str((payload.get("stdout_summary") or "") if not failed else "")
         told = told or str(payload.get("stderr_summary") or payload.get("stdout_summary") or "")
-        result = next((line.strip() for line in told.splitlines() if any(map(str.isalnum, line))), "")
+        lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
+        result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
         code = payload.get("exit_code")
         if name == "run_command" and code:
             result = f"exit code {code}: {result}"

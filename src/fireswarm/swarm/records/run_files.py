@@ -7,7 +7,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
 Watcher = Callable[[EventRecord], None]
 
 
-def new_run_id(now: datetime) -> str:
+def new_run_id(now: datetime | None = None) -> str:
     """Return ``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC. It sorts by time, and two runs of one second differ."""
-    return f"{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
+    return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
 
 
 class RunLog:
