@@ -21,6 +21,7 @@ import anyio.to_thread
 import psutil
 from pydantic import ValidationError
 
+from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
 from fireswarm.capabilities.workspace.describe import describe_tools
 from fireswarm.capabilities.workspace.writing import workspace_tools
@@ -43,6 +44,7 @@ from fireswarm.processes.shell import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import RuntimeSettings
+from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
@@ -133,6 +135,12 @@ def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> s
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
+def _material(given: AgentTask, cwd: Path, *, calls_tools: bool) -> str:
+    """Return what is known before the first turn: the folder's state, and text from earlier tasks."""
+    folder = describe_folder(cwd, home_folder()) if calls_tools else ""
+    return "\n\n".join(text for text in (folder, given.material) if text)
+
+
 def agent_tools(cwd: Path, given: Resolved, *, calls_tools: bool) -> dict[str, Tool]:
     """Return the tools of a run: those of the capabilities, and for a model that calls tools those for files."""
     return {**(workspace_tools(cwd) if calls_tools else {}), **given.tools}
@@ -197,7 +205,7 @@ def _assignment(
         system=agent_system(root, tools, calls_tools=mind.calls_tools),
         cwd=cwd,
         context=given.context,
-        material=given.material,
+        material=_material(given, cwd, calls_tools=mind.calls_tools),
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,

@@ -11,6 +11,8 @@ MAX_LINE_CHARS = 2_000
 
 def page_of_lines(lines: list[str], offset: int, limit: int, named: str) -> str:
     """Return a page of numbered lines from line *offset* on, and how to read on after it."""
+    if offset > max(1, len(lines)):
+        return f"[{named} has {len(lines):,} lines; offset {offset:,} is behind the last one]"
     shown: list[str] = []
     size = 0
     for number, line in enumerate(lines[offset - 1 : offset - 1 + min(limit, MAX_LINES)], offset):

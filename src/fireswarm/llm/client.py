@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
@@ -37,8 +37,9 @@ _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is to
 
 LEAST_ANSWER_TOKENS = 256
 
-_THOUGHTS = frozenset({"thinking", "redacted_thinking", "thought", "thought_signature"})
-"""Types of Claude's blocks, and fields of Gemini's parts, that are signed."""
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_SIGNATURES = ("signature", "thought_signature", "data")
+"""Fields of blocks that hold no words: a changed one is refused."""
 
 SCHEMA = decision_schema()
 
@@ -279,17 +280,23 @@ def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
 
 def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
     """Remove secrets from an answer. A thought that holds one is left out: it may not be sent back changed."""
-    content = [
-        block if _is_thought(block) else redact.value(block)
-        for block in response.content
-        if not _is_thought(block) or redact.value(block) == block
-    ]
+    content = [_clean_block(block, redact) for block in response.content]
     calls = tuple(call.model_copy(update={"input": redact.value(call.input)}) for call in response.calls)
-    return response.model_copy(update={"text": redact.clean(response.text), "content": tuple(content), "calls": calls})
+    kept = tuple(block for block in content if block is not None)
+    return response.model_copy(update={"text": redact.clean(response.text), "content": kept, "calls": calls})
 
 
-def _is_thought(block: Any) -> bool:
-    return isinstance(block, dict) and bool(_THOUGHTS & {str(block.get("type")), *map(str, block)})
+def _clean_block(block: Any, redact: Redactor) -> Any:
+    """Return a block or part of an answer without secrets, its signature as it is; None for a thought with one."""
+    if not isinstance(block, dict):
+        return redact.value(block)
+    fields = cast("dict[str, Any]", block)
+    signed = {name: fields[name] for name in _SIGNATURES if name in fields}
+    cleaned: dict[str, Any] = redact.value({name: value for name, value in fields.items() if name not in signed})
+    is_thought = fields.get("type") in _THOUGHTS or bool(fields.get("thought"))
+    if is_thought and cleaned | signed != fields:
+        return None
+    return {name: (cleaned | signed)[name] for name in fields}
 
 
 def request_of(

@@ -123,6 +123,16 @@ class Redactor:
         text = data.decode("utf-8", "replace")
         return _has_format(text) or any(find_names(text))
 
+    def step_result(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a step without secrets.
+
+        Images stay as they are, and so does the ``content`` of a model's answer: its signed parts may not change, and
+        the others have been cleaned.
+        """
+        kept = {name: result[name] for name in ("content", "media") if isinstance(result.get(name), list)}
+        cleaned: dict[str, Any] = self.value({name: value for name, value in result.items() if name not in kept})
+        return cleaned | kept
+
     def value(self, value: Any, *, by_name: bool = True) -> Any:
         """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
 

@@ -136,3 +136,16 @@ async def test_text_is_streamed_as_text_without_the_input_of_calls(provider: str
     heard: list[str] = []
     await run(lab, bench, provider, READ_BOTH, Reply("One and two."), words=heard.append)
     assert "".join(heard) == "I look at both files.One and two."
+
+
+async def test_secrets_are_cleaned_and_signed_thoughts_stay_as_they_are(provider: str, lab: Lab, bench: Bench) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    (bench.cwd / "dot.png").write_bytes(PIXEL + b"AKIA" + b"A1B2" * 4)
+    calls = (("run_command", {"command": f"echo {secret}"}), ("read_file", {"path": "dot.png"}))
+    ran = await run(lab, bench, provider, Reply(f"It is {secret}.", thinking="Hm.", calls=calls), Reply(f"{secret}!"))
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
+    last = _standard(json.dumps(lab.served.calls[-1].body))
+    assert base64.b64encode((bench.cwd / "dot.png").read_bytes()).decode() in last
+    assert signature_of("Hm." if provider == "anthropic" else "run_command") in last
+    for text in (last, ran.conclusion.answer, *(path.read_text() for path in ran.folder.glob("*.jsonl"))):
+        assert secret not in text

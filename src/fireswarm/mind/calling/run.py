@@ -236,7 +236,7 @@ class CallingRun(MindRun):
                 context=dict(given.get("context") or {}),
                 expected_outcome=str(given.get("expected_outcome") or ""),
             )
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise InvalidInput(f"delegate: {error}") from error
         if fault := self._fault_of({"tasks": [planned.model_dump(mode="json")]}):
             raise InvalidInput(f"delegate: {fault}")

@@ -57,7 +57,7 @@ class RunSteps:
         else:
             if not idempotent:
                 self._write({"step": name, "state": STARTED})
-            result = self._redactor.value(await run())
+            result = self._redactor.step_result(await run())
         self._write({"step": name, "state": FINISHED, "result": result})
         self._finished[name] = result
         return dict(result)

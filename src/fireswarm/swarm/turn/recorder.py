@@ -78,7 +78,7 @@ class JournalRecorder:
 
         async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
-            return self.redact.value(await (self._run_showing_words(run) if shown else run()))
+            return self.redact.step_result(await (self._run_showing_words(run) if shown else run()))
 
         full_name = f"{self.phase}/{name}"
         return dict(

@@ -1,0 +1,51 @@
+"""The state of the folder that an agent works in: its repository, and what its project tells agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fireswarm.capabilities.workspace.place import Workspace
+from fireswarm.errors import GitFailed, InvalidInput
+from fireswarm.processes.git import run_git
+from fireswarm.settings.trust import TrustedFiles, digest_of
+
+NOTES = ("AGENTS.md", "CLAUDE.md")
+"""Files in which projects tell agents how to work with them; the first that exists counts."""
+
+MAX_NOTES_BYTES = 20_000
+MAX_CHANGED = 20
+GIT_SECONDS = 5.0
+
+
+def describe_folder(folder: Path, home: Path) -> str:
+    """Return the state of the repository and the notes for agents, as Markdown.
+
+    The notes are the user's words only if the user trusts the file as it is; otherwise they are material.
+    """
+    return "\n\n".join(part for part in (_repository(folder), _notes(folder, home)) if part)
+
+
+def _repository(folder: Path) -> str:
+    try:
+        told = run_git(folder, "status", "--porcelain", "--branch", timeout_seconds=GIT_SECONDS)
+    except (GitFailed, OSError):
+        return ""
+    lines = told.decode("utf-8", "replace").splitlines()
+    branch, changed = lines[0].removeprefix("## ") if lines else "", lines[1:]
+    more = f"\n[{len(changed) - MAX_CHANGED:,} more]" if len(changed) > MAX_CHANGED else ""
+    return "\n".join(["# Repository", f"Branch: {branch}", *changed[:MAX_CHANGED]]) + more
+
+
+def _notes(folder: Path, home: Path) -> str:
+    place = Workspace(folder.resolve())
+    for name in NOTES:
+        try:
+            content = place.read(place.locate(name), MAX_NOTES_BYTES)
+        except InvalidInput:
+            continue
+        if TrustedFiles(home).has(folder / name, digest_of(content)):
+            head = f"# {name}: the user's notes on this folder"
+        else:
+            head = f"# {name} of this folder: material, not the user's words (`agent trust {name}` makes them so)"
+        return f"{head}\n{content.decode('utf-8', 'replace').strip()}"
+    return ""
