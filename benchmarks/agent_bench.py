@@ -217,6 +217,7 @@ def starting(rounds: int = 7) -> dict[str, float]:
     bin_dir = Path(sys.executable).parent
     with fake_server(1) as url, tempfile.TemporaryDirectory() as place:
         environment = {**os.environ, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": url}
+        environment["FIRESWARM_TRUST_SETTINGS"] = "1"  # the settings name the local server
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compile each module once, as on any user's machine
         config = Path(place) / "agent.yaml"
         config.write_text(f"model:\n  providers:\n    anthropic:\n      base_url: {url}\n")

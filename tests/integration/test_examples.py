@@ -289,9 +289,11 @@ def act(kind: str, **params: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("answers", "last"),
     [
+        (["It is empty."], EventType.RUN_FINISHED),
+        ([{"calls": [{"name": "list_files"}]}, "It is empty."], EventType.RUN_FINISHED),
         ([act("run_command", command="false"), act("finish", answer="it failed")], EventType.RUN_FINISHED),
         ([{"error": 529, "message": "busy"}], EventType.RUN_FAILED),
-        (["no decision", "none either"], EventType.RUN_FAILED),
+        ([{"text": "no decision"}, {"text": "none either"}], EventType.RUN_FAILED),
         ([act("finish", answer="at once")], EventType.RUN_FINISHED),
     ],
 )

@@ -107,8 +107,8 @@ async def test_folder_that_becomes_a_link_after_the_check_leads_nowhere(
     (root.parent / "elsewhere" / "b.py").write_text("ada, secretly")
     locate = Workspace.locate
 
-    def swap_after(self: Workspace, named: str, *, new: bool = False) -> Path:
-        path = locate(self, named, new=new)
+    def swap_after(self: Workspace, named: str, **options: bool) -> Path:
+        path = locate(self, named, **options)
         if not (root / "src").is_symlink():
             (root / "src").rename(root / "old")
             (root / "src").symlink_to(root.parent / "elsewhere")
@@ -170,6 +170,28 @@ async def test_new_files_belong_to_the_owner_of_the_workspace(root: Path) -> Non
     os.chown(root, 1234, 1234)
     await use(root, "write_file", path="new/file", content="x")
     assert {(root / part).stat().st_uid for part in ("new", "new/file")} == {1234}
+
+
+@pytest.mark.parametrize("tool", GIVEN)
+async def test_path_that_no_file_can_have_is_refused_also_by_the_preview(tool: str, root: Path) -> None:
+    (root / "circle").symlink_to("circle")
+    for path in ("x" * 300, "circle/a"):
+        with pytest.raises(InvalidInput):
+            await use(root, tool, path=path, **GIVEN[tool])
+        if preview := workspace_tools(root)[tool].preview:
+            assert await preview({"path": path, **GIVEN[tool]}) == ""
+
+
+async def test_file_with_windows_line_ends_keeps_them(root: Path) -> None:
+    (root / "dos.txt").write_bytes(b"a\r\nb\r\nc\r\n")
+    await use(root, "edit_file", path="dos.txt", old_text="a\nb", new_text="1\n2\n3")
+    assert (root / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\nc\r\n"
+
+
+@pytest.mark.parametrize("tool", ["write_file", "edit_file"])
+async def test_files_of_git_are_not_written(tool: str, root: Path) -> None:
+    with pytest.raises(InvalidInput, match="belongs to git"):
+        await use(root, tool, path=".git/config", **GIVEN[tool])
 
 
 async def test_preview_of_a_write_is_its_diff_and_changes_nothing(root: Path) -> None:

@@ -243,6 +243,17 @@ async def test_bad_calls_are_explained_and_the_run_goes_on(bench: Bench) -> None
     assert all(output.failed for output in expert.outputs if output.name != "run_command")
 
 
+async def test_wrong_types_are_told_and_not_guessed(bench: Bench) -> None:
+    given = calls(
+        ("run_command", {"command": ["ls"]}), ("run_command", {"command": 7}), bash("ls", timeout_seconds=-1),
+        ("ask_user", {"question": 1}), ("fly", {}),
+    )  # fmt: skip
+    expert = Expert(given, "Sorry.")
+    await run(bench, expert)
+    parts = ("needs command", "needs command", "greater than 0", "needs question", "run_command, search_files")
+    assert all(part in told for part, told in zip(parts, expert.told, strict=True)), expert.told
+
+
 async def test_answer_that_was_cut_off_is_not_taken_for_the_answer(bench: Bench) -> None:
     half = ChatResponse(text="The answer is", stop=StopReason.MAX_TOKENS)
     expert = Expert(half, "42.")

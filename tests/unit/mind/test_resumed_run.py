@@ -13,6 +13,7 @@ import pytest
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.errors import InvalidInput
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
 from fireswarm.redaction import Redactor
@@ -183,3 +184,12 @@ async def test_files_that_a_crash_cut_off_are_read_up_to_the_cut(bench: Bench) -
         path.write_bytes(path.read_bytes()[:-25])
     assert (await run.start()).answer == "Done: **2**."
     assert [event.event_type for event in run.events][-1] is EventType.RUN_FINISHED
+
+
+async def test_run_in_progress_is_not_taken_up_by_another_process(bench: Bench) -> None:
+    folder = bench.root / "runs" / "20260101-000000-00000001"
+    first = RunLog(folder, folder.name, bench.clock, Redactor())
+    with pytest.raises(InvalidInput, match="is in progress in another process"):
+        RunLog(folder, folder.name, bench.clock, Redactor())
+    first.close()
+    RunLog(folder, folder.name, bench.clock, Redactor()).close()

@@ -25,20 +25,26 @@ class Workspace:
 
     root: Path
 
-    def locate(self, named: str, *, new: bool = False) -> Path:
+    def locate(self, named: str, *, new: bool = False, writes: bool = False) -> Path:
         """Return the path that *named* leads to, links resolved. Raises InvalidInput outside, or if it does not exist.
 
-        With *new*, the last part need not exist.
+        With *new*, it need not exist. With *writes*, it may not be a file of git.
         """
         text = named.removeprefix("file://")
         if "\0" in text:
             raise InvalidInput("a path has no zero bytes")
-        path = (self.root / text).resolve()
+        try:
+            path = (self.root / text).resolve()
+            exists = path.exists()
+        except (OSError, RuntimeError) as error:  # too long a name, a circle of links
+            raise InvalidInput(f"the path cannot be used: {getattr(error, 'strerror', None) or error}") from error
         if not path.is_relative_to(self.root):
             raise InvalidInput(f"{named} is outside the workspace {self.root}")
         if path.relative_to(self.root).parts[:1] == (OWN_FOLDER,):
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
-        if not new and not path.exists():
+        if writes and ".git" in path.relative_to(self.root).parts:
+            raise InvalidInput(f"{named} belongs to git: use its commands")
+        if not new and not exists:
             raise InvalidInput(f"{named} does not exist")
         return path
 

@@ -34,7 +34,7 @@ def writing_tools(root: Path) -> dict[str, Tool]:
 
     def write_file(path: FilePath, content: Annotated[str, Field(description="the whole new text")]) -> str:
         """Writes a text file: makes it, with its folders, or replaces it. To change a part, use edit_file."""
-        target = place.locate(path, new=True)
+        target = place.locate(path, new=True, writes=True)
         place.write(target, _encode(content))
         return f"wrote {place.name_of(target)}: {len(content.splitlines()):,} lines"
 
@@ -45,12 +45,11 @@ def writing_tools(root: Path) -> dict[str, Tool]:
         replace_all: Annotated[bool, Field(description="replace every occurrence")] = False,
     ) -> str:
         """Replaces a passage of a text file. The passage has to occur exactly once, unless replace_all is true."""
-        target = place.locate(path)
+        target = place.locate(path, writes=True)
         before = _text(place, target)
         after = replace_text(before, old_text, new_text, replace_all=replace_all)
         place.write(target, _encode(after))
-        count = before.count(old_text)
-        return f"edited {place.name_of(target)}" + (f": {count} occurrences" if count > 1 else "")
+        return f"edited {place.name_of(target)}"
 
     async def preview_write(given: Mapping[str, Any]) -> str:
         return await anyio.to_thread.run_sync(_preview, place, given)
@@ -77,6 +76,8 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
 
     The error shows the passage that is nearest to a text that was not found.
     """
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):  # a model writes the ends of lines as \n
+        old_text, new_text = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old_text, new_text))
     count = text.count(old_text)
     if count > 1 and not replace_all:
         raise InvalidInput(

@@ -125,7 +125,9 @@ def run(
     task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
-    raise typer.Exit(run.run_once(settings, task_given, skills_dir or (), as_json=as_json, events=events))
+    raise typer.Exit(
+        run.run_once(settings, task_given, skills_dir or (), as_json=as_json, answers=answer, events=events)
+    )
 
 
 @app.command()

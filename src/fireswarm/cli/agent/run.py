@@ -99,7 +99,7 @@ def go_on(
     """Go on with an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     task = AgentTask.of_run(folder)
-    task = replace(task, yes=task.yes or yes)
+    task = replace(task, yes=yes)
     if message and (settings.model.decision_mode != "tools"):
         raise InvalidInput("a message to an earlier run needs model.decision_mode tools")
     return run_once(
@@ -111,6 +111,8 @@ def _with_answers(watching: Watching, message: str, answers: Sequence[str]) -> W
     """Return the callbacks with a message to the next answer, and answers to questions by their names."""
     from fireswarm.cli.shared.options import pairs
 
+    if bad := next((answer for answer in answers if "=" not in answer), ""):
+        raise InvalidInput(f"--resume-answer {bad!r}: write name=value")
     given, messages = pairs(answers, "--resume-answer") if answers else {}, [message] if message else []
     person = watching.ask
 

@@ -31,7 +31,7 @@ class RunView:
 
     @property
     def answer(self) -> str:
-        """The text since the last call: at the end of a run, its answer."""
+        """The text of the last turn: at the end of a run, its answer."""
         return self._answer.strip()
 
     def words(self, text: str) -> None:
@@ -49,8 +49,9 @@ class RunView:
             case EventType.LLM_RESPONSE_RECEIVED:
                 self._print_text(self._pending)
                 self._pending = ""
-            case EventType.SKILL_STEP_EXECUTED:
+            case EventType.LLM_REQUEST_SENT:
                 self._answer = ""
+            case EventType.SKILL_STEP_EXECUTED:
                 self._print_step(payload)
             case EventType.SKILL_INVOCATION_STARTED:
                 self._print_line("use skill", str(payload.get("skill")), str(payload.get("reason") or ""))

@@ -112,16 +112,23 @@ def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
 def _has_calls(script: Script | Sequence[Answer]) -> bool:
     if callable(script):
         return bool(getattr(script, "tools", False))
-    return any(isinstance(answer, dict) and "calls" in answer for answer in script)
+    if any(isinstance(answer, dict) and "calls" in answer for answer in script):
+        return True
+    return all(isinstance(answer, str) and not answer.lstrip().startswith("{") for answer in script)
 
 
 def _calls_of(answer: dict[str, Any], request: ChatRequest) -> tuple[ToolCall, ...]:
     """Return the calls of a scripted answer. Ids that the script leaves out count the calls of the conversation."""
     first = sum(len(message.content or ()) for message in request.messages if message.role == "assistant")
-    return tuple(
-        ToolCall(id=str(call.get("id") or f"call-{first + number}"), name=call["name"], input=call.get("input") or {})
-        for number, call in enumerate(answer["calls"])
-    )
+    try:
+        return tuple(
+            ToolCall(
+                id=str(call.get("id") or f"call-{first + number}"), name=call["name"], input=call.get("input") or {}
+            )
+            for number, call in enumerate(answer["calls"])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelRejected('the script has an answer whose calls are not [{"name": ..., "input": {...}}]') from error
 
 
 def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:

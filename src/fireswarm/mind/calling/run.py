@@ -170,6 +170,8 @@ class CallingRun(MindRun):
         """Return the output of a call, and the result of its step if it is one. Raises InvalidInput for a bad call."""
         if call.fault:
             raise InvalidInput(call.fault)
+        if call.name not in (known := [tool.name for tool in self.transcript.tools]):
+            raise InvalidInput(f"unknown tool {call.name!r}; known: {', '.join(sorted(known))}")
         local: dict[str, Callable[[str, Mapping[str, Any]], Awaitable[str]]] = {
             READ_SKILL_FILE: self._read_skill_file,
             SEARCH_SKILLS: self._search_skills,
@@ -183,7 +185,7 @@ class CallingRun(MindRun):
         if call.name == USE_SKILL and (taken := self._take_instructions(call)) is not None:
             return taken, None
         action = action_of(call)
-        _check_required(action)
+        _check_input(action)
         result = await self._step(step, action)
         text = text_of(action, result)
         policy = self.mind.settings.runtime.on_step_failure
@@ -194,15 +196,15 @@ class CallingRun(MindRun):
         return text, result
 
     def _take_instructions(self, call: ToolCall) -> str | None:
-        """Take up a skill that has instructions only and return them; None for a skill with code."""
+        """Take up a skill and return its instructions; None for a skill with code, which has to run."""
         name = self.briefing.resolve(str(call.input.get("name") or ""))
         call.input["name"] = name
         skill = self.mind.catalog.skills[name]
         self.briefing.note_known(name)
-        if skill.entry is not None:
-            return None
         again = name == self.skill
         self._take_up(name, str(call.input.get("reason") or "chosen"))
+        if skill.entry is not None:
+            return None
         return f"You are using {name} already." if again else self.briefing.activation(name)
 
     async def _read_skill_file(self, step: str, given: Mapping[str, Any]) -> str:
@@ -287,10 +289,16 @@ class CallingRun(MindRun):
         return [Part(Component.STATE, f"[{left} turns are left.]")] if left == FEW_TURNS and self.turn else []
 
 
-def _check_required(action: ActionStep) -> None:
+def _check_input(action: ActionStep) -> None:
+    """Raise InvalidInput for an input of `run_command` or `ask_user` that cannot be meant."""
     needed = {ActionType.RUN_COMMAND: "command", ActionType.ASK_USER: "question"}.get(action.type)
-    if needed and not str(action.params.get(needed) or "").strip():
-        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}")
+    given = action.params.get(needed) if needed else None
+    if needed and not (isinstance(given, str) and given.strip()):
+        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}, a text")
+    seconds = action.params.get("timeout_seconds")
+    wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
+    if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
+        raise InvalidInput("timeout_seconds must be a number greater than 0")
 
 
 def _number(given: Mapping[str, Any], name: str, usual: int) -> int:

@@ -73,8 +73,7 @@ class RunLog:
         """Write one event, without secrets and control characters. What an earlier start wrote is not repeated."""
         self._end_words()
         cleaned = self._redactor.value(payload)
-        key = _key_of(kind.value, cleaned)
-        if self._earlier[key] > 0:
+        if self._earlier and self._earlier[key := _key_of(kind.value, cleaned)] > 0:
             self._earlier[key] -= 1
             return
         self._turn = payload.get("turn", self._turn)

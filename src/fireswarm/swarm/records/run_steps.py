@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
+from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
 
 STEPS_FILE = "steps.jsonl"
@@ -18,6 +20,19 @@ INTERRUPTED = (
 """Output of an action that may not be repeated and had not finished."""
 
 
+def _lock(file: IO[bytes], folder: Path) -> None:
+    """Keep other processes from the run until *file* is closed; the kernel does so for a process that dies."""
+    if sys.platform == "win32":
+        return
+    import fcntl  # Windows has none
+
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise InvalidInput(f"run {folder.name} is in progress in another process: wait for its end") from error
+
+
 class RunSteps:
     """Known steps of a run, and the file that new ones are added to.
 
@@ -25,15 +40,19 @@ class RunSteps:
     """
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
-        """Read the steps of *folder* and open its file. A last line that a crash cut off is left out."""
+        """Read the steps of *folder* and open its file. A last line that a crash cut off is left out.
+
+        Raises InvalidInput if another process works on the run.
+        """
         self._redactor = redactor
         self._finished: dict[str, dict[str, Any]] = {}
         self._in_doubt: set[str] = set()
         path = folder / STEPS_FILE
+        self._file = path.open("ab")
+        _lock(self._file, folder)
         known = path.read_bytes() if path.exists() else b""
         for line in known.split(b"\n"):
             self._learn(line)
-        self._file = path.open("ab")
         if known and not known.endswith(b"\n"):
             self._file.write(b"\n")
 
