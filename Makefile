@@ -6,7 +6,7 @@ COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's e
 
 chaos: setup-dev ## 10,000 tasks under kills, stops, store failures, shifted clocks and bad documents (minutes)
 	@$(PY) -m tests.chaos.at_size $(CHAOS)
+
+hostile: setup-dev ## Every attack that docs/security.md names, and how many were held
+	@$(PY) tools/hostile.py
 
 bench: setup-dev ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done

@@ -44,6 +44,7 @@ from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import open_journal
 from fireswarm.wiring.model import make_mind
+from tests.support.providers import FakeProviders, Received, Reply
 
 ROUNDS = 15
 MODEL = "claude-sonnet-5-5"
@@ -203,6 +204,69 @@ async def memory(runs: int) -> dict[str, float]:
     return {"peak_mb": round(peak / 1024, 1), "added_mb": round((peak - before) / 1024, 1)}
 
 
+LOOK = Tool("look", "Looks at a part of the text.", {"type": "object", "properties": {"n": {"type": "integer"}}}, add)
+PAGE = "All work and no play makes a long page of text for a model to read.\n" * 45
+
+
+async def sent(turns: int) -> dict[str, float]:
+    """What the mind sends to do what the SDK's loop does with the same system text, tools and first message.
+
+    Characters of all requests, and those after the part that the request before had as well: what no cache holds.
+    """
+
+    async def look(given: Mapping[str, Any]) -> str:
+        return f"page {given['n']}\n{PAGE}"
+
+    def script(request: Received) -> Reply:
+        if request.answers + 1 >= turns:
+            return Reply("done")
+        return Reply(f"I look at page {request.answers}.", calls=(("look", {"n": request.answers}),))
+
+    async with FakeProviders(script).serving() as served:
+        with tempfile.TemporaryDirectory() as place:
+            async with mind_for(served.url, Path(place)) as mind:
+                given = replace(assignment(Path(place)), tools={"look": replace(LOOK, run=look)})
+                run_id = new_run_id()
+                log = RunLog(Path(place) / "runs" / run_id, run_id, ServerClock(), Redactor())
+                await think(mind, given, log)
+                log.close()
+        ours = [request.body for request in served.calls]
+        served.received.clear()
+        client = anthropic.AsyncAnthropic(api_key=KEY, base_url=served.url, max_retries=0)
+        messages: list[Any] = list(ours[0]["messages"])
+        while True:
+            answer = await client.messages.create(
+                model=MODEL, max_tokens=1024, system=ours[0]["system"], tools=ours[0]["tools"], messages=messages
+            )
+            calls = [block for block in answer.content if block.type == "tool_use"]
+            if not calls:
+                break
+            messages.append({"role": "assistant", "content": answer.content})
+            results = [
+                {"type": "tool_result", "tool_use_id": call.id, "content": await look(call.input)} for call in calls
+            ]
+            messages.append({"role": "user", "content": results})
+        await client.close()
+        theirs = [request.body for request in served.calls]
+    assert len(ours) == len(theirs) == turns
+    fixed = len(json.dumps([ours[0]["system"], ours[0]["tools"]]))
+    return {
+        "characters": round(_characters(ours) / _characters(theirs), 3),
+        "uncached": round(_uncached(ours) / _uncached(theirs), 3),
+        "system_and_tools": fixed,
+    }
+
+
+def _characters(bodies: list[dict[str, Any]]) -> int:
+    return sum(len(json.dumps([body["system"], body["tools"], body["messages"]])) for body in bodies)
+
+
+def _uncached(bodies: list[dict[str, Any]]) -> int:
+    texts = [json.dumps([body["system"], body["tools"], body["messages"]]) for body in bodies]
+    shared = (len(os.path.commonprefix(pair)) for pair in zip(texts, texts[1:], strict=False))
+    return sum(map(len, texts)) - sum(shared)
+
+
 ONE_SHOT = """
 import asyncio, anthropic
 async def main():
@@ -252,6 +316,7 @@ async def measure(rounds: int) -> dict[str, Any]:
             name: round(hundred[name] / ten[name], 2) for name in ("sdk", "mind", "mind_with_journal")
         },
         "store_mb": {"100_turns": await store_growth(100), "200_turns": await store_growth(200)},
+        "sent_to_sdk_loop": await sent(10),
         "memory_50_runs": await memory(50),
         "seconds_to_start": starting(),
     }
