@@ -135,6 +135,30 @@ def test_show_prompt_prints_the_prompt_that_a_run_sends(provider: str, mode: str
     assert shown.json == {"model": sent.model, **body}
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_show_prompt_prints_the_first_request_of_a_model_with_tools(provider: str, root: Path) -> None:
+    (root / "AGENTS.md").write_text("Run make check.")
+    with serving((Reply("Hello, Ada."),)) as served:
+        keys = at(served, root, decision_mode="tools")
+        shown = agent(root, "run", TASK, "--provider", provider, "--show-prompt", **keys).json
+        ran = agent(root, "run", TASK, "--provider", provider, **keys)
+        assert ran.code == 0, ran.stderr
+        [sent] = [call.body for call in served.calls]
+    assert "Run make check." in str(sent)
+    for part in ("system", "systemInstruction", "tools", "messages", "contents"):
+        assert shown.get(part) == sent.get(part), part
+
+
+def test_run_goes_on_only_in_its_folder(root: Path, tmp_path: Path) -> None:
+    (root / "agent.yaml").write_text(f"logging: {{jsonl_dir: {root / 'runs'}}}\n")
+    options = script(root, "Hello.")
+    assert agent(root, "run", TASK, *options).code == 0
+    (root / "elsewhere").mkdir()
+    moved = ("--config", str(root / "agent.yaml"), "--script", str(root / "answers.json"))
+    ended = agent(root / "elsewhere", "resume", "latest", *moved)
+    assert (ended.code, f"worked in {root}: go on with it there" in ended.stderr) == (1, True)
+
+
 def test_show_prompt_without_a_matching_skill_fails(root: Path) -> None:
     (root / "agent.yaml").write_text(
         "skills:\n  prefilter_zero_candidate_strategy: fail_fast\n  prefilter_min_score: 100\n"
@@ -192,7 +216,7 @@ def test_chat_is_one_conversation_that_grows_and_goes_on_later(root: Path) -> No
     first = agent(root, *options, typed="hello\n/cost\n/nonsense\nwrite the log\n")
     assert first.code == 0, first.stderr
     assert "Answer 1 to the first" in first.stdout and "Answer 2 to write the log" in first.stdout
-    assert "USD" in first.stdout and "there is no command /nonsense" in first.stdout
+    assert "USD" in first.stdout and "unknown command /nonsense" in first.stdout
     second = agent(root, *options, typed="and a third\n\n")
     assert "goes on (run " in second.stdout
     assert "Answer 3 to and a third" in second.stdout

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm.agent.run import AgentTask, agent_system, agent_tools
+from fireswarm.agent.run import AgentTask, agent_material, agent_system, agent_tools
 from fireswarm.capabilities import Resolved
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
-from fireswarm.llm.client import announce, request_of
+from fireswarm.llm.client import announce, calls_tools, request_of
 from fireswarm.llm.prompt import Transcript
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
@@ -42,23 +42,23 @@ async def first_request(
 
     Raises NotFound if no skill fits the task of a model without tools.
     """
-    calls_tools = model.knows_tools and settings.model.decision_mode == "tools"
+    by_tools = calls_tools(model, settings.model)
     assignment = Assignment(
         task.task,
-        agent_system(cwd, given, calls_tools=calls_tools),
+        agent_system(cwd, given, calls_tools=by_tools),
         cwd,
         context=task.context,
-        material=task.material,
+        material=agent_material(task, cwd, calls_tools=by_tools),
         named=task.skill,
-        tools=agent_tools(cwd, given, calls_tools=calls_tools),
+        tools=agent_tools(cwd, given, calls_tools=by_tools),
         dry_run=True,
     )
     recorder = _SilentRecorder()
     briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)
     strict = settings.skills.prefilter_zero_candidate_strategy == "fail_fast"
-    if not await briefing.prefilter() and (strict or not calls_tools):
+    if not await briefing.prefilter() and (strict or not by_tools):
         raise NotFound("no skill matches the task, so there would be no request: add one, or lower prefilter_min_score")
-    if calls_tools:
+    if by_tools:
         talk = Transcript(assignment.system, offered_tools(assignment))
         talk.say(*briefing.opening_for_tools())
     else:

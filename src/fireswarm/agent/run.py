@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,17 +97,24 @@ class AgentTask:
 
     @classmethod
     def of_run(cls, folder: Path) -> AgentTask:
-        """Return the task of a run, as its folder keeps it. Raises InvalidInput if that is missing or damaged."""
+        """Return the task of a run, as its folder keeps it.
+
+        Raises InvalidInput if that is missing or damaged, or if the run worked in another folder than the current one.
+        """
         path = folder / TASK_FILE
         try:
-            known = {field.name for field in fields(cls)}
-            return cls(**{name: value for name, value in json.loads(path.read_bytes()).items() if name in known})
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+            content = json.loads(path.read_bytes())
+            worked_in = content.pop("cwd")
+            task = cls(**content)
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             raise InvalidInput(f"{path} cannot be read, so the run cannot go on: {error}") from error
+        if worked_in != str(Path.cwd()):
+            raise InvalidInput(f"run {folder.name} worked in {worked_in}: go on with it there")
+        return task
 
     def keep(self, folder: Path, redact: Redactor) -> None:
         """Write the task into the folder of its run, without secrets."""
-        content = redact.value({"cwd": str(Path.cwd()), **asdict(self)})
+        content = {"cwd": str(Path.cwd()), **redact.value(asdict(self))}
         (folder / TASK_FILE).write_text(json.dumps(content, ensure_ascii=False, default=str), encoding="utf-8")
 
 
@@ -135,7 +142,7 @@ def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> s
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
-def _material(given: AgentTask, cwd: Path, *, calls_tools: bool) -> str:
+def agent_material(given: AgentTask, cwd: Path, *, calls_tools: bool) -> str:
     """Return what is known before the first turn: the folder's state, and text from earlier tasks."""
     folder = describe_folder(cwd, home_folder()) if calls_tools else ""
     return "\n\n".join(text for text in (folder, given.material) if text)
@@ -205,7 +212,7 @@ def _assignment(
         system=agent_system(root, tools, calls_tools=mind.calls_tools),
         cwd=cwd,
         context=given.context,
-        material=_material(given, cwd, calls_tools=mind.calls_tools),
+        material=agent_material(given, cwd, calls_tools=mind.calls_tools),
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,

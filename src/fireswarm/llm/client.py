@@ -67,7 +67,7 @@ class ModelClient:
     @property
     def calls_tools(self) -> bool:
         """True if the model decides by calling tools."""
-        return self.model.knows_tools and self.settings.decision_mode == "tools"
+        return calls_tools(self.model, self.settings)
 
 
 @dataclass(slots=True)
@@ -270,6 +270,11 @@ class Asking:
         if counted is not None:
             self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
+
+
+def calls_tools(model: ChatModel, settings: ModelSettings) -> bool:
+    """Return True if *model* decides by calling tools, and not by JSON."""
+    return model.knows_tools and settings.decision_mode == "tools"
 
 
 def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:

@@ -136,7 +136,7 @@ class Briefing:
         for each in known:
             if each.lower() == name.strip().lower():
                 return each
-        raise InvalidInput(f"there is no skill {name!r} here: search_skills finds skills by what they do")
+        raise InvalidInput(f"unknown skill {name!r}: search_skills finds skills by what they do")
 
     def note_known(self, name: str) -> None:
         """Count a skill among those that the model has seen."""

@@ -8,6 +8,7 @@ from fireswarm.redaction.redactor import (
     sanitize,
     secret_name,
     secret_values,
+    without_credentials,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "sanitize",
     "secret_name",
     "secret_values",
+    "without_credentials",
 ]

@@ -123,7 +123,7 @@ def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def _list_after(text: str, sign: re.Match[str]) -> tuple[bool, int] | None:
-    """Return True for a list in brackets, False for one of lines, and where it begins; None if there is no list."""
+    """Return True for a list in brackets, False for one of lines, and where it begins; None without a list."""
     if text.startswith("[", sign.end()):
         return True, sign.end() + 1
     line_ends = text.startswith(("\n", "\r", "\\n", "\\r"), sign.end())

@@ -19,7 +19,7 @@ from fireswarm.mind.mind import Mind
 from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
-from fireswarm.redaction import Redactor, secret_name, secret_values
+from fireswarm.redaction import Redactor, secret_values, without_credentials
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
@@ -163,10 +163,7 @@ def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> 
     """Return the environment for commands: without variables named like credentials, but those that are passed on."""
     providers = settings.model.providers
     named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
-    passed = settings.runtime.pass_environment
-    return {
-        name: value for name, value in environment.items() if name in passed or not (name in named or secret_name(name))
-    }
+    return without_credentials(environment, named, settings.runtime.pass_environment)
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:

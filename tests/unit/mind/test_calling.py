@@ -237,10 +237,28 @@ async def test_bad_calls_are_explained_and_the_run_goes_on(bench: Bench) -> None
     )  # fmt: skip
     expert = Expert(given, "Sorry.")
     assert (await run(bench, expert)).conclusion.status is ConclusionStatus.FINISHED
-    expected = ("unknown tool 'fly'", "needs command", "no skill 'none'", "no output ''", "outside", "look", "question")
+    expected = (
+        "unknown tool 'fly'",
+        "needs command",
+        "unknown skill 'none'",
+        "unknown output ''",
+        "outside",
+        "look",
+        "question",
+    )
     for told, part in zip(expert.told, expected, strict=True):
         assert part in told
     assert all(output.failed for output in expert.outputs if output.name != "run_command")
+
+
+async def test_calls_that_need_no_action_are_events_too(bench: Bench) -> None:
+    items = [{"text": "read", "state": "completed"}, {"text": "write", "state": "in_progress"}]
+    given = calls(("todo", {"items": items}), ("search_skills", {"query": "greet"}), ("todo", {"items": ["x"]}))
+    ran = await run(bench, Expert(given, "Done."))
+    steps = [(step["params"]["tool"], step["status"]) for step in ran.of(EventType.SKILL_STEP_EXECUTED)]
+    assert sorted(steps) == [("search_skills", "ok"), ("todo", "failed"), ("todo", "ok")]
+    told = [step["stdout_summary"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)]
+    assert "[x] read\n[>] write" in told, "the operator sees the list"
 
 
 async def test_wrong_types_are_told_and_not_guessed(bench: Bench) -> None:

@@ -132,7 +132,7 @@ class LiveChat:
             case "/resume":
                 return f"agent chat --session {self.session}, or agent resume {self.run_id or 'RUN'} --message TEXT"
             case _:
-                return f"there is no command {command}\n{HELP}"
+                return f"unknown command {command}\n{HELP}"
 
 
 def _read_message() -> str | None:

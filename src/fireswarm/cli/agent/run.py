@@ -174,6 +174,7 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
 def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path], console: Console, *, yes: bool) -> int:
     """Hold a conversation with a model that calls tools; returns the exit code of the last answer."""
     from fireswarm.cli.agent.live_chat import LiveChat
+    from fireswarm.cli.watch.answer import print_answer
 
     screen = _screen(settings)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
@@ -184,7 +185,7 @@ def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path],
 
     def tell(answer: str) -> None:
         if screen.view is None or screen.view.answer != answer.strip():
-            _print_answer(answer, console)
+            print_answer(answer, console)
 
     return LiveChat(settings, catalog, session, console, screen.watching, tell, say, yes).hold()
 
@@ -303,22 +304,14 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     elif conclusion.status is ConclusionStatus.WAITING:
         _say_waiting(conclusion, console)
     elif conclusion.answer and not shown:
-        _print_answer(conclusion.answer, console)
+        from fireswarm.cli.watch.answer import print_answer
+
+        print_answer(conclusion.answer, console)
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
                 console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
     console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
-
-
-def _print_answer(answer: str, console: Console) -> None:
-    """Print an answer whole: as Markdown on a terminal, as it is elsewhere."""
-    from rich.markdown import Markdown
-
-    if console.is_terminal:
-        console.print(Markdown(answer))
-    else:
-        console.print(answer, markup=False, highlight=False, soft_wrap=True)
 
 
 def _say_waiting(conclusion: Conclusion, console: Console) -> None:

@@ -33,13 +33,13 @@ def print_answer(text: str, console: Console | None = None) -> None:
     if not text:
         return
     if console.is_terminal:
-        console.print(_markdown(text))
+        console.print(markdown_of(text))
     else:
         console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 
-def _markdown(text: str) -> Markdown:
-    """Return *text* as Markdown in which HTML is text: rich would leave it out."""
+def markdown_of(text: str) -> Markdown:
+    """Return *text* as Markdown in which HTML is text, which rich would leave out, and links show their address."""
     drawn = Markdown("", hyperlinks=False)
     drawn.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(text)
     return drawn

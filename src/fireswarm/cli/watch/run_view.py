@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
+from fireswarm.cli.watch.answer import markdown_of
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 
 FENCE = "```"
@@ -71,7 +71,7 @@ class RunView:
 
     def _print_text(self, text: str) -> None:
         if text.strip():
-            self._console.print(Markdown(text))
+            self._console.print(markdown_of(text))
             self._console.print()
 
     def _print_step(self, payload: Mapping[str, Any]) -> None:

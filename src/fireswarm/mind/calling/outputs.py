@@ -29,7 +29,7 @@ class Outputs:
         pages = self._pages.get(step)
         if pages is None:
             known = ", ".join(self._pages) or "none"
-            raise InvalidInput(f"there is no output {step!r} of several pages; known: {known}")
+            raise InvalidInput(f"unknown output {step!r}; those of several pages: {known}")
         if not 1 <= number <= len(pages):
             raise InvalidInput(f"output {step} has the pages 1 to {len(pages)}")
         more = f"; read on with read_output, output {step}, page {number + 1}" if number < len(pages) else ""

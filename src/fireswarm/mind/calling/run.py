@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -19,10 +19,11 @@ from fireswarm.errors import InvalidInput
 from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
 from fireswarm.llm.client import Asking
 from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import ConclusionStatus
 from fireswarm.mind.calling.outputs import Outputs, text_of
-from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
+from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, TODO_STATES, offered_tools
 from fireswarm.mind.loop import MAX_RESULT_FAULTS, MindRun
 from fireswarm.mind.mind import RunFailed
 from fireswarm.mind.states import State
@@ -34,6 +35,7 @@ KEPT_CHARS = 400_000
 """Characters of an output that are kept, in pages."""
 
 CUT = "The answer was cut off at the limit of tokens (model.max_tokens), and this call with it: take smaller parts."
+_TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 _LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, TODO})
 
 
@@ -157,6 +159,8 @@ class CallingRun(MindRun):
         else:
             failed = result is not None and result.status is not StepStatus.OK
         text = self.mind.redact.clean(text)
+        if result is None and call.name != FINISH:
+            self._record_call(step, call, text, failed=failed)
         warning = self.progress.saw_call(call, text, changes=not self._only_reads(call) and not failed)
         shown = self.outputs.show(step, text)
         media = result.media if result is not None else ()
@@ -219,8 +223,22 @@ class CallingRun(MindRun):
         return self.outputs.page(str(given.get("output") or ""), _number(given, "page", 1))
 
     async def _todo(self, step: str, given: Mapping[str, Any]) -> str:
-        items = given.get("items")
-        return f"noted: {len(items) if isinstance(items, list) else 0} items"
+        """Return the list as text. Its event shows it to the operator."""
+        lines: list[str] = []
+        for item in cast("list[Any]", given.get("items")) if isinstance(given.get("items"), list) else [None]:
+            fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+            mark = _TODO_MARKS.get(str(fields.get("state")))
+            if mark is None or not isinstance(fields.get("text"), str):
+                raise InvalidInput(f"items must be a list of objects with text and state: {', '.join(TODO_STATES)}")
+            lines.append(f"{mark} {fields['text']}")
+        return "\n".join(lines) or "[nothing to do]"
+
+    def _record_call(self, step: str, call: ToolCall, text: str, *, failed: bool) -> None:
+        """Record a call that was answered here, without the actor."""
+        status = StepStatus.FAILED if failed else StepStatus.OK
+        result = StepExecutionResult(step_id=step, exit_code=int(failed), stdout_summary=text, status=status)
+        action = ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
+        events.record_step(self.recorder, self.turn, self.skill, action, result)
 
     # ── handing over and ending ─────────────────────────────────────────────────────────────────────────
 

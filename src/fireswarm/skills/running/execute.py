@@ -18,7 +18,7 @@ from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import call_pooled, run_in_child
-from fireswarm.redaction import secret_name
+from fireswarm.redaction import without_credentials
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.confined import ConfinedProcess, Reach
@@ -112,11 +112,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
         rules.workdirs.resolve() if kept and rules.workdirs else workdir,
         _workspaces(request) if skill.writes else (),
         network=True,
-        environment={
-            name: value
-            for name, value in os.environ.items()
-            if name in rules.pass_environment or not (name in MODEL_KEYS or secret_name(name))
-        },
+        environment=without_credentials(os.environ, MODEL_KEYS, rules.pass_environment),
         kept_for=str(skill.folder) if kept else "",
     )
 
