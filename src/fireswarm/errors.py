@@ -31,6 +31,7 @@ The tree::
     ├── ModelError            a model could not be asked, or its answer could not be used
     │   ├── MissingApiKey     the provider's key is not in the environment; no call was made
     │   ├── ModelUnavailable  rate limit, overload, network: the same request may succeed later
+    │   │   └── ModelPaused   the provider asks for a longer pause than a run waits for
     │   ├── ModelRejected     the provider will never take this request as it is
     │   └── DecisionInvalid   no decision could be decoded, repair included
     └── StoreError            the document store refused or could not be reached
@@ -42,6 +43,7 @@ The tree::
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 
@@ -300,6 +302,16 @@ class ModelUnavailable(ModelError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
+
+
+class ModelPaused(ModelUnavailable):
+    """The provider asks for a pause longer than ``runtime.retry_max_delay_seconds``; ``retry_after`` says how long."""
+
+    code = "model_paused"
+
+    def __init__(self, message: str, until: datetime, *, retry_after: float, status: int = 0) -> None:
+        text = f"{message}; it asks for a pause until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        super().__init__(text, status=status, retry_after=retry_after)
 
 
 class ModelRejected(ModelError):

@@ -22,7 +22,7 @@ from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.swarm.records.run_files import RunLog, read_events
 from fireswarm.wiring.model import make_mind, make_model, redactor_for
-from tests.support.providers import FakeProviders, Reply, Script
+from tests.support.providers import FakeProviders, Received, Reply, Script
 
 KEY = "sk-test-0123456789"
 ENVIRONMENT = {"ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": KEY, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
@@ -264,3 +264,8 @@ def call(skill: str, **given: Any) -> dict[str, str]:
 
 def ask(question: str, name: str = "name") -> dict[str, str]:
     return {"type": "ask_user", "question": question, "name": name}
+
+
+def asks_for_summary(request: Received) -> bool:
+    """True for the request that replaces older messages by a summary."""
+    return b"Write a summary of it" in request.raw

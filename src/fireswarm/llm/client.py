@@ -6,12 +6,14 @@ or cost.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
@@ -19,9 +21,10 @@ from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMe
 from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.errors import DecisionInvalid, ModelError, ModelRejected, ModelUnavailable
+from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import decision_of
+from fireswarm.llm.compaction import summary_of, summary_part, summary_request
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
@@ -84,12 +87,32 @@ class Asking:
     schema: dict[str, Any] = field(default_factory=lambda: SCHEMA)
     _received: dict[str, Any] = field(default_factory=dict)
 
-    async def compose(self, turn: int) -> tuple[str, ...]:
-        """Fit the prompt into its budget and record the allocation; returns the parts that were removed."""
+    async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> tuple[str, ...]:
+        """Fit the prompt into its budget and record the allocation; returns the names of what was removed.
+
+        What does not fit is replaced by a summary; *keep* returns what the run keeps with it.
+        """
         client, talk = self.client, self.conversation
-        if talk.tokens > prompt_limit(client.settings) * COUNT_FROM and talk.counted_by == "estimate":
-            await self._count()
-        return announce(talk, client.settings, self.recorder, turn)
+        limit = prompt_limit(client.settings)
+        if talk.tokens > limit * COUNT_FROM and talk.counted_by == "estimate":
+            await self._count(turn)
+        removed: tuple[str, ...] = ()
+        if talk.tokens > limit and talk.can_fold:
+            removed = await self._summarise(turn, keep)
+        return announce(talk, client.settings, self.recorder, turn, removed)
+
+    async def _summarise(self, turn: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
+        """Replace the older messages by a summary of the model; a model that calls tools instead is asked again."""
+        settings, talk, summary = self.client.settings, self.conversation, ""
+        limit = prompt_limit(settings)
+        for attempt, may_call in enumerate((True, False)):
+            request = summary_request(talk, limit, longest_answer(settings, limit), may_call=may_call)
+            summary = summary_of(await self._answer(f"summary:{turn}.{attempt}", turn, request))
+            if summary or not talk.tools:
+                break
+        number = talk.answers
+        gone = talk.fold(summary_part(summary), *keep())
+        return (f"the messages up to answer {number - 1}", *gone)
 
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
@@ -129,11 +152,14 @@ class Asking:
                 f"{self.client.model.name} refused to answer: {truncate(answer.text, MAX_DETAIL_CHARS) or 'no reason'}"
             )
 
-    async def _answer(self, step: str, turn: int) -> ChatResponse:
-        """Return the model's answer as a journaled step, and add its cost to the run's spend."""
+    async def _answer(self, step: str, turn: int, fixed: ChatRequest | None = None) -> ChatResponse:
+        """Return the model's answer as a journaled step, and add its cost to the run's spend.
+
+        The request is the *fixed* one, or the next of the conversation, whose answer may be streamed.
+        """
 
         async def call() -> dict[str, Any]:
-            response = await self._call(step, turn)
+            response = await self._call(step, turn, fixed)
             usd = self.client.meter.cost(response.usage)
             return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd}
 
@@ -147,7 +173,7 @@ class Asking:
         self.usage.append(response.usage)
         return response
 
-    async def _call(self, step: str, turn: int) -> ChatResponse:
+    async def _call(self, step: str, turn: int, fixed: ChatRequest | None) -> ChatResponse:
         """Call the model until it answers, or until a retry cannot help."""
         client = self.client
         native = client.native_first if self.native is None else self.native
@@ -155,7 +181,7 @@ class Asking:
         attempt = 0
         while True:
             attempt += 1
-            request = self._request(native)
+            request = fixed or self._request(native)
             await client.limiter.admit(self.conversation.tokens + request.max_tokens)
             try:
                 response = await self._once(step, turn, attempt, request)
@@ -183,11 +209,13 @@ class Asking:
         """Send one request and return the redacted answer; record the events."""
         client = self.client
         meta: dict[str, Any] = {"provider": client.model.provider, "model": client.model.name, "attempt": attempt}
-        self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native})
+        purpose = {"for": "summary"} if request.for_summary else {}
+        self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native, **purpose})
         if client.debug_bodies:
             self.recorder.body(f"{step}.{attempt}.request.json", _body_of(request))
         began = time.perf_counter()
-        response = await client.model.complete(request, self.on_words if client.settings.stream else None)
+        on_words = self.on_words if client.settings.stream and not request.for_summary else None
+        response = await client.model.complete(request, on_words)
         response = clean_response(response, client.redact)
         if client.debug_bodies:
             self.recorder.body(f"{step}.{attempt}.response.json", response.model_dump_json(indent=2))
@@ -215,6 +243,10 @@ class Asking:
         self._record_failure(turn, attempt, error)
         if error.status in OVERLOADED:
             await client.limiter.back_off(pause if pause is not None else error.retry_after or 0.0)
+        asked = error.retry_after or 0.0
+        if client.retry.is_too_long(asked):
+            until = client.clock.now() + timedelta(seconds=asked)
+            raise ModelPaused(str(error), until, retry_after=asked, status=error.status) from error
         if pause is None:
             raise error
         self.recorder.event(
@@ -260,13 +292,19 @@ class Asking:
             }
         self.recorder.event(EventType.LLM_DECISION_DECODED, payload)
 
-    async def _count(self) -> None:
-        """Let the provider count a prompt that is near its limit; without an answer the estimate is used."""
+    async def _count(self, turn: int) -> None:
+        """Let the provider count a prompt that is near its limit; without an answer the estimate is used.
+
+        The count is a journaled step, so that a run that goes on is summarised at the same place.
+        """
         native = self.client.native_first if self.native is None else self.native
-        try:
-            counted = await self.client.model.count_tokens(self._request(native))
-        except ModelError:
-            return
+
+        async def count() -> dict[str, Any]:
+            with contextlib.suppress(ModelError):
+                return {"tokens": await self.client.model.count_tokens(self._request(native))}
+            return {"tokens": None}
+
+        counted = (await self.recorder.step(f"count:{turn}", count, idempotent=True))["tokens"]
         if counted is not None:
             self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
@@ -321,9 +359,14 @@ def prompt_limit(settings: ModelSettings) -> int:
     return settings.context_tokens - settings.response_headroom_tokens
 
 
-def announce(talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int) -> tuple[str, ...]:
-    """Trim the prompt to its budget and record the allocation. Raises BudgetExceeded if it cannot be made to fit."""
-    trimmed = talk.fit(prompt_limit(settings))
+def announce(
+    talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int, removed: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Trim the prompt to its budget and record the allocation; returns the names of all that was *removed*.
+
+    Raises BudgetExceeded if it cannot be made to fit.
+    """
+    trimmed = (*removed, *talk.fit(prompt_limit(settings)))
     budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
     recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
     recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from fireswarm.contracts.ports import Clock, Create, Merge, Store, Update
-from fireswarm.errors import Conflict
+from fireswarm.errors import Conflict, ModelPaused
 from fireswarm.storage.documents.paths import MEMORY
 
 MINUTE = 60.0
@@ -77,12 +77,16 @@ class Bucket:
 
 @dataclass(slots=True)
 class Limiter:
-    """Admits calls to one provider. Without limits it only waits for pauses to end."""
+    """Admits calls to one provider. Without limits it only waits for pauses to end.
+
+    A pause of more than ``longest_pause`` seconds raises ModelPaused.
+    """
 
     clock: Clock
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     shared: Shared | None = None
+    longest_pause: float = math.inf
     chance: random.Random = field(default_factory=random.Random)
     _requests: Bucket | None = None
     _tokens: Bucket | None = None
@@ -96,7 +100,7 @@ class Limiter:
         self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
 
     async def admit(self, tokens: int) -> float:
-        """Wait until a call of *tokens* may be made; returns the seconds waited."""
+        """Wait until a call of *tokens* may be made; returns the seconds waited. Raises ModelPaused."""
         waited = 0.0
         while pause := await self._pause(tokens):
             await self.clock.sleep(pause)
@@ -112,6 +116,9 @@ class Limiter:
 
     async def _pause(self, tokens: int) -> float:
         if left := await self._refusal_left():
+            if left > self.longest_pause:
+                until = self.clock.now() + timedelta(seconds=left)
+                raise ModelPaused("the provider refused earlier calls", until, retry_after=left)
             return left + self.chance.uniform(0.0, min(left, SPREAD_SECONDS))
         if self._requests is None and self._tokens is None:
             return 0.0

@@ -1,15 +1,16 @@
 """The prompt: an append-only conversation, so that the prefix cached by a provider stays identical byte for byte.
 
 A prompt consists of parts, each of one component: the system text, the task, the run's state, the candidates'
-metadata, and disclosed content. If they exceed the budget, disclosed references are removed, oldest first,
-then old results are shortened; the system text and the task are never changed.
+metadata, and disclosed content. If they exceed the budget, a summary replaces all but the first message and the last
+exchange (`llm.compaction`). If that is not enough, disclosed references are removed, oldest first, then whole
+results; the system text and the task are never changed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,8 +28,11 @@ TRIMMED = "[trimmed"
 NO_ANSWER = "(no answer)"
 """Replaces an empty answer: providers reject a conversation that contains an empty message."""
 
-SHORTENED_CHARS = 200
-"""Length to which an old result is shortened, in characters."""
+SHORT_CHARS = 200
+"""A result of so many characters is not removed: the note in its place would hardly be shorter."""
+
+KEPT_EXCHANGE = 2
+"""Messages that a summary does not replace: the last answer and what followed it."""
 
 MEDIA_TOKENS = 1_600
 """Estimate for an image or a page, until the provider counts."""
@@ -49,12 +53,16 @@ class Component(StrEnum):
 
 @dataclass(slots=True)
 class Part:
-    """One piece of a message. ``name`` identifies it in the note that replaces it when it is trimmed."""
+    """One piece of a message. ``name`` identifies it in the note that replaces it when it is trimmed.
+
+    ``folded`` marks what stands for messages that a summary has replaced; the next summary replaces it.
+    """
 
     component: Component
     text: str
     name: str = ""
     tokens: int = 0
+    folded: bool = False
 
     def __post_init__(self) -> None:
         """Remove control characters and lone surrogates, which a request cannot contain, and estimate the tokens."""
@@ -84,7 +92,10 @@ class _Turn:
 
 @dataclass(slots=True)
 class Transcript:
-    """System text and messages. ``known_tokens`` is the provider's count for the last prompt and its answer."""
+    """System text and messages. ``known_tokens`` is the provider's count for the last prompt and its answer.
+
+    ``folded`` counts the answers that a summary has replaced.
+    """
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
@@ -92,6 +103,7 @@ class Transcript:
     known_tokens: int = 0
     counted_by: str = "estimate"
     may_call: bool = True
+    folded: int = 0
     _sums: dict[Component, int] = field(default_factory=dict)
     _since: int = 0
     _scale: float = 1.0
@@ -137,9 +149,44 @@ class Transcript:
 
     def request(self, max_tokens: int, schema: dict[str, Any] | None, *, native: bool) -> ChatRequest:
         """Build the request; with tools, it asks for no JSON."""
+        answers = self.answers
         if self.tools:
-            return ChatRequest(self.system, self.messages, max_tokens, tools=self.tools, may_call=self.may_call)
-        return ChatRequest(self.system, self.messages, max_tokens, schema, native)
+            return ChatRequest(
+                self.system, self.messages, max_tokens, tools=self.tools, may_call=self.may_call, answers=answers
+            )
+        return ChatRequest(self.system, self.messages, max_tokens, schema, native, answers=answers)
+
+    @property
+    def answers(self) -> int:
+        """Answers of the conversation, also those that a summary has replaced."""
+        return self.folded + sum(turn.message.role == "assistant" for turn in self.turns)
+
+    @property
+    def can_fold(self) -> bool:
+        """True if there is something to summarise: an exchange between the first message and the last exchange."""
+        return len(self.turns) > 1 + KEPT_EXCHANGE
+
+    def messages_to_fold(self, ask: str) -> tuple[ChatMessage, ...]:
+        """Return the messages before the last exchange, as they were sent, with *ask* at their end."""
+        *before, last = (turn.message for turn in self.turns[:-KEPT_EXCHANGE])
+        text = f"{last.text}\n\n{ask}" if last.text else ask
+        return (*before, replace(last, text=text, wire=None))
+
+    def fold(self, *kept: Part) -> tuple[str, ...]:
+        """Replace all but the first message and the last exchange by *kept*; returns the names of removed material."""
+        opening, removed, last = self.turns[0], self.turns[1:-KEPT_EXCHANGE], self.turns[-KEPT_EXCHANGE:]
+        first = [part for part in opening.parts if not part.folded]
+        for part in kept:
+            part.folded = True
+        scale = self._correction()
+        self.folded += sum(turn.message.role == "assistant" for turn in removed)
+        gone = [part.name for turn in removed for part in turn.parts if part.component is Component.DISCLOSED]
+        self.turns, self._sums = [], {**dict.fromkeys(Component, 0), Component.SYSTEM: self._sums[Component.SYSTEM]}
+        self.say(*first, *kept)
+        for turn in last:
+            self._add(turn.message, turn.parts, turn.results)
+        self.known_tokens, self._since, self.counted_by, self._scale = 0, 0, "estimate", scale
+        return tuple(gone)
 
     def budget(self, max_context: int, headroom: int, trimmed: tuple[str, ...] = ()) -> TokenBudget:
         """Return the allocation of the prompt's tokens by component."""
@@ -160,7 +207,7 @@ class Transcript:
         """
         if self.tokens <= limit:
             return ()
-        self._scale = max(1.0, self.tokens / with_safety(sum(self._sums.values())))  # scale by the provider's count
+        self._scale = self._correction()
         self.known_tokens, self.counted_by = 0, "estimate"
         cut: list[str] = []
         for turn, part, rest in self._cuttable():
@@ -178,6 +225,10 @@ class Transcript:
             )
         return tuple(cut)
 
+    def _correction(self) -> float:
+        """Return the provider's count over the estimate, at least 1."""
+        return max(1.0, self.tokens / with_safety(sum(self._sums.values())))
+
     def _cuttable(self) -> Iterator[tuple[_Turn, Part, str]]:
         """Yield trimmable parts with their replacements, least needed first. The last results are kept."""
         for turn in self.turns:
@@ -186,12 +237,9 @@ class Transcript:
                     yield turn, part, f"{TRIMMED}: {part.name}; ask for it again if you need it]"
         for turn in self.turns[:-1]:
             for part in (*turn.parts, *turn.results):
-                if (
-                    turn.message.content is None
-                    and part.component is Component.STATE
-                    and len(part.text) > SHORTENED_CHARS + len(TRIMMED) + 2
-                ):
-                    yield turn, part, f"{TRIMMED}] {part.text[:SHORTENED_CHARS]}"
+                removable = turn.message.content is None and part.component is Component.STATE
+                if removable and len(part.text) > SHORT_CHARS:
+                    yield turn, part, f"{TRIMMED}: {part.name or 'a note'}]"
 
     def _add(self, message: ChatMessage, parts: list[Part], results: Sequence[Part] = ()) -> None:
         self.turns.append(_Turn(message, parts, list(results)))

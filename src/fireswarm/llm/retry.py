@@ -22,12 +22,16 @@ class RetryPolicy:
     def pause(self, attempt: int, error: ModelUnavailable, chance: random.Random) -> float | None:
         """Return the seconds to wait after failed *attempt* (from 1), or None to give up.
 
-        A Retry-After of the provider is respected, with a little jitter added.
+        A Retry-After of the provider is respected, with a little jitter added; one above ``max_seconds`` is too long.
         """
-        if attempt > self.retries:
+        if attempt > self.retries or self.is_too_long(error.retry_after):
             return None
         ceiling = min(self.max_seconds, self.base_seconds * 2 ** (attempt - 1))
         jittered = chance.uniform(0.0, ceiling)
         if not error.retry_after:
             return jittered
         return error.retry_after + min(jittered, 0.1 * error.retry_after)
+
+    def is_too_long(self, seconds: float | None) -> bool:
+        """Return True for a pause that a run does not wait for: it ends, and goes on later."""
+        return seconds is not None and seconds > self.max_seconds

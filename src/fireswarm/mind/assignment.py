@@ -65,12 +65,13 @@ class Assignment:
 
 
 class ConclusionStatus(StrEnum):
-    """Final state of a run."""
+    """Final state of a run. A blocked one can go on later, when its model can be called again."""
 
     FINISHED = "finished"
     DRY_RUN = "dry_run"
     WAITING = "input_required"
     DELEGATING = "delegating"
+    BLOCKED = "blocked"
     FAILED = "failed"
 
 
@@ -89,6 +90,11 @@ class Conclusion:
     questions: tuple[Question, ...] = ()
     tasks: tuple[PlannedTask, ...] = ()
     error: Exception | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True for a run that ended by an error, also by one that passes."""
+        return self.status in (ConclusionStatus.FAILED, ConclusionStatus.BLOCKED)
 
 
 UNFINISHED = Conclusion(ConclusionStatus.FAILED, "unfinished", "the run has not ended")

@@ -63,7 +63,7 @@ def record_end(recorder: Recorder, conclusion: Conclusion) -> None:
     """Record the end of the run: the last event."""
     if conclusion.skill:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": conclusion.skill, "reason": conclusion.reason})
-    failed = conclusion.status is ConclusionStatus.FAILED
+    failed = conclusion.failed
     payload: dict[str, Any] = {
         "reason": conclusion.reason,
         "turns": conclusion.turns,

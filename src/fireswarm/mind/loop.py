@@ -14,7 +14,7 @@ from fireswarm.contracts.llm.chat import ChatResponse
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.errors import BudgetExceeded, ModelError, NoProgress, NotFound
+from fireswarm.errors import BudgetExceeded, ModelError, ModelPaused, NoProgress, NotFound
 from fireswarm.llm.client import Asking, announce
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.llm.prompt import Component, Part, Transcript
@@ -149,7 +149,7 @@ class MindRun:
                     "max_turns_exceeded",
                     f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
                 )
-            self.briefing.forget(await self.asking.compose(self.turn + 1))
+            self.briefing.forget(await self.asking.compose(self.turn + 1, self._keep))
             self.turn += 1
         self.answer = await self.asking.ask(self.turn, self.attempt)
         return State.DECODE_DECISION
@@ -167,6 +167,11 @@ class MindRun:
         if self._steps():
             return State.EXECUTE_STEP
         return State.HANDOFF_OR_FINISH
+
+    def _keep(self) -> tuple[Part, ...]:
+        """Return what is kept word for word with a summary: the instructions of the selected skill."""
+        self.briefing.forget((f"overview of {self.skill}", f"references of {self.skill}"))
+        return tuple(self.briefing.disclose(self.skill, ())) if self.skill else ()
 
     def _steps(self) -> list[ActionStep]:
         """Return the actions to execute, without a finish and without handoffs to instructions."""
@@ -325,5 +330,6 @@ class MindRun:
         self.machine.move(self._end(status, status.value, str(why), **more))
 
     def _fail(self, reason: str, message: str, error: Exception | None) -> None:
-        self._end(ConclusionStatus.FAILED, reason, message, error=error)
+        status = ConclusionStatus.BLOCKED if isinstance(error, ModelPaused) else ConclusionStatus.FAILED
+        self._end(status, reason, message, error=error)
         self.machine.move(State.ERROR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fireswarm.contracts.llm.chat import ChatResponse
@@ -9,6 +10,7 @@ from fireswarm.contracts.llm.decision import ModelDecision
 from fireswarm.errors import MissingApiKey
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.client import ModelClient
+from fireswarm.llm.prompt import Part
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
@@ -43,7 +45,7 @@ class NoModel:
     reason: str
     spent: Spend = field(default_factory=Spend)
 
-    async def compose(self, turn: int) -> tuple[str, ...]:
+    async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> tuple[str, ...]:
         """Raise MissingApiKey."""
         raise MissingApiKey(self.reason)
 

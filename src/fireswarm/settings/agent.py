@@ -139,7 +139,12 @@ class RuntimeSettings(SettingsSection):
     max_turns: int = Field(default=40, ge=1, le=1_000, description="maximum number of model decisions in a run")
     max_llm_retries: int = Field(default=3, ge=0, le=20, description="retries of a model call after a transient error")
     retry_base_delay_seconds: float = Field(default=1.0, ge=0, description="upper bound of the first pause")
-    retry_max_delay_seconds: float = Field(default=8.0, ge=0, description="upper bound of every pause")
+    retry_max_delay_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        description="upper bound of every pause; if a provider asks for a longer one, the run ends as blocked and goes "
+        "on later",
+    )
     on_step_failure: Literal[
         "retry_once_then_fallback_then_abort", "fallback_then_abort", "retry_once_then_report", "report", "abort"
     ] = Field(

@@ -142,7 +142,7 @@ def _client(
         model,
         settings.model,
         clock,
-        Limiter(clock, *limits, shared),
+        Limiter(clock, *limits, shared, runtime.retry_max_delay_seconds),
         Meter(settings.budget, model.name),
         RetryPolicy(runtime.max_llm_retries, runtime.retry_base_delay_seconds, runtime.retry_max_delay_seconds),
         redact,

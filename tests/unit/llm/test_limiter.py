@@ -96,7 +96,7 @@ async def fleet(
 
     async def process() -> None:
         shared = FirestoreLimits(store, clock, "anthropic", requests, tokens)
-        limiter = Limiter(clock, requests, tokens, shared, random.Random(chance.random()))
+        limiter = Limiter(clock, requests, tokens, shared, chance=random.Random(chance.random()))
         while True:
             amount = chance.randint(50, 400)
             await limiter.admit(amount)

@@ -80,7 +80,7 @@ def test_trimmed_parts_are_marked_and_last_results_are_kept() -> None:
     assert f"{TRIMMED}: references of a; ask for it again" in first
     assert last.startswith("result 3 xxx")
     assert len(last) > 2_000
-    assert any(message.text.startswith(f"{TRIMMED}] result 0") for message in made.messages)
+    assert any(message.text == f"{TRIMMED}: results of turn 0]" for message in made.messages), "whole, never cut"
 
 
 def test_trimming_is_deterministic_and_trims_nothing_twice() -> None:
@@ -155,3 +155,30 @@ def test_prompt_is_trimmed_when_the_provider_counts_more_than_the_estimate() -> 
     made.add_answer("next")
     made.set_counts(estimated, 10)
     assert made.tokens == estimated + 10 + with_safety(0)
+
+
+def test_summary_replaces_all_but_the_task_and_the_last_exchange() -> None:
+    made = talk(4)
+    estimated = made.tokens
+    made.set_counts(estimated * 2, 0)
+    assert made.answers == 4
+    gone = made.fold(Part(Component.STATE, "what was done", "the summary"))
+    assert gone == ("references of b",)
+    first, *last = (message.text for message in made.messages)
+    assert first.endswith("old reference " * 100 + "\n\nwhat was done")
+    assert [text[:8] for text in last] == ["answer 3", "result 3"]
+    assert made.answers == 4, "an answer that was replaced still counts"
+    again = sum(estimate_tokens(part.text) for turn in made.turns for part in turn.parts)
+    assert made.tokens >= 1.9 * again, "the provider's count corrects the estimate of what is left"
+
+
+def test_next_summary_replaces_the_one_before() -> None:
+    made = talk(3)
+    for number in range(3):
+        made.fold(Part(Component.STATE, f"summary {number}", "the summary"))
+        made.add_answer("more")
+        made.say(Part(Component.STATE, "and more"))
+    text = made.messages[0].text
+    assert "summary 2" in text and "summary 1" not in text
+    assert text.startswith("the task ")
+    assert made.answers == 6

@@ -193,3 +193,12 @@ async def test_run_in_progress_is_not_taken_up_by_another_process(bench: Bench) 
         RunLog(folder, folder.name, bench.clock, Redactor())
     first.close()
     RunLog(folder, folder.name, bench.clock, Redactor()).close()
+
+
+async def test_run_that_its_provider_paused_goes_on_where_it_was(bench: Bench) -> None:
+    run = agent(bench, WORK[0], {"error": 429, "retry_after": 600}, *WORK[2:])
+    paused = await run.start()
+    assert (paused.status, paused.reason) == (ConclusionStatus.BLOCKED, "model_paused")
+    run.expert.answers = WORK
+    assert (await run.start()).answer == "Done: **2**."
+    assert (bench.cwd / "log").read_text().split() == ["a", "b"]

@@ -13,7 +13,6 @@ from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
-from fireswarm.llm.prompt import TRIMMED
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.loop import MAX_RESULT_FAULTS
@@ -224,7 +223,7 @@ async def test_requested_reference_is_disclosed_unless_it_is_outside(bench: Benc
     assert stages == [0, 1, 2]
 
 
-async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
+async def test_reference_that_a_summary_replaced_can_be_requested_again(bench: Bench) -> None:
     bench.skill(
         "greeter", (bench.skills / "greeter" / "SKILL.md").read_text(), {"references/long.md": "manners\n" * 300}
     )
@@ -234,13 +233,20 @@ async def test_trimmed_reference_can_be_requested_again(bench: Bench) -> None:
     )  # fmt: skip
     asks = decided(skill="greeter", paths=["references/long.md"])
     fill = [decided(command(f"seq {number} {number + 900}"), skill="greeter") for number in range(2)]
-    script = Heard(asks, *fill, asks, GOOD)
+    turns = iter((asks, *fill, asks, GOOD))
+    requests: list[ChatRequest] = []
+
+    def script(request: ChatRequest) -> str:
+        requests.append(request)
+        return "Numbers were counted." if request.for_summary else next(turns)
+
     ran = await bench.run(script)
     assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
-    trimmed = [name for each in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in each["trimmed"]]
-    assert "references of greeter" in trimmed
-    assert TRIMMED in str([message.text for message in script.requests[-1].messages])
-    assert "manners" in script.told
+    removed = [name for each in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in each["trimmed"]]
+    assert "references of greeter" in removed
+    first, last = requests[-1].messages[0].text, requests[-1].messages[-1].text
+    assert "Numbers were counted." in first and "Say hello, and nothing else." in first
+    assert "manners" in last
 
 
 # ── questions and results ───────────────────────────────────────────────────────────────────────────────

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 WAITING = 3
-"""Exit code of a run that needs an answer without a person to give it."""
+"""Exit code of a run that goes on later: it needs an answer, or its provider asks for a pause."""
 
 
 def task_of(
@@ -301,6 +301,9 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     console = make_console()
     if conclusion.status is ConclusionStatus.FAILED:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
+    elif conclusion.status is ConclusionStatus.BLOCKED:
+        sys.stderr.write(f"blocked ({conclusion.reason}): {conclusion.answer}\n")
+        sys.stderr.write(f"Go on after that with `agent resume {log.run_id}`.\n")
     elif conclusion.status is ConclusionStatus.WAITING:
         _say_waiting(conclusion, console)
     elif conclusion.answer and not shown:
@@ -354,6 +357,10 @@ def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
 def _exit_code(conclusion: Conclusion) -> int:
     if conclusion.reason == "interrupted":
         return INTERRUPTED
-    return {ConclusionStatus.FAILED: 1, ConclusionStatus.WAITING: WAITING, ConclusionStatus.DELEGATING: 1}.get(
-        conclusion.status, 0
-    )
+    codes = {
+        ConclusionStatus.FAILED: 1,
+        ConclusionStatus.BLOCKED: WAITING,
+        ConclusionStatus.WAITING: WAITING,
+        ConclusionStatus.DELEGATING: 1,
+    }
+    return codes.get(conclusion.status, 0)

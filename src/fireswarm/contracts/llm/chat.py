@@ -101,7 +101,8 @@ class ChatMessage:
 class ChatRequest:
     """One call. ``schema`` requests JSON that matches it; with ``native`` the provider enforces the schema.
 
-    With ``tools``, the model may call them, unless ``may_call`` is false; a request has tools or a schema.
+    With ``tools``, the model may call them, unless ``may_call`` is false. ``answers`` counts the answers of the
+    conversation so far, also those that a summary has replaced; ``for_summary`` marks the request for one.
     """
 
     system: str
@@ -111,6 +112,8 @@ class ChatRequest:
     native: bool = True
     tools: tuple[ToolSpec, ...] = ()
     may_call: bool = True
+    answers: int = 0
+    for_summary: bool = False
 
 
 class ChatResponse(Contract):

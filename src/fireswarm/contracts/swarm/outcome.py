@@ -19,10 +19,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A transient failure; ``after_seconds`` overrides the back-off."""
+    """A transient failure; ``after_seconds`` overrides the back-off.
+
+    ``counts`` is false for a pause that a provider asks for: it is no failed attempt.
+    """
 
     error: str
     after_seconds: float | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class ScriptedModel:
     knows_schema = True
 
     def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER, *, tools: bool | None = None) -> None:
-        """For a sequence, the number of answers in the conversation is the index of the next one.
+        """For a sequence, the number of answers in the conversation is the index of the next one; a summary is not one.
 
         Without *tools*, a sequence has them if one of its answers has calls, and a function if its attribute ``tools``
         is true.
@@ -101,7 +101,9 @@ def _function(path: Path, name: str) -> Script:
 
 def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
     def script(request: ChatRequest) -> Answer:
-        turn = sum(message.role == "assistant" for message in request.messages)
+        if request.for_summary:
+            return f"The script has given {request.answers} of its {len(answers)} answers."
+        turn = max(request.answers, sum(message.role == "assistant" for message in request.messages))
         if turn >= len(answers):
             raise ModelRejected(f"the script has {len(answers)} answers, and this is call {turn + 1}")
         return answers[turn]

@@ -16,6 +16,11 @@ class Outputs:
     page_chars: int
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def names(self) -> list[str]:
+        """The steps whose outputs have several pages, the newest last."""
+        return list(self._pages)
+
     def show(self, step: str, text: str) -> str:
         """Return *text*, or its first page and how to read on."""
         pages = split_pages(text, self.page_chars)

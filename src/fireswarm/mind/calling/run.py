@@ -10,19 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import anyio
-
 from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillResult, SkillState
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
-from fireswarm.llm.client import Asking
+from fireswarm.llm.client import Asking, prompt_limit
 from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.llm.tokens import CHARS_PER_TOKEN
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import ConclusionStatus
+from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import Outputs, text_of
+from fireswarm.mind.calling.side_by_side import run_side_by_side
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, TODO_STATES, offered_tools
 from fireswarm.mind.loop import MAX_RESULT_FAULTS, MindRun
 from fireswarm.mind.mind import RunFailed
@@ -31,9 +32,16 @@ from fireswarm.mind.states import State
 FEW_TURNS = 3
 """The model is told when so many turns are left."""
 
+LEAST_PAGE_CHARS = 256
+"""The shortest page of an output; an answer whose calls could not all show one has too many calls."""
+
+MAX_NAMED = 20
+"""Outputs of several pages that are named after a summary, the newest."""
+
 KEPT_CHARS = 400_000
 """Characters of an output that are kept, in pages."""
 
+TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
 CUT = "The answer was cut off at the limit of tokens (model.max_tokens), and this call with it: take smaller parts."
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 _LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, TODO})
@@ -49,6 +57,7 @@ class CallingRun(MindRun):
 
     outputs: Outputs = field(init=False)
     shown: list[ToolOutput] = field(default_factory=list)
+    kept: KeptWords = field(default_factory=KeptWords)
     _finished: tuple[str, dict[str, Any]] | None = None
     _delegated: dict[str, PlannedTask] = field(default_factory=dict)
 
@@ -89,14 +98,33 @@ class CallingRun(MindRun):
         """Execute all calls of the answer. The first exception that ends the run is raised after the others."""
         self.shown = []
         calls = list(enumerate(self.answer.calls, 1))
+        most = self._share_room(len(calls))
+        calls[most:] = [
+            (number, call.model_copy(update={"fault": TOO_MANY.format(most)})) for number, call in calls[most:]
+        ]
         if self.answer.stop is StopReason.MAX_TOKENS and calls:  # the last call may have lost a part of its input
             calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": CUT}))
         while calls:
             size = next((n for n, (_, call) in enumerate(calls) if not self._only_reads(call)), len(calls)) or 1
             batch, calls = calls[:size], calls[size:]
-            self.shown += await _side_by_side([self._output_of(number, call) for number, call in batch])
+            self.shown += await run_side_by_side([self._output_of(number, call) for number, call in batch])
         self._delegate()
         return State.VERIFY_PROGRESS
+
+    def _share_room(self, calls: int) -> int:
+        """Set the length of a page so that all outputs take a third of the prompt; returns how many have room."""
+        room = prompt_limit(self.mind.settings.model) * CHARS_PER_TOKEN // 3
+        page_chars = min(self.mind.settings.runtime.max_output_bytes, room // max(1, calls))
+        self.outputs.page_chars = max(LEAST_PAGE_CHARS, page_chars)
+        return max(1, room // LEAST_PAGE_CHARS)
+
+    def _keep(self) -> tuple[Part, ...]:
+        """Return what is kept word for word with a summary: instructions in use, the person's words, the list."""
+        kept = [self.kept.part(prompt_limit(self.mind.settings.model), self.outputs.names[-MAX_NAMED:])]
+        if self.skill and self.skill != self.assignment.named and self.mind.catalog.skills[self.skill].entry is None:
+            shown = self.outputs.show(f"skill {self.skill}", self.briefing.activation(self.skill))
+            kept.append(Part(Component.DISCLOSED, shown, f"skill {self.skill}"))
+        return tuple(part for part in kept if part.text)
 
     async def _verify(self) -> State:
         if any(call.name == FINISH for call in self.answer.calls) and self._finished is not None:
@@ -121,6 +149,7 @@ class CallingRun(MindRun):
         elif message := await self._next_message(text):
             self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
             self.pending.append(Part(Component.TASK, message, "a message"))
+            self.kept.hear(message)
         else:
             return self._end(ConclusionStatus.FINISHED, "finished", text)
         return State.DISCLOSE_CONTEXT_STAGE
@@ -166,9 +195,8 @@ class CallingRun(MindRun):
         media = result.media if result is not None else ()
         shown = f"{shown}\n{warning}" if warning else shown
         # A non-zero exit code is information; only a call that could not be made has failed.
-        return ToolOutput(
-            call_id=call.id, name=call.name, text=shown, failed=failed and call.name != RUN_COMMAND, media=media
-        )
+        failed = failed and (result is None or call.name != RUN_COMMAND)
+        return ToolOutput(call_id=call.id, name=call.name, text=shown, failed=failed, media=media)
 
     async def _perform(self, step: str, call: ToolCall) -> tuple[str, StepExecutionResult | None]:
         """Return the output of a call, and the result of its step if it is one. Raises InvalidInput for a bad call."""
@@ -192,6 +220,8 @@ class CallingRun(MindRun):
         _check_input(action)
         result = await self._step(step, action)
         text = text_of(action, result)
+        if action.type is ActionType.ASK_USER and result.status is StepStatus.OK:
+            self.kept.hear_answer(str(action.params["question"]), text)
         policy = self.mind.settings.runtime.on_step_failure
         tried = action.type in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL)
         if tried and result.status in (StepStatus.FAILED, StepStatus.TIMEOUT) and not policy.endswith("report"):
@@ -231,7 +261,8 @@ class CallingRun(MindRun):
             if mark is None or not isinstance(fields.get("text"), str):
                 raise InvalidInput(f"items must be a list of objects with text and state: {', '.join(TODO_STATES)}")
             lines.append(f"{mark} {fields['text']}")
-        return "\n".join(lines) or "[nothing to do]"
+        self.kept.todo = "\n".join(lines)
+        return self.kept.todo or "[nothing to do]"
 
     def _record_call(self, step: str, call: ToolCall, text: str, *, failed: bool) -> None:
         """Record a call that was answered here, without the actor."""
@@ -334,27 +365,3 @@ def _describe_child(child: ChildResult) -> str:
     lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
     lines += [str(item.get("value") or item) for item in artifacts]
     return "\n".join(line for line in lines if line)
-
-
-async def _side_by_side(calls: list[Awaitable[ToolOutput]]) -> list[ToolOutput]:
-    """Run calls at once and return their outputs in order. The first exception in that order is raised at the end."""
-    if len(calls) == 1:
-        return [await calls[0]]
-    outcomes: list[ToolOutput | Exception | None] = [None] * len(calls)
-
-    async def run(number: int, call: Awaitable[ToolOutput]) -> None:
-        try:
-            outcomes[number] = await call
-        except Exception as error:  # must leave the task group unwrapped; raised again below
-            outcomes[number] = error
-
-    async with anyio.create_task_group() as tasks:
-        for number, call in enumerate(calls):
-            tasks.start_soon(run, number, call)
-    done: list[ToolOutput] = []
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-        if outcome is not None:
-            done.append(outcome)
-    return done

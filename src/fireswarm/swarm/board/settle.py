@@ -82,6 +82,9 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
     match outcome:
         case Done(result=result):
             return _end(task, result)
+        case Retry(error=error, after_seconds=float(after), counts=False):
+            until = board.clock.now() + timedelta(seconds=after)
+            return _block(task, StatusReason.RETRY_BACKOFF, first_line(error), not_before=until, error=error)
         case Retry(error=error, after_seconds=after):
             return _fail(board, task, error, after)
         case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):

@@ -13,6 +13,7 @@ from fireswarm.errors import (
     GateFailed,
     InvalidInput,
     ModelError,
+    ModelPaused,
     ModelUnavailable,
     NoProgress,
     NotFound,
@@ -95,6 +96,8 @@ def outcome_of_error(error: Exception) -> Outcome:
             return Failed(str(error), StatusReason.ESCALATED, uncertain_step=step)
         case BudgetExceeded():
             return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
+        case ModelPaused(retry_after=after):
+            return Retry(str(error), after, counts=False)
         case ModelUnavailable(retry_after=after):
             return Retry(str(error), after)
         case ModelError() | ThoughtFailed() | NoProgress() | GateFailed():

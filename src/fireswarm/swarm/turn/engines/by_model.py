@@ -105,7 +105,7 @@ class ModelEngine:
                 children={child.key: child for child in turn.request.children},
             )
             conclusion = await think(mind, assignment, recorder)
-        if conclusion.status is ConclusionStatus.FAILED:
+        if conclusion.failed:
             raise _with_redo_steps(conclusion, phase)
         result = _result(conclusion)
         if conclusion.status is ConclusionStatus.FINISHED and result.tasks:

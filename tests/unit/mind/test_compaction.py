@@ -1,0 +1,242 @@
+"""A conversation longer than the model's context: a summary replaces its older messages, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.mind import ConclusionStatus
+from tests.support.minds import PROVIDERS, Bench, Lab, Ran, asks_for_summary
+from tests.support.providers import Received, Reply
+from tests.unit.mind.test_calling import Expert, bash, calls
+from tests.unit.mind.test_resumed_run import Agent, Killed
+
+pytestmark = pytest.mark.anyio
+
+WINDOW = 12_000
+TURNS = 60
+
+
+@pytest.fixture
+async def lab() -> AsyncGenerator[Lab]:
+    async with Lab.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return small(Bench(tmp_path, decision_mode="tools"))
+
+
+def small(bench: Bench, **more: Any) -> Bench:
+    """Give the model a small context."""
+    given = {"model__max_context_tokens": WINDOW, "model__max_tokens": 1_000, "runtime__max_turns": TURNS + 5} | more
+    return bench.set(skills__prefilter_min_score=1, **given)
+
+
+class Worker:
+    """A model that works through *answers*, and sums up when it is asked to; it does not look at the conversation."""
+
+    def __init__(self, *answers: Any, summary: Any = "Some files were read.") -> None:
+        self.answers, self.summary = answers, summary
+        self.requests: list[ChatRequest] = []
+
+    def __call__(self, request: ChatRequest) -> Any:
+        self.requests.append(request)
+        if request.for_summary:
+            return self.summary(request) if callable(self.summary) else self.summary
+        return self.answers[request.answers]
+
+    @property
+    def summaries(self) -> list[ChatRequest]:
+        return [request for request in self.requests if request.for_summary]
+
+    @property
+    def first_text(self) -> str:
+        """The first message of the last request."""
+        return self.requests[-1].messages[0].text
+
+
+def reads(number: int) -> Any:
+    return calls(bash(f"seq {number}00000 {number}01999"))
+
+
+async def run(bench: Bench, worker: Worker, **assigned: Any) -> Ran:
+    return await bench.run(ScriptedModel(worker, tools=True), tools=workspace_tools(bench.cwd), **assigned)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_run_of_sixty_turns_fits_a_small_context_and_keeps_what_was_said(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> str:
+        asked.append(question)
+        return "Use the 7 % of ACME-3141."
+
+    turns: Iterator[int] = iter(range(TURNS))
+    known = ""
+
+    def script(request: Received) -> Reply:
+        nonlocal known
+        size = len(request.raw) // 4
+        assert size <= WINDOW, f"{size} tokens were sent"
+        if asks_for_summary(request):
+            known = f"So far {len(re.findall('Results 1', request.raw.decode())) or 'some'} files; last {len(known)}."
+            return Reply(known, input_tokens=size)
+        match next(turns, None):
+            case None:
+                return Reply("All sixty were read.", input_tokens=size)
+            case 0:
+                call = ("ask_user", {"question": "Which rate applies?", "options": []})
+            case 1:
+                call = ("todo", {"items": [{"text": "read all sixty", "state": "in_progress"}]})
+            case number:
+                call = ("run_command", {"command": f"seq {number}000 {number}600"})
+        return Reply(thinking="Go on.", calls=(call,), input_tokens=size, output_tokens=60)
+
+    ran = await lab.run(bench, provider, script, tools=workspace_tools(bench.cwd), ask=answer)
+    assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "All sixty were read.")
+    assert len(asked) == 1
+    assert ran.of(EventType.LLM_REQUEST_FAILED) == [], "the provider's checks passed"
+    budgets = ran.of(EventType.PROMPT_BUDGET_COMPUTED)
+    assert sum(bool(budget["trimmed"]) for budget in budgets) >= 3, "a summary replaced an earlier summary"
+    body = lab.served.calls[-1].body
+    first = json.dumps((body.get("messages") or body["contents"])[0])
+    assert "greet Ada by name" in first
+    assert known in first, "the summary"
+    assert "Which rate applies?" in first and "Use the 7 % of ACME-3141." in first
+    assert "[>] read all sixty" in first
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_request_for_a_summary_begins_with_the_request_before(provider: str, lab: Lab, bench: Bench) -> None:
+    small(bench, model__max_context_tokens=6_000)
+    turns = iter(range(1, 12))
+
+    def script(request: Received) -> Reply:
+        size = len(request.raw) // 4
+        if asks_for_summary(request) or (number := next(turns, None)) is None:
+            return Reply("All was read.", input_tokens=size)
+        return Reply(calls=(("run_command", {"command": f"seq {number}000 {number}400"}),), input_tokens=size)
+
+    await lab.run(bench, provider, script, tools=workspace_tools(bench.cwd))
+    sent = lab.served.calls
+    found = [number for number, call in enumerate(sent) if asks_for_summary(call)]
+    assert found
+    for number in found:
+        before, asks = (call.body.get("messages") or call.body["contents"] for call in sent[number - 1 : number + 1])
+        assert json.dumps(asks[: len(before) - 1]) == json.dumps(before[:-1])
+        parts = "content" if provider == "anthropic" else "parts"
+        assert json.dumps(asks[-1][parts]).startswith(json.dumps(before[-1][parts])[:-1])
+        for same in ("system", "tools", "tool_choice", "toolConfig", "systemInstruction"):
+            assert sent[number].body.get(same) == sent[number - 1].body.get(same)
+
+
+async def test_instructions_in_use_are_kept_and_others_can_be_taken_up_again(bench: Bench) -> None:
+    use = [calls(("use_skill", {"name": name})) for name in ("farewell", "greeter")]
+    worker = Worker(*use, *map(reads, range(1, 10)), use[1], use[0], "Done.")
+    ran = await run(bench, worker)
+    assert ran.conclusion.answer == "Done."
+    assert len(worker.summaries) >= 1
+    after = next(request for request in worker.requests[::-1] if request.answers == 11)
+    assert "Say hello, and nothing else." in after.messages[0].text
+    assert "Say goodbye." not in after.messages[0].text
+    told = [output.text for message in worker.requests[-1].messages for output in message.outputs]
+    assert any("Say goodbye." in text for text in told)
+    assert any("You are using greeter already." in text for text in told)
+
+
+async def test_messages_of_a_conversation_are_kept_word_for_word(bench: Bench) -> None:
+    said = iter(["Only odd ones, please!", "x" * 30_000, "And the last?"])
+
+    async def next_message(_answer: str) -> str | None:
+        return next(said, None)
+
+    answers = ["Which?", *map(reads, range(1, 7)), "I read six.", "Oh.", *map(reads, range(7, 10)), "The last is 9."]
+    worker = Worker(*answers)
+    ran = await run(bench, worker, next_message=next_message)
+    assert ran.conclusion.answer == "The last is 9."
+    assert "Message: And the last?" in worker.first_text
+    assert "[earlier messages are only in the summary]" in worker.first_text
+    before = next(request for request in worker.requests if request.answers == 8)
+    assert "Message: Only odd ones, please!" in before.messages[0].text
+
+
+@pytest.mark.parametrize(
+    "summary", [{"calls": [{"name": "todo", "input": {"items": []}}]}, {"text": "no", "stop": "refusal"}, "  "]
+)
+async def test_model_that_gives_no_summary_goes_on_with_what_was_kept(summary: Any, bench: Bench) -> None:
+    worker = Worker(*map(reads, range(1, 9)), "Done.", summary=summary)
+    ran = await run(bench, worker)
+    assert ran.conclusion.answer == "Done."
+    assert [request.may_call for request in worker.summaries[:2]] == [True, False]
+    assert "The model gave no summary." in worker.first_text
+    assert "greet Ada by name" in worker.first_text
+
+
+async def test_calls_of_a_summary_are_not_executed(bench: Bench) -> None:
+    def summary(request: ChatRequest) -> Any:
+        return calls(bash("touch stolen"), text="All is done.")
+
+    worker = Worker(*map(reads, range(1, 9)), "Done.", summary=summary)
+    await run(bench, worker)
+    assert worker.summaries
+    assert not (bench.cwd / "stolen").exists()
+
+
+async def test_outputs_of_many_calls_share_what_the_context_has_room_for(bench: Bench) -> None:
+    small(bench, model__max_context_tokens=8_000)
+    many = calls(*(bash(f"seq {number} 9000") for number in range(20)))
+    worker = Worker(many, many | {"text": "again"}, calls(("read_output", {"output": "1.3", "page": 2})), "Done.")
+    ran = await run(bench, worker)
+    assert ran.conclusion.answer == "Done.", ran.conclusion
+    last = [output.text for output in worker.requests[-1].messages[-1].outputs]
+    assert "of output 1.3" in last[0]
+    assert "[page 1 of" in worker.requests[1].messages[-1].outputs[0].text
+
+
+async def test_answer_with_more_calls_than_the_context_has_room_for_gets_the_first_of_them(bench: Bench) -> None:
+    small(bench, model__max_context_tokens=8_000)
+    worker = Worker(calls(*(bash(f"seq {number} 9000") for number in range(40))), "Done.")
+    ran = await run(bench, worker)
+    assert ran.conclusion.answer == "Done.", ran.conclusion
+    outputs = worker.requests[-1].messages[-1].outputs
+    assert not outputs[0].failed and outputs[-1].failed
+    assert len(outputs) == 40
+    assert "calls of one answer" in outputs[-1].text
+
+
+async def test_run_killed_at_any_write_makes_each_summary_once(tmp_path: Path) -> None:
+    def started(folder: str, kill_at: int = 0) -> tuple[Agent, Worker]:
+        bench = small(Bench(tmp_path / folder), model__max_context_tokens=8_000)
+        worker = Worker(*(calls(bash(f"echo {n} >> log; seq {n}000 {n}999")) for n in range(1, 6)), "Done.")
+        agent = Agent(bench, bench.root / "runs" / "20260101-000000-00000001", Expert(), kill_at=kill_at)
+        agent.expert = worker  # type: ignore[assignment]
+        return agent, worker
+
+    whole, worker = started("whole")
+    assert (await whole.start()).answer == "Done."
+    made = len(worker.summaries)
+    assert made >= 1
+    for number in range(1, whole.writes + 1):
+        agent, worker = started(str(number), number)
+        with pytest.raises((Killed, BaseExceptionGroup)):
+            await agent.start()
+        conclusion = await agent.start()
+        assert conclusion.answer == "Done.", number
+        assert len(worker.summaries) <= made + 1, "one summary at most is asked for again"
+        assert len(worker.requests) <= len(worker.answers) + made + 1, number
+        log = (agent.bench.cwd / "log").read_text().split()
+        assert len(log) == len(set(log)), number
