@@ -8,14 +8,14 @@ from fireswarm.cli.shared.options import clip, console, count_noun, short, table
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
 SHOWN_OBJECTIVES = 20
-COLUMNS = ("calls", "tokens in", "cached", "tokens out", "thinking", "USD", "without price")
+COLUMNS = ("calls", "uncached in", "cached in", "tokens out", "thinking", "USD", "without price")
 
 
 def _cells(total: Total) -> tuple[str, ...]:
-    """Return the cells of a row: calls, tokens, cost and unpriced calls. ``tokens in`` includes cached ones."""
+    """Return the cells of a row: calls, tokens, cost and unpriced calls. Tokens written to the cache are uncached."""
     count = total.counts
-    read = count["input_tokens"] + count["cached_tokens"] + count["cache_write_tokens"]
-    tokens = (read, count["cached_tokens"], count["output_tokens"], count["thinking_tokens"])
+    uncached = count["input_tokens"] + count["cache_write_tokens"]
+    tokens = (uncached, count["cached_tokens"], count["output_tokens"], count["thinking_tokens"])
     return (
         f"{count['calls']:,}",
         *(f"{number:,}" for number in tokens),

@@ -21,7 +21,7 @@ class Done:
 class Retry:
     """A transient failure; ``after_seconds`` overrides the back-off.
 
-    ``counts`` is false for a pause that a provider asks for: it is no failed attempt.
+    ``counts`` is false for a pause that a provider asks for, which does not count as a failed attempt.
     """
 
     error: str
