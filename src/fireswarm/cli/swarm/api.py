@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fireswarm import wiring
+from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.cli.swarm.fleet import stop_signal
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import multiprocessing
 import os
 import shutil
-import signal
 import threading
-import time
-import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import psutil
@@ -22,137 +18,15 @@ from anyio import from_thread
 from anyio.lowlevel import current_token
 
 from fireswarm import wiring
+from fireswarm.cli.shared.fleet import bound_to, fleet_of, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.cli.watch.follow import RunPrinter
-from fireswarm.cli.watch.progress import follow, read_objective, report
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.watchdog import watch_loop
-from fireswarm.settings import Settings
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.role import RoleConfig, run
-from fireswarm.swarm.worker.supervisor import PARENT, Supervisor
-
-HOUSE = ("scout", "architect", "executor", "predictor", "memory")
-DEMO_OBJECTIVE = (
-    "Report on this folder: what is in it, what changed, which files are most likely to cause trouble next, and why"
-)
-DEMO_LEASE_SECONDS = 20.0
-"""Short, so recovery from a killed process is visible during the demo."""
+from fireswarm.swarm.worker.supervisor import PARENT
 
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
-
-
-def _session_option(settings: Settings) -> list[str]:
-    """Return the option that binds role processes to the session of this fleet, if the fleet is bound to one."""
-    return ["--session", settings.session] if settings.worker.sessions == (settings.session,) else []
-
-
-def bound_to(session: str | None) -> dict[str, Any]:
-    """Return the setting that binds a worker to the session that was named."""
-    return {} if session is None else {"worker.sessions": [session]}
-
-
-def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
-    """Return the supervisor of one machine's role processes, which passes them the settings of this process."""
-    fleet = Supervisor.plan(
-        replicas,
-        arguments=["--root", str(settings.root.resolve()), "--store", uri, *_session_option(settings)],
-        environment={
-            "FIRESWARM_SESSION": settings.session,
-            "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
-            "FIRESWARM_THINK": settings.worker.think,
-            "FIRESWARM_PROVIDER": settings.model.provider,
-            **({"FIRESWARM_SCRIPT": settings.model.script} if settings.model.script else {}),
-        },
-        logs=settings.path(".fireswarm/logs"),
-        drain_seconds=settings.worker.drain_seconds,
-    )
-    fleet.report = lambda text: errors.print(text, style="red", markup=False, soft_wrap=True)
-    return fleet
-
-
-def demo(
-    path: Annotated[Path, typer.Argument(help="Folder to report on; default: the current one.")] = Path(),
-    objective: Annotated[str, typer.Option("--objective", help="Objective of the demo.")] = DEMO_OBJECTIVE,
-    think: Annotated[bool, typer.Option("--think", help="Use the model: costs tokens and needs an API key.")] = False,
-    root: Root = Path(),
-    store: StoreUri = None,
-    project: Project = None,
-) -> None:
-    """Run a demo: start the store and all five roles, submit one objective, and show its report."""
-    folder = path.resolve()
-    if not folder.is_dir():
-        raise InvalidInput(f"{path} is not a folder: name an existing one")
-    session = f"folder-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
-    overrides = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto" if think else "never"}
-    settings = settings_for(root, store, project, session, **overrides)
-    spec = TaskSpec(
-        objective=objective,
-        assigned_to="architect",
-        session_hash=session,
-        context={"path": str(folder)},
-        fresh_key=uuid.uuid4().hex,
-    )
-
-    if run_async(lambda: demonstrate(settings, project, spec, told=think)) is not TaskStatus.DONE:
-        raise typer.Exit(1)
-
-
-async def demonstrate(
-    settings: Settings,
-    project: str | None,
-    spec: TaskSpec,
-    *,
-    told: bool = False,
-    then: Callable[[Swarm, str], Awaitable[None]] | None = None,
-) -> TaskStatus:
-    """Run the store and five roles on one objective, then stop. *told* prints the events of its runs.
-
-    *then* is called with the swarm and the task's id at the end.
-    """
-    started = time.monotonic()
-    async with wiring.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
-        console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-        async with wiring.open_swarm(settings_for(settings.root, uri, project, settings.session)) as swarm:
-            task_id = (await swarm.board.submit(spec)).task.task_id
-            runs = RunPrinter(swarm, task_id, console) if told else None
-            await until_signal(lambda: follow(swarm, task_id, runs=runs))
-            await fleet.stop()
-            tasks = await read_objective(swarm, task_id)
-            status = await report(swarm, task_id, tasks, time.monotonic() - started)
-            if then is not None:
-                await then(swarm, task_id)
-            return status
-
-
-@contextlib.asynccontextmanager
-async def stop_signal() -> AsyncGenerator[anyio.Event]:
-    """Yield an event that is set by SIGINT or SIGTERM; signals are handled from the first line of the block on."""
-    stop = anyio.Event()
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with anyio.create_task_group() as group:
-
-            async def listen() -> None:
-                async for _ in signals:
-                    stop.set()
-
-            group.start_soon(listen)
-            yield stop
-            group.cancel_scope.cancel()
-
-
-async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
-    """Await *call*, but return on SIGINT or SIGTERM."""
-    async with stop_signal() as stop, anyio.create_task_group() as group:
-
-        async def end() -> None:
-            await stop.wait()
-            group.cancel_scope.cancel()
-
-        group.start_soon(end)
-        await call()
-        group.cancel_scope.cancel()
 
 
 def init(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fireswarm import __version__
+from fireswarm.cli.demo import demo
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, doctor, fleet, inspect, pipeline, store, tasks
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(fleet.demo)
+app.command()(demo.demo)
 app.command()(fleet.init)
 app.command()(fleet.up)
 app.command()(fleet.role)

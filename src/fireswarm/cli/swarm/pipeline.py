@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from rich.table import Table
 
 from fireswarm import wiring
+from fireswarm.cli.demo.demo import DEMO_LEASE_SECONDS
+from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
-from fireswarm.cli.swarm.fleet import DEMO_LEASE_SECONDS, demonstrate
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import TraceMap

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
-from fireswarm.cli.swarm.fleet import stop_signal
 from fireswarm.errors import InvalidInput
 
 app = typer.Typer(help="Manage the embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)

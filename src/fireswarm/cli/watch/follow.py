@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.text import Text
@@ -90,6 +90,14 @@ class RunEventPrinter:
             self._console.print(line, soft_wrap=True)
 
 
+class PrintsEvents(Protocol):
+    """Prints the new events of a run."""
+
+    def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
+        """Print *events* of *run*; with *last*, only the last of them."""
+        ...
+
+
 class RunPrinter:
     """Follows the runs of one objective: prints events, and knows the text that models are writing."""
 
@@ -100,13 +108,18 @@ class RunPrinter:
         console: Console,
         level: str = "info",
         on_change: Callable[[], None] | None = None,
+        printer: PrintsEvents | None = None,
     ) -> None:
-        """Prepare to follow the runs of *chain_id*; *on_change* is called after each report."""
+        """Prepare to follow the runs of *chain_id*; *on_change* is called after each report.
+
+        *printer* prints the events of all runs; without one, each event becomes a line.
+        """
         self._swarm = swarm
         self._console = console
         self._level = level
         self.on_change = on_change
-        self._runs: dict[str, tuple[RunReader, RunEventPrinter]] = {}
+        self._shared = printer
+        self._runs: dict[str, tuple[RunReader, PrintsEvents]] = {}
         self._follower = RunFollower(swarm.store, swarm.clock, queries.runs_of(chain_id), self._print)
         self._over: set[str] = set()
         self._begun = False
@@ -138,7 +151,8 @@ class RunPrinter:
             if run.path in self._over:
                 continue
             if run.path not in self._runs:
-                self._runs[run.path] = (RunReader(self._swarm.store), RunEventPrinter(self._console, self._level))
+                printer = self._shared or RunEventPrinter(self._console, self._level)
+                self._runs[run.path] = (RunReader(self._swarm.store), printer)
             reader, printer = self._runs[run.path]
             printer.print(run.data or {}, await reader.news(run), last=last)
             if has_ended(run):

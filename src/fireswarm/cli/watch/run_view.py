@@ -75,29 +75,41 @@ class RunView:
             self._console.print()
 
     def _print_step(self, payload: Mapping[str, Any]) -> None:
-        params: Mapping[str, Any] = payload.get("params") or {}
-        name = str(params.get("tool") or payload.get("type"))
-        given = _input_of(params)
-        argument = next((str(given[key]) for key in _ARGUMENTS if given.get(key)), "")
-        status = str(payload.get("status"))
-        failed = status != "ok"
-        told = str((payload.get("stdout_summary") or "") if not failed else "")
-        told = told or str(payload.get("stderr_summary") or payload.get("stdout_summary") or "")
-        lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
-        result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
-        code = payload.get("exit_code")
-        if name == "run_command" and code:
-            result = f"exit code {code}: {result}"
-        self._print_line(name, argument, result, "red" if failed and name != "run_command" else "")
+        self._print_line(*call_of(payload))
 
     def _print_line(self, name: str, argument: str, result: str, style: str = "") -> None:
-        line = Text("• ", style or "cyan")
-        line.append(name, style or "bold")
-        line.append(f" {clip(' '.join(argument.split()), MAX_ARGUMENT_CHARS)}", style)
-        self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-        if result:
-            shown = Text(f"  {clip(' '.join(result.split()), MAX_RESULT_CHARS)}", style or "dim")
-            self._console.print(shown, no_wrap=True, overflow="ellipsis", crop=True)
+        print_call(self._console, name, argument, result, style)
+
+
+def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return what a ``skill_step_executed`` event says: the tool, its main input, its result in a line, and a style."""
+    params: Mapping[str, Any] = payload.get("params") or {}
+    name = str(params.get("tool") or payload.get("type"))
+    given = _input_of(params)
+    argument = next((str(given[key]) for key in _ARGUMENTS if given.get(key)), "")
+    if name == "delegate":
+        argument = f"{given.get('role')}: {argument}"
+    status = str(payload.get("status"))
+    failed = status != "ok"
+    told = str((payload.get("stdout_summary") or "") if not failed else "")
+    told = told or str(payload.get("stderr_summary") or payload.get("stdout_summary") or "")
+    lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
+    result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
+    code = payload.get("exit_code")
+    if name == "run_command" and code:
+        result = f"exit code {code}: {result}"
+    return name, argument, result, "red" if failed and name != "run_command" else ""
+
+
+def print_call(console: Console, name: str, argument: str, result: str, style: str = "") -> None:
+    """Print a call and its result on one line each, cut at the width of the terminal."""
+    line = Text("• ", style or "cyan")
+    line.append(name, style or "bold")
+    line.append(f" {clip(' '.join(argument.split()), MAX_ARGUMENT_CHARS)}", style)
+    console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+    if result:
+        shown = Text(f"  {clip(' '.join(result.split()), MAX_RESULT_CHARS)}", style or "dim")
+        console.print(shown, no_wrap=True, overflow="ellipsis", crop=True)
 
 
 def _end_of_paragraph(text: str) -> int:

@@ -16,6 +16,7 @@ from typing import Any, cast
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage, ToolCall
 from fireswarm.errors import ConfigError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
+from fireswarm.llm.providers.recording import recording_of
 from fireswarm.llm.tokens import estimate_tokens
 
 PROVIDER = "scripted"
@@ -68,7 +69,7 @@ class ScriptedModel:
 
 
 def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
-    """Load ``FILE.json`` (a list of answers) or ``FILE.py:FUNCTION``. Raises ConfigError with the reason."""
+    """Load ``FILE.json`` (a list of answers, or a recording) or ``FILE.py:FUNCTION``. Raises ConfigError."""
     named, _, function = spec.partition(".py:")
     path = (root / (f"{named}.py" if function else named)).resolve()
     if not path.is_file():
@@ -79,8 +80,10 @@ def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
         answers = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConfigError(f"model.script: {path} is not JSON: {error}") from error
+    if isinstance(answers, dict):
+        return recording_of(cast("dict[str, Any]", answers), path)
     if not isinstance(answers, list):
-        raise ConfigError(f"model.script: {path} must hold a list of answers")
+        raise ConfigError(f"model.script: {path} must hold a list of answers, or a recording of several roles")
     return tuple(cast("list[Answer]", answers))
 
 

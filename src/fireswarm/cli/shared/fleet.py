@@ -1,0 +1,72 @@
+"""The role processes of one machine, and the signals that stop a command."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from fireswarm.cli.shared.options import errors
+from fireswarm.settings import Settings
+from fireswarm.swarm.worker.supervisor import Supervisor
+
+
+def _session_option(settings: Settings) -> list[str]:
+    """Return the option that binds role processes to the session of this fleet, if the fleet is bound to one."""
+    return ["--session", settings.session] if settings.worker.sessions == (settings.session,) else []
+
+
+def bound_to(session: str | None) -> dict[str, Any]:
+    """Return the setting that binds a worker to the session that was named."""
+    return {} if session is None else {"worker.sessions": [session]}
+
+
+def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervisor:
+    """Return the supervisor of one machine's role processes, which passes them the settings of this process."""
+    fleet = Supervisor.plan(
+        replicas,
+        arguments=["--root", str(settings.root.resolve()), "--store", uri, *_session_option(settings)],
+        environment={
+            "FIRESWARM_SESSION": settings.session,
+            "FIRESWARM_LEASE_SECONDS": str(settings.leases.lease_seconds),
+            "FIRESWARM_THINK": settings.worker.think,
+            "FIRESWARM_PROVIDER": settings.model.provider,
+            **({"FIRESWARM_SCRIPT": settings.model.script} if settings.model.script else {}),
+        },
+        logs=settings.path(".fireswarm/logs"),
+        drain_seconds=settings.worker.drain_seconds,
+    )
+    fleet.report = lambda text: errors.print(text, style="red", markup=False, soft_wrap=True)
+    return fleet
+
+
+@contextlib.asynccontextmanager
+async def stop_signal() -> AsyncGenerator[anyio.Event]:
+    """Yield an event that is set by SIGINT or SIGTERM; signals are handled from the first line of the block on."""
+    stop = anyio.Event()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
+
+            async def listen() -> None:
+                async for _ in signals:
+                    stop.set()
+
+            group.start_soon(listen)
+            yield stop
+            group.cancel_scope.cancel()
+
+
+async def until_signal(call: Callable[[], Awaitable[object]]) -> None:
+    """Await *call*, but return on SIGINT or SIGTERM."""
+    async with stop_signal() as stop, anyio.create_task_group() as group:
+
+        async def end() -> None:
+            await stop.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(end)
+        await call()
+        group.cancel_scope.cancel()

@@ -1,0 +1,75 @@
+"""A recording of several conversations, each of one role, as the script of a model.
+
+The file is JSON: ``{"conversations": [{"role": ..., "answers": [...]}]}``. The system text of a conversation has the
+heading ``# ROLE``. An answer is one of the scripted model's (`providers.scripted`); ``expects`` is a text that the
+message before it must contain, so that a recording which no longer fits is an error and never a wrong report.
+``$WORKSPACE`` in an answer stands for the folder in which the run works.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.errors import ConfigError, ModelRejected
+
+WORKSPACE = "$WORKSPACE"
+_WORKSPACE_LINE = re.compile(r"(?m)^Workspace: (.+)$")
+
+
+class Recording:
+    """The script of a model that calls tools: each role's answers in order."""
+
+    tools = True
+
+    def __init__(self, conversations: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """*conversations* are the answers by role."""
+        self._conversations = conversations
+
+    def __call__(self, request: ChatRequest) -> Any:
+        """Return the next answer of the role whose conversation *request* is. Raises ModelRejected if none fits."""
+        role = next((role for role in self._conversations if _has_heading(request.system, role)), None)
+        if role is None:
+            raise ModelRejected(
+                f"the recording has no conversation of this role; it has {', '.join(self._conversations)}"
+            )
+        answers = self._conversations[role]
+        if request.for_summary:
+            return f"{role} has given {request.answers} of {len(answers)} answers."
+        if request.answers >= len(answers):
+            raise ModelRejected(
+                f"the recording has {len(answers)} answers of {role}, and this is call {request.answers + 1}"
+            )
+        answer = dict(answers[request.answers])
+        expected, last = str(answer.pop("expects", "")), request.messages[-1]
+        told = "\n".join([last.text, *(output.text for output in last.outputs)])
+        if expected not in told:
+            raise ModelRejected(f"the recording of {role} does not fit: {expected!r} is not in what was said:\n{told}")
+        workspace = _WORKSPACE_LINE.search(request.messages[0].text)
+        return json.loads(json.dumps(answer).replace(WORKSPACE, json.dumps(workspace[1])[1:-1] if workspace else "."))
+
+
+def recording_of(content: Mapping[str, Any], path: Path) -> Callable[[ChatRequest], Any]:
+    """Return the script of a recording read from *path*. Raises ConfigError with the reason."""
+    conversations: dict[str, Sequence[Mapping[str, Any]]] = {}
+    listed = content.get("conversations")
+    for item in cast("list[Any]", listed) if isinstance(listed, list) else []:
+        fields = cast("Mapping[str, Any]", item) if isinstance(item, dict) else {}
+        role, answers = fields.get("role"), fields.get("answers")
+        fits = isinstance(role, str) and isinstance(answers, list)
+        if not fits or not all(isinstance(answer, dict) for answer in cast("list[Any]", answers)):
+            raise ConfigError(
+                f"model.script: {path}: a conversation needs role, a text, and answers, a list of objects"
+            )
+        conversations[str(role)] = cast("list[Mapping[str, Any]]", answers)
+    if not conversations:
+        raise ConfigError(f"model.script: {path} must hold a list of answers, or an object with conversations")
+    return Recording(conversations)
+
+
+def _has_heading(system: str, role: str) -> bool:
+    return f"# {role}" in (line.rstrip() for line in system.splitlines())
