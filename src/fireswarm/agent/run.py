@@ -40,7 +40,7 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.guard import refuse_skill
 from fireswarm.mind.permissions import Verdict, policy_of
 from fireswarm.processes.confinement.container import hide_environment
-from fireswarm.processes.shell import kill_running
+from fireswarm.processes.descendants import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import RuntimeSettings
