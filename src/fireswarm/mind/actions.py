@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE, Artifact
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
@@ -94,6 +95,9 @@ class Actor:
     def __post_init__(self) -> None:
         """Create the place of commands."""
         self.place = CommandPlace(self.assignment, self.runtime)
+        if self.assignment.outputs is not None:
+            variables = {**(self.shell.environment or {}), OUTPUT_VARIABLE: str(self.assignment.outputs)}
+            self.shell = replace(self.shell, environment=variables)
 
     @property
     def profile(self) -> str:
@@ -181,11 +185,15 @@ class Actor:
                 raise
             except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
                 return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
-            media = list[dict[str, Any]]()
+            more = dict[str, Any]()
             if isinstance(value, ToolAnswer):
-                value, media = value.text, [item.model_dump() for item in value.media]
+                if value.media:
+                    more["media"] = [item.model_dump() for item in value.media]
+                if value.artifacts:
+                    more["artifacts"] = [item.model_dump(mode="json", exclude_none=True) for item in value.artifacts]
+                value = value.text
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            return self._result(step, 0, text, "", retry, StepStatus.OK) | ({"media": media} if media else {})
+            return self._result(step, 0, text, "", retry, StepStatus.OK) | more
 
         return await self._step(step, run, retry, idempotent=tool.idempotent)
 
@@ -244,7 +252,7 @@ class Actor:
             tool_argument(inputs),
             f"{tool.name} {permissions.input_text(inputs)}",
             self.assignment.cwd,
-            changes=tool.writes,
+            changes=tool.writes and not tool.outputs_only,
             others=permissions.text_values(inputs),
             diff=await tool.preview(inputs) if tool.preview is not None else "",
         )
@@ -311,6 +319,9 @@ class Actor:
         stored = await self.recorder.step(f"act:{step}", run, idempotent=idempotent, skipped=skipped)
         if folder := stored.pop("folder", ""):
             self.place.go_to(folder)
+        if artifacts := stored.pop("artifacts", None):
+            made = tuple(Artifact.model_validate(item) for item in artifacts)
+            self.outputs.append(SkillResult(summary="stored an artifact", artifacts=made))
         if (started := stored.pop("started", "")) and self.background is not None:
             self.background.note_started(started)
         return StepExecutionResult.model_validate(stored)

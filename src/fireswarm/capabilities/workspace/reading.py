@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
-from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace
+from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
@@ -40,13 +40,13 @@ Glob = Annotated[str, Field(description="such as *.py for names, or src/**/*.py 
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
-def reading_tools(root: Path) -> dict[str, Tool]:
-    """Return the tools for one folder; paths outside of it are refused."""
-    place = Workspace(root.resolve())
+def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
+    """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
+    root = root.resolve()
 
     def list_files(path: Folder = ".", glob: Glob = "**") -> str:
         """Lists files with their sizes in bytes; .git, node_modules and the like are left out."""
-        return _list(place, path, glob)
+        return _list(*place_of(path, root, outputs), glob)
 
     def read_file(
         path: FilePath,
@@ -54,7 +54,7 @@ def reading_tools(root: Path) -> dict[str, Tool]:
         limit: Annotated[int, Field(ge=1, description="number of lines")] = MAX_LINES,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(place, path, offset, limit)
+        return _read(*place_of(path, root, outputs), offset, limit)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -63,7 +63,7 @@ def reading_tools(root: Path) -> dict[str, Tool]:
         context: Context = 0,
     ) -> str:
         """Finds the lines that match a regular expression, as path:line:text. Put (?i) first to ignore case."""
-        return _search(place, pattern, path, glob, context)
+        return _search(*place_of(path, root, outputs), pattern, glob, context)
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
@@ -103,7 +103,7 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
     return page_of_lines(lines, offset, limit, named)
 
 
-def _search(place: Workspace, pattern: str, path: str, glob: str, context: int) -> str:
+def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) -> str:
     try:
         check_pattern(pattern)
     except ConfigError as error:

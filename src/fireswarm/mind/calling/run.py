@@ -60,7 +60,7 @@ class CallingRun(MindRun):
         self.outputs = Outputs(self.mind.settings.runtime.max_output_bytes)
         self.actor.kept_chars = KEPT_CHARS
         self.actor.place.keeps_folder = True
-        self.background = BackgroundCommands(self.mind.shell, self.recorder, self.actor.place.timeout_seconds)
+        self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
         self.actor.background = self.background
         self.transcript = Transcript(self.assignment.system, offered_tools(self.assignment))
         if isinstance(self.asking, Asking):

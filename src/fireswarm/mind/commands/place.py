@@ -69,4 +69,6 @@ class CommandPlace:
         # Only a mount keeps a read-only task from writing.
         contained = writes and self.runtime.confinement == "container"
         network = writes and self.runtime.network
-        return View(self.assignment.cwd, writes, readable, network=network, container=contained)
+        return View(
+            self.assignment.cwd, writes, readable, network=network, container=contained, outputs=self.assignment.outputs
+        )
