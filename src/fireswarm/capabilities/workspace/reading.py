@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
+from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
@@ -24,6 +26,9 @@ MAX_MATCHES = 200
 MAX_FILE_BYTES = 50_000_000
 MAX_SEARCHED_BYTES = 2_000_000
 """Larger files are not searched: they rarely contain human-written text."""
+
+MAX_SEARCH_SECONDS = 30.0
+"""A search that takes longer shows what it has found so far."""
 
 MAX_MEDIA_BYTES = 5_000_000
 MEDIA = {
@@ -109,8 +114,17 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
     except ConfigError as error:
         raise InvalidInput(str(error)) from error
     found: list[str] = []
-    total = 0
-    for file, name in _matching(place, place.locate(path), glob):
+    total, until = 0, time.monotonic() + MAX_SEARCH_SECONDS
+    start = place.locate(path)
+    candidates = None
+    if start.is_dir():
+        candidates = find_candidates(pattern, start, SKIPPED, MAX_SEARCHED_BYTES, MAX_SEARCH_SECONDS)
+    for file, name in _matching(place, start, glob):
+        if time.monotonic() > until:
+            found.append(f"[stopped after {MAX_SEARCH_SECONDS:g} s: narrow path or glob]")
+            break
+        if candidates is not None and os.fsencode(file.relative_to(start)) not in candidates:
+            continue
         lines = _text_in(place, file).splitlines()
         hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
         for number in hits[: max(0, MAX_MATCHES - total)]:
