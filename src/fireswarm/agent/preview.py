@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm.agent.run import AgentTask, agent_material, agent_system, agent_tools
+from fireswarm.agent.run import AgentTask, RunFiles, agent_material, agent_system, agent_tools
 from fireswarm.capabilities import Resolved
 from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
 from fireswarm.llm.client import announce, calls_tools, request_of
@@ -16,6 +17,8 @@ from fireswarm.llm.prompt import Transcript
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
 from fireswarm.mind.calling.specs import offered_tools
+from fireswarm.mind.permissions import Policy
+from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.routing.router import Router
@@ -43,6 +46,8 @@ async def first_request(
     Raises NotFound if no skill fits the task of a model without tools.
     """
     by_tools = calls_tools(model, settings.model)
+    outputs = (cwd / settings.logging.jsonl_dir / "RUN_ID" / OUTPUT_FOLDER).resolve()  # a preview has no run
+    files = RunFiles(cwd, outputs, Redactor(), Policy(), settings.runtime.profile)
     assignment = Assignment(
         task.task,
         agent_system(cwd, given, calls_tools=by_tools),
@@ -50,8 +55,9 @@ async def first_request(
         context=task.context,
         material=agent_material(task, cwd, calls_tools=by_tools),
         named=task.skill,
-        tools=agent_tools(cwd, given, calls_tools=by_tools),
+        tools=agent_tools(files, given, calls_tools=by_tools),
         dry_run=True,
+        outputs=outputs,
     )
     recorder = _SilentRecorder()
     briefing = Briefing(settings.skills, catalog, Router(catalog), assignment, recorder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import signal
@@ -12,7 +11,6 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,32 +20,32 @@ import psutil
 from pydantic import ValidationError
 
 from fireswarm.agent.folder_notes import describe_folder
+from fireswarm.agent.outputs import with_outputs
+from fireswarm.agent.skill_runner import SkillRunner
 from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
+from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
 from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.outputs import prepare_outputs
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import ChatModel
-from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.errors import ConfigError, InvalidInput, SkillFailed
+from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
-from fireswarm.mind.guard import refuse_skill
-from fireswarm.mind.permissions import Verdict, policy_of
+from fireswarm.mind.permissions import Action, Policy, Verdict, policy_of
 from fireswarm.processes.confinement.container import hide_environment
-from fireswarm.processes.shell import kill_running
+from fireswarm.processes.descendants import kill_running
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
-from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.skills.packs.catalog import Catalog, Skill
-from fireswarm.skills.running.execute import CodeRules, run_skill
-from fireswarm.swarm.conversations.inline_call import call_within
+from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import (
     AGENT_FILE,
@@ -58,12 +56,6 @@ from fireswarm.wiring.model import (
     prompt_file,
     redactor_for,
 )
-
-MAX_CLEANED_BYTES = 20_000_000
-"""Larger files of a skill are not searched for secrets."""
-
-INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
-"""Advice to a model that calls a skill which needs its own task."""
 
 TASK_FILE = "task.json"
 INTERRUPTED = 130
@@ -119,14 +111,16 @@ class AgentTask:
 
 
 def agent_capabilities(
-    settings: AgentSettings, session: str, cwd: Path, run_id: str = ""
+    settings: AgentSettings, session: str, cwd: Path, run_id: str = "", outputs: Path | None = None
 ) -> AbstractAsyncContextManager[Resolved]:
     """Resolve the capabilities in the settings; they are open inside the block. Raises ConfigError."""
     try:
         uses = [CapabilityUse.model_validate(use) for use in settings.capabilities]
     except ValidationError as error:
         raise ConfigError(f"capabilities: {explain_validation(error)}") from error
-    return registry_for(uses).open(uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id))
+    return registry_for(uses).open(
+        uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id, outputs=outputs)
+    )
 
 
 def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> str:
@@ -148,9 +142,29 @@ def agent_material(given: AgentTask, cwd: Path, *, calls_tools: bool) -> str:
     return "\n\n".join(text for text in (folder, given.material) if text)
 
 
-def agent_tools(cwd: Path, given: Resolved, *, calls_tools: bool) -> dict[str, Tool]:
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The folders of a run, and the rules for them."""
+
+    cwd: Path
+    outputs: Path
+    redact: Redactor
+    policy: Policy
+    profile: str
+
+    def tools(self) -> dict[str, Tool]:
+        """Return the tools for files. Those that write are bound to the output folder if the run may not write."""
+
+        def refusal(path: str) -> str:
+            return self.policy.judge(Action("Read", path, path, self.cwd, changes=False)).because
+
+        writer = ArtifactWriter(self.cwd, self.outputs, self.redact.text, refusal=refusal)
+        return workspace_tools(self.cwd, self.outputs, writable=self.profile == "permissive") | artifact_tools(writer)
+
+
+def agent_tools(files: RunFiles, given: Resolved, *, calls_tools: bool) -> dict[str, Tool]:
     """Return the tools of a run: those of the capabilities, and for a model that calls tools those for files."""
-    return {**(workspace_tools(cwd) if calls_tools else {}), **given.tools}
+    return {**(files.tools() if calls_tools else {}), **given.tools}
 
 
 async def carry_out(
@@ -190,9 +204,12 @@ async def carry_out(
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
         try:
-            async with agent_capabilities(settings, given.session, Path.cwd(), run_id) as tools:
-                assignment = _assignment(given, mind, log, root, watching, tools)
-                return await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds), log
+            container = settings.runtime.confinement == "container"
+            outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
+            async with agent_capabilities(settings, given.session, Path.cwd(), run_id, outputs) as tools:
+                assignment = _assignment(given, mind, log, root, watching, tools, outputs)
+                conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
+                return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact), log
         finally:
             if model is None:
                 await close_model(mind)
@@ -201,12 +218,17 @@ async def carry_out(
 
 
 def _assignment(
-    given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved
+    given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved, outputs: Path
 ) -> Assignment:
     """Build the assignment for the model's loop."""
     cwd = Path.cwd()
     settings = mind.settings
-    skills = SkillRunner(given, log, cwd, mind.catalog, settings.runtime, settings.skills.outside_scripts, mind.redact)
+    skills = SkillRunner(
+        *(given.context, given.task, given.session, log, cwd, mind.catalog, settings.runtime),
+        *(settings.skills.outside_scripts, mind.redact),
+    )
+    policy = policy_of(settings.permissions, Verdict.ASK, yes=given.yes)
+    files = RunFiles(cwd, outputs, mind.redact, policy, settings.runtime.profile)
     return Assignment(
         task=given.task,
         system=agent_system(root, tools, calls_tools=mind.calls_tools),
@@ -216,115 +238,12 @@ def _assignment(
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,
-        tools=agent_tools(cwd, tools, calls_tools=mind.calls_tools),
-        policy=policy_of(mind.settings.permissions, Verdict.ASK, yes=given.yes),
+        tools=agent_tools(files, tools, calls_tools=mind.calls_tools),
+        policy=policy,
+        outputs=outputs,
         dry_run=given.dry_run,
         next_message=watching.next_message,
     )
-
-
-@dataclass(slots=True)
-class SkillRunner:
-    """Runs skills with code, and passes the artifacts of one to the next.
-
-    The tasks that a skill plans run here, one after another; a swarm would distribute them.
-    """
-
-    given: AgentTask
-    log: RunLog
-    cwd: Path
-    catalog: Catalog
-    runtime: RuntimeSettings
-    outside_scripts: str
-    redact: Redactor
-    made: list[Artifact] = field(default_factory=list)
-
-    async def run(self, skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* with the parameters *given*. Without a ``path`` it works on the current folder.
-
-        There are no *answers* to its questions here: a run that asks for input ends.
-        """
-        result = await self._once(skill, skill.name, given)
-        if result.state is SkillState.DELEGATING:
-            parts = [await self._part(skill, part) for part in result.tasks]
-            result = await self._once(skill, skill.name, given, tuple(parts))
-        self.made += result.artifacts
-        return result
-
-    async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
-        """Run one planned task of a skill and return it as the board would."""
-        if part.skill is None:
-            raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
-        done = await self._once(self.catalog.get(part.skill), f"{skill.name}/{part.key}", part.context)
-        return ChildResult(
-            task_id=f"{self.log.run_id}/{part.key}",
-            key=part.key,
-            assigned_to=part.assigned_to,
-            objective=part.objective,
-            status="done" if done.state is SkillState.COMPLETED else "blocked",
-            summary=done.summary,
-            artifacts=done.artifacts,
-            signals=done.signals,
-            insights=done.insights,
-            confidence=done.confidence,
-        )
-
-    async def _once(
-        self, skill: Skill, folder: str, given: Mapping[str, Any], children: tuple[ChildResult, ...] = ()
-    ) -> SkillResult:
-        """Run a skill once in its folder, remove secrets from its files, and return its result.
-
-        Raises SkillFailed after a timeout, and for a skill that may not run.
-        """
-        if reason := refuse_skill(skill, self.runtime.profile, self.outside_scripts):
-            raise SkillFailed(reason)
-        workdir = self.log.folder / "artifacts" / folder
-        workdir.mkdir(parents=True, exist_ok=True)
-        request = SkillRequest(
-            task_id=self.log.run_id,
-            session_hash=self.given.session,
-            objective=self.given.task,
-            role="agent",
-            context={"path": str(self.cwd), **self.given.context, **given},
-            constraints={"read_only": self.runtime.profile == "read_only"},
-            artifacts=tuple(self.made),
-            children=children,
-            roles=("agent",),
-            workdir=workdir.resolve(),
-            now=ServerClock().now(),
-        )
-        rules = CodeRules(self.runtime.confinement, self.runtime.pass_environment, self.log.folder / "artifacts")
-        run = partial(run_skill, rules=rules)
-        try:
-            with anyio.fail_after(self.runtime.timeout_seconds):
-                result = await call_within(skill, request, INSTEAD, run)
-        except TimeoutError as error:
-            raise SkillFailed(f"skill {skill.name!r} was ended after {self.runtime.timeout_seconds:g} s") from error
-        await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
-        return result.model_copy(
-            update={"artifacts": tuple(_place_in_workdir(item, workdir) for item in result.artifacts)}
-        )
-
-
-def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
-    if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
-        return artifact
-    path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
-    content = hashlib.sha256(path.read_bytes()).hexdigest() if artifact.sha256 and path.is_file() else artifact.sha256
-    return artifact.model_copy(update={"uri": path.as_uri(), "sha256": content})
-
-
-def clean_files(folder: Path, redact: Redactor) -> None:
-    """Remove secrets from the text files of a skill."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_CLEANED_BYTES:
-            continue
-        try:
-            text = path.read_bytes().decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        if (cleaned := redact.text(text)) != text:
-            path.write_bytes(cleaned.encode("utf-8"))
 
 
 async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grace_seconds: float) -> Conclusion:

@@ -30,7 +30,7 @@ class NoConfig(BaseModel):
 class CapabilityContext:
     """Context of tools: the session, the task's folder, the clock, and the store if there is one.
 
-    ``task_id`` is the task or run that the tools work for.
+    ``task_id`` is the task or run that the tools work for, ``outputs`` its folder for outputs.
     """
 
     session: str
@@ -38,6 +38,7 @@ class CapabilityContext:
     clock: Clock
     store: Store | None = None
     task_id: str = ""
+    outputs: Path | None = None
 
 
 Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]

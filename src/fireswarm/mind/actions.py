@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE, Artifact
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
@@ -24,6 +23,8 @@ from fireswarm.errors import FireswarmError, LeaseLost, SandboxRefused, SkillFai
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind import permissions
 from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.commands.background import BackgroundCommands
+from fireswarm.mind.commands.place import MAX_TIMES, CommandPlace
 from fireswarm.mind.guard import (
     may_write,
     profile_of,
@@ -34,7 +35,9 @@ from fireswarm.mind.guard import (
     tool_argument,
 )
 from fireswarm.mind.permissions import Action, Verdict
+from fireswarm.processes.background.command import CannotStart
 from fireswarm.processes.confinement.view import View
+from fireswarm.processes.output import CANNOT_START
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import RuntimeSettings
@@ -45,9 +48,6 @@ REFUSED_CODE = 126
 
 RETRIED = ".r1"
 """End of the name of a step that is executed again after a failure."""
-
-MAX_TIMES = 10
-"""A model may give a command this multiple of the usual time limit."""
 
 MAX_VALUE_CHARS = 4_000
 """Maximum size of an artifact's value that the model is shown."""
@@ -75,7 +75,8 @@ class Actor:
     """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task.
 
     ``decided`` are decisions of a person at the terminal, by their places. ``kept_chars`` is the length of a kept
-    result; 0 for `RuntimeSettings.max_output_bytes`. ``folder`` is the current folder of the next command.
+    result; 0 for `RuntimeSettings.max_output_bytes`. ``place`` is where commands are executed, ``background`` has those
+    in the background, if there can be any.
     """
 
     assignment: Assignment
@@ -88,17 +89,20 @@ class Actor:
     outside_scripts: str = "block"
     kept_chars: int = 0
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    folder: Path | None = None
+    background: BackgroundCommands | None = None
+    place: CommandPlace = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Create the place of commands."""
+        self.place = CommandPlace(self.assignment, self.runtime)
+        if self.assignment.outputs is not None:
+            variables = {**(self.shell.environment or {}), OUTPUT_VARIABLE: str(self.assignment.outputs)}
+            self.shell = replace(self.shell, environment=variables)
 
     @property
     def profile(self) -> str:
         """permissive, demo_safe or read_only."""
         return profile_of(self.assignment.constraints, self.runtime.profile)
-
-    @property
-    def timeout_seconds(self) -> float:
-        """Time limit of one step."""
-        return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
 
     async def act(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Execute one action. NeedsAnswer and Delegates end the run; other failures are returned, not raised."""
@@ -123,59 +127,41 @@ class Actor:
 
     async def _command(self, step: str, planned: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Run a shell command, if it is allowed, in the folder that the last one left."""
-        command, seconds = str(planned.params["command"]), self._seconds(planned.params.get("timeout_seconds"))
-        cwd = self.folder or self.assignment.cwd
+        command, wanted = str(planned.params["command"]), planned.params.get("timeout_seconds")
+        behind = self.background if planned.params.get("background") is True else None
+        cwd = self.place.cwd
         writes = may_write(command, self.profile, skill, cwd)
         reason = refuse_outside_scripts(skill, self.outside_scripts) or refuse_command(command, skill, self._named)
         if not reason and not writes and self.runtime.confinement == "none":
             reason = f"the task is {self.profile}: commands run confined or not at all, and runtime.confinement is none"
-        action = Action("Bash", command, command, cwd, changes=writes)
+        shown = command if behind is None else f"{command}\n(in the background, until this run ends)"
+        action = Action("Bash", command, shown, cwd, changes=writes)
         if reason := reason or await self._refuse(step, action):
             return _refusal(step, reason, retry)
-        view = self._view(writes, skill)
+        view, line = self.place.view(skill, writes=writes), self.place.line_of(command, skill)
 
         async def run() -> dict[str, Any]:
             try:
-                line = f"{self._places(skill)}{command}"
-                ran = await self.shell.run(line, self.assignment.cwd, seconds, view, keeps_folder=bool(self.kept_chars))
+                if behind is None:
+                    return await self._run_command(step, line, self.place.seconds(wanted), view, retry)
+                seconds = self.place.seconds(wanted, usual=MAX_TIMES)
+                name, told = await behind.start(line, self.assignment.cwd, seconds, view)
+                return self._result(step, 0, told, "", retry, StepStatus.OK) | {"started": name}
             except SandboxRefused as error:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
-            status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
-            stderr = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
-            stderr = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else stderr
-            left = {"folder": ran.folder} if ran.folder else {}
-            return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status) | left
+            except CannotStart as error:
+                return self._result(step, CANNOT_START, "", str(error), retry, StepStatus.FAILED)
 
         return await self._step(step, run, retry, idempotent=not writes)
 
-    def _seconds(self, wanted: Any) -> float:
-        """Return the time limit of a command: *wanted*, at most MAX_TIMES the usual one; or that of the task."""
-        if self.assignment.constraints.timeout_seconds or not isinstance(wanted, (int, float)) or wanted <= 0:
-            return self.timeout_seconds
-        return min(float(wanted), self.timeout_seconds * MAX_TIMES)
-
-    def _places(self, skill: Skill | None) -> str:
-        """Return the lines before a command that go to its folder and name that of the skill."""
-        if not self.kept_chars:
-            return ""
-        named = f"export SKILL_DIR={shlex.quote(str(skill.folder))}\n" if skill is not None else ""
-        return f"{named}cd {shlex.quote(str(self.folder))} || exit\n" if self.folder is not None else named
-
-    def _go_to(self, folder: str) -> None:
-        """Run the next command in *folder*, if that is in the workspace."""
-        path = Path(folder).resolve()
-        self.folder = path if path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir() else None
-
-    def _view(self, writes: bool, skill: Skill | None) -> View | None:
-        """Return what a command sees, or None if the operator allows it everything."""
-        if self.runtime.confinement == "none":
-            return None
-        readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
-        contained = (
-            writes and self.runtime.confinement == "container"
-        )  # only a mount keeps a read-only task from writing
-        network = writes and self.runtime.network
-        return View(self.assignment.cwd, writes, readable, network=network, container=contained)
+    async def _run_command(self, step: str, line: str, seconds: float, view: View | None, retry: int) -> dict[str, Any]:
+        """Run a command line to its end, and return the result of the step. Raises SandboxRefused."""
+        ran = await self.shell.run(line, self.assignment.cwd, seconds, view, keeps_folder=self.place.keeps_folder)
+        status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
+        stderr = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+        stderr = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else stderr
+        left = {"folder": ran.folder} if ran.folder else {}
+        return self._result(step, ran.exit_code, ran.stdout, stderr, retry, status) | left
 
     async def _tool(self, step: str, action: ActionStep, skill: Skill | None, retry: int) -> StepExecutionResult:
         """Call a tool, if it is known and allowed."""
@@ -199,11 +185,15 @@ class Actor:
                 raise
             except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
                 return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
-            media = list[dict[str, Any]]()
+            more = dict[str, Any]()
             if isinstance(value, ToolAnswer):
-                value, media = value.text, [item.model_dump() for item in value.media]
+                if value.media:
+                    more["media"] = [item.model_dump() for item in value.media]
+                if value.artifacts:
+                    more["artifacts"] = [item.model_dump(mode="json", exclude_none=True) for item in value.artifacts]
+                value = value.text
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            return self._result(step, 0, text, "", retry, StepStatus.OK) | ({"media": media} if media else {})
+            return self._result(step, 0, text, "", retry, StepStatus.OK) | more
 
         return await self._step(step, run, retry, idempotent=tool.idempotent)
 
@@ -262,7 +252,7 @@ class Actor:
             tool_argument(inputs),
             f"{tool.name} {permissions.input_text(inputs)}",
             self.assignment.cwd,
-            changes=tool.writes,
+            changes=tool.writes and not tool.outputs_only,
             others=permissions.text_values(inputs),
             diff=await tool.preview(inputs) if tool.preview is not None else "",
         )
@@ -328,7 +318,12 @@ class Actor:
         skipped = self._result_of_skipped(step, retry)
         stored = await self.recorder.step(f"act:{step}", run, idempotent=idempotent, skipped=skipped)
         if folder := stored.pop("folder", ""):
-            self._go_to(folder)
+            self.place.go_to(folder)
+        if artifacts := stored.pop("artifacts", None):
+            made = tuple(Artifact.model_validate(item) for item in artifacts)
+            self.outputs.append(SkillResult(summary="stored an artifact", artifacts=made))
+        if (started := stored.pop("started", "")) and self.background is not None:
+            self.background.note_started(started)
         return StepExecutionResult.model_validate(stored)
 
     def _result_of_skipped(self, step: str, retry: int) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Assignment:
 
     For a model that calls tools: ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to
     delegate work to, and ``children`` the results of delegated tasks by their keys.
+    ``outputs`` is the folder whose files become artifacts of the task.
     ``next_message`` returns what a person says to an answer, or None at the end of the conversation.
     """
 
@@ -62,6 +63,7 @@ class Assignment:
     roles: tuple[str, ...] = ()
     children: Mapping[str, ChildResult] = field(default_factory=dict)
     next_message: Callable[[str], Awaitable[str | None]] | None = None
+    outputs: Path | None = None
 
 
 class ConclusionStatus(StrEnum):

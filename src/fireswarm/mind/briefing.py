@@ -10,11 +10,11 @@ import platform
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.text_page import page_of_lines
@@ -119,7 +119,7 @@ class Briefing:
     def opening_for_tools(self) -> list[Part]:
         """Return the first message for a model that calls tools: the task, the folder, the skills, the named one."""
         parts = [Part(Component.TASK, self._task(), "the task")]
-        parts.append(Part(Component.STATE, describe_surroundings(self.assignment.cwd), "the surroundings"))
+        parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
         if self.candidates:
@@ -295,10 +295,13 @@ class Briefing:
         )
 
 
-def describe_surroundings(cwd: Path) -> str:
-    """Return where a run works, as Markdown: the date, the system and the folder."""
+def describe_surroundings(assignment: Assignment) -> str:
+    """Return where a run works, as Markdown: the date, the system, and the folders."""
     today = datetime.now(UTC).date().isoformat()
-    return f"# Surroundings\nDate: {today}\nSystem: {platform.system()} {platform.machine()}\nWorkspace: {cwd}"
+    lines = [f"Date: {today}", f"System: {platform.system()} {platform.machine()}", f"Workspace: {assignment.cwd}"]
+    if assignment.outputs is not None:
+        lines.append(f"Output folder: ${OUTPUT_VARIABLE}, whose files are kept as the artifacts of this task")
+    return "\n".join(["# Surroundings", *lines])
 
 
 def results_part(turn: int, results: Sequence[StepExecutionResult]) -> Part:

@@ -63,7 +63,7 @@ def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, *skills: 
     for skill in skills:
         if skill is not None and (reason := denial_reason(skill.allowed_tools, name, argument)):
             return reason
-    if tool.writes and profile != "permissive":
+    if tool.writes and not tool.outputs_only and profile != "permissive":
         return f"the task is {profile}: {tool.name} writes and is not allowed"
     return ""
 

@@ -66,6 +66,16 @@ class Descendants:
         return marked, unreadable
 
 
+running: set[Descendants] = set()
+"""Commands in progress in this process, to be killed on an immediate exit."""
+
+
+def kill_running() -> None:
+    """Kill all commands in progress with their processes, for a process that exits immediately."""
+    for own in tuple(running):
+        own.kill_all()
+
+
 def tree(pid: int) -> list[psutil.Process]:
     """Return the descendants of a running process, including those in a new session."""
     try:

@@ -20,7 +20,7 @@ import psutil
 from fireswarm.processes.confinement.control_group import ControlGroup, new_control_group
 from fireswarm.processes.confinement.limits import Disk, ProcessLimits, intervals
 from fireswarm.processes.confinement.view import Launch, View, check_confinement, confine
-from fireswarm.processes.descendants import Descendants, tree
+from fireswarm.processes.descendants import Descendants, running, tree
 from fireswarm.processes.output import CANNOT_START, KILLED, TIMED_OUT, OutputTail, drain
 
 KILL_AFTER_SECONDS = 2.0
@@ -83,10 +83,9 @@ class Shell:
         if view is not None:
             await anyio.to_thread.run_sync(check_confinement, view)  # its first trial takes a moment
         disk = Disk.of(cwd)
-        limited = self.limits.prefix if view is not None else []
         async with _new_group(own.mark, self.limits) as group:
             with nullcontext(Launch([], environment)) if view is None else confine(view, environment) as launch:
-                words = [*launch.prefix, *limited, *self.argv, TELL_FOLDER + command if keeps_folder else command]
+                words = self.words(launch, TELL_FOLDER + command if keeps_folder else command, view)
                 if which(words[0]) is None:
                     return Ran(CANNOT_START, "", f"cannot start {words[0]} in {cwd}: it does not exist")
                 try:
@@ -104,10 +103,14 @@ class Shell:
             ran = await self._finish(process, own, timeout_seconds, disk)
             return _with_folder(ran) if keeps_folder else ran
 
+    def words(self, launch: Launch, command: str, view: View | None) -> list[str]:
+        """Return the program and its arguments that run *command*."""
+        return [*launch.prefix, *(self.limits.prefix if view is not None else ()), *self.argv, command]
+
     async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float, disk: Disk) -> Ran:
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         timed_out, exceeded = False, ""
-        _running.add(own)
+        running.add(own)
         try:
             with anyio.move_on_after(timeout_seconds) as scope:
                 async with anyio.create_task_group() as tasks:
@@ -121,7 +124,7 @@ class Shell:
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process, own)
-            _running.discard(own)
+            running.discard(own)
         code = TIMED_OUT if timed_out else KILLED if exceeded else (process.returncode or 0)
         return Ran(code, out.text(), err.text(), timed_out, exceeded)
 
@@ -160,16 +163,6 @@ async def _new_group(name: str, limits: ProcessLimits) -> AsyncGenerator[Control
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(group.close)
-
-
-_running: set[Descendants] = set()
-"""Commands in progress in this process, to be killed on an immediate exit."""
-
-
-def kill_running() -> None:
-    """Kill all commands in progress with their processes, for a process that exits immediately."""
-    for own in tuple(_running):
-        own.kill_all()
 
 
 async def _end(process: anyio.abc.Process, own: Descendants) -> None:

@@ -159,7 +159,7 @@ async def test_instructions_in_use_are_kept_and_others_can_be_taken_up_again(ben
 
 
 async def test_messages_of_a_conversation_are_kept_word_for_word(bench: Bench) -> None:
-    said = iter(["Only odd ones, please!", "x" * 30_000, "And the last?"])
+    said = iter(["Only odd ones, please!", "x" * 20_000, "And the last?"])
 
     async def next_message(_answer: str) -> str | None:
         return next(said, None)

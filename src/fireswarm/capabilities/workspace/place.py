@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.errors import InvalidInput
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -120,3 +121,18 @@ class Workspace:
             os.mkdir(name, dir_fd=folder)
             if not isinstance(owner, bool):
                 os.chown(name, owner.st_uid, owner.st_gid, dir_fd=folder, follow_symlinks=False)
+
+
+def place_of(named: str, workspace: Path, outputs: Path | None) -> tuple[Workspace, str]:
+    """Return the folder that a path belongs to, and the path: that for outputs if it begins with its path or variable.
+
+    Any other path belongs to the workspace.
+    """
+    text = named.removeprefix("file://")
+    if outputs is None:
+        return Workspace(workspace), text
+    for variable in (f"${OUTPUT_VARIABLE}", f"${{{OUTPUT_VARIABLE}}}"):
+        if text == variable or text.startswith(f"{variable}/"):
+            return Workspace(outputs), f"{outputs}{text[len(variable) :]}"
+    inside = text == str(outputs) or text.startswith(f"{outputs}/")
+    return Workspace(outputs if inside else workspace), text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,8 @@ from typing import Annotated
 from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
-from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace
+from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
+from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
@@ -24,6 +26,9 @@ MAX_MATCHES = 200
 MAX_FILE_BYTES = 50_000_000
 MAX_SEARCHED_BYTES = 2_000_000
 """Larger files are not searched: they rarely contain human-written text."""
+
+MAX_SEARCH_SECONDS = 30.0
+"""A search that takes longer shows what it has found so far."""
 
 MAX_MEDIA_BYTES = 5_000_000
 MEDIA = {
@@ -40,13 +45,13 @@ Glob = Annotated[str, Field(description="such as *.py for names, or src/**/*.py 
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
-def reading_tools(root: Path) -> dict[str, Tool]:
-    """Return the tools for one folder; paths outside of it are refused."""
-    place = Workspace(root.resolve())
+def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
+    """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
+    root = root.resolve()
 
     def list_files(path: Folder = ".", glob: Glob = "**") -> str:
         """Lists files with their sizes in bytes; .git, node_modules and the like are left out."""
-        return _list(place, path, glob)
+        return _list(*place_of(path, root, outputs), glob)
 
     def read_file(
         path: FilePath,
@@ -54,7 +59,7 @@ def reading_tools(root: Path) -> dict[str, Tool]:
         limit: Annotated[int, Field(ge=1, description="number of lines")] = MAX_LINES,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(place, path, offset, limit)
+        return _read(*place_of(path, root, outputs), offset, limit)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -63,7 +68,7 @@ def reading_tools(root: Path) -> dict[str, Tool]:
         context: Context = 0,
     ) -> str:
         """Finds the lines that match a regular expression, as path:line:text. Put (?i) first to ignore case."""
-        return _search(place, pattern, path, glob, context)
+        return _search(*place_of(path, root, outputs), pattern, glob, context)
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
@@ -103,14 +108,23 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
     return page_of_lines(lines, offset, limit, named)
 
 
-def _search(place: Workspace, pattern: str, path: str, glob: str, context: int) -> str:
+def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) -> str:
     try:
         check_pattern(pattern)
     except ConfigError as error:
         raise InvalidInput(str(error)) from error
     found: list[str] = []
-    total = 0
-    for file, name in _matching(place, place.locate(path), glob):
+    total, until = 0, time.monotonic() + MAX_SEARCH_SECONDS
+    start = place.locate(path)
+    candidates = None
+    if start.is_dir():
+        candidates = find_candidates(pattern, start, SKIPPED, MAX_SEARCHED_BYTES, MAX_SEARCH_SECONDS)
+    for file, name in _matching(place, start, glob):
+        if time.monotonic() > until:
+            found.append(f"[stopped after {MAX_SEARCH_SECONDS:g} s: narrow path or glob]")
+            break
+        if candidates is not None and os.fsencode(file.relative_to(start)) not in candidates:
+            continue
         lines = _text_in(place, file).splitlines()
         hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
         for number in hits[: max(0, MAX_MATCHES - total)]:

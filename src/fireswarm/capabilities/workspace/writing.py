@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.text_diff import text_diff
-from fireswarm.capabilities.workspace.place import Workspace
+from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
@@ -23,20 +23,33 @@ NEAR = 0.5
 """Least likeness of a passage that is shown as the nearest one to a text that was not found."""
 
 
-def workspace_tools(root: Path) -> dict[str, Tool]:
-    """Return the tools that read and write the files of one folder."""
-    return reading_tools(root) | writing_tools(root)
+def workspace_tools(root: Path, outputs: Path | None = None, *, writable: bool = True) -> dict[str, Tool]:
+    """Return the tools that read and write the files of one folder, and of that for outputs.
+
+    If the task may change nothing but its outputs, it is not *writable*: files are written there only.
+    """
+    return reading_tools(root, outputs) | writing_tools(root, outputs, writable=writable)
 
 
-def writing_tools(root: Path) -> dict[str, Tool]:
-    """Return the tools for one folder; paths outside of it are refused."""
-    place = Workspace(root.resolve())
+def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = True) -> dict[str, Tool]:
+    """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
+    root = root.resolve()
+    outputs_only = outputs is not None and not writable
+
+    def find_place(named: str) -> tuple[Workspace, str]:
+        place, path = place_of(named, root, outputs)
+        if outputs is None or not outputs_only or place.root == outputs:
+            return place, path
+        if Path(path).is_absolute():
+            raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
+        return Workspace(outputs), path
 
     def write_file(path: FilePath, content: Annotated[str, Field(description="the whole new text")]) -> str:
         """Writes a text file: makes it, with its folders, or replaces it. To change a part, use edit_file."""
-        target = place.locate(path, new=True, writes=True)
+        place, named = find_place(path)
+        target = place.locate(named, new=True, writes=True)
         place.write(target, _encode(content))
-        return f"wrote {place.name_of(target)}: {len(content.splitlines()):,} lines"
+        return f"wrote {_shown_name(place, target, root)}: {len(content.splitlines()):,} lines"
 
     def edit_file(
         path: FilePath,
@@ -45,14 +58,15 @@ def writing_tools(root: Path) -> dict[str, Tool]:
         replace_all: Annotated[bool, Field(description="replace every occurrence")] = False,
     ) -> str:
         """Replaces a passage of a text file. The passage has to occur exactly once, unless replace_all is true."""
-        target = place.locate(path, writes=True)
+        place, named = find_place(path)
+        target = place.locate(named, writes=True)
         before = _text(place, target)
         after = replace_text(before, old_text, new_text, replace_all=replace_all)
         place.write(target, _encode(after))
-        return f"edited {place.name_of(target)}"
+        return f"edited {_shown_name(place, target, root)}"
 
     async def preview_write(given: Mapping[str, Any]) -> str:
-        return await anyio.to_thread.run_sync(_preview, place, given)
+        return await anyio.to_thread.run_sync(_preview, find_place, given)
 
     names = {"write_file": "Write", "edit_file": "Edit"}
     made = (tool(writes=True)(write_file), tool(writes=True)(edit_file))
@@ -66,6 +80,7 @@ def writing_tools(root: Path) -> dict[str, Tool]:
             writes=True,
             spec_name=names[each.name],
             preview=preview_write,
+            outputs_only=outputs_only,
         )
         for each in made
     }
@@ -122,10 +137,16 @@ def _encode(text: str) -> bytes:
     return content
 
 
-def _preview(place: Workspace, given: Mapping[str, Any]) -> str:
+def _shown_name(place: Workspace, path: Path, root: Path) -> str:
+    """Return the name of a written file; in the output folder, its whole path."""
+    return place.name_of(path) if place.root == root else str(path)
+
+
+def _preview(find_place: Callable[[str], tuple[Workspace, str]], given: Mapping[str, Any]) -> str:
     """Return the change that an input would make; "" if it would fail, since the call says why."""
     try:
-        path = place.locate(str(given.get("path") or "."), new=True)
+        place, named = find_place(str(given.get("path") or "."))
+        path = place.locate(named, new=True)
         before = _text(place, path) if path.exists() else None
         if "content" in given:
             after = str(given["content"])

@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 
 from fireswarm.agent.chat import Chat
+from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
@@ -314,6 +315,8 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
         for artifact in output.artifacts:
             if artifact.uri:
                 console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
+    for note in left_out_notes(conclusion):
+        console.print(note, markup=False, style="yellow")
     console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
 
 
@@ -351,6 +354,7 @@ def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:
         "artifacts": [
             item.model_dump(mode="json", exclude_none=True) for out in conclusion.outputs for item in out.artifacts
         ],
+        "left_out": left_out_notes(conclusion),
     }
 
 

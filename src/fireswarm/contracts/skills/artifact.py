@@ -11,6 +11,12 @@ from fireswarm.contracts.base import Contract, Json
 WORKDIR_URI = "workdir:"
 """Scheme of an artifact that is a file in the skill's workdir, until it is published."""
 
+OUTPUT_FOLDER = "outputs"
+"""Folder in a skill's workdir whose files become artifacts, also if the skill does not name them."""
+
+OUTPUT_VARIABLE = "OUTPUT_DIR"
+"""Environment variable of commands and skills that names their output folder."""
+
 STORED_VALUE = "application/vnd.fireswarm.value+json"
 """Mime type of an artifact whose value was too large for a document and is in the blob store."""
 

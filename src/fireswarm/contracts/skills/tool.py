@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.media import MediaBlock
+from fireswarm.contracts.skills.artifact import Artifact
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """The result of a tool that also shows images or documents."""
+    """The result of a tool that also shows images or documents, or stored artifacts of the task."""
 
     text: str
     media: tuple[MediaBlock, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Tool:
     """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
 
     ``spec_name`` is its name in ``allowed-tools`` of a skill. Tools with ``writes`` are refused to read-only tasks.
+    ``outputs_only``: it writes to the output folder of the task only, so that every task may use it.
     ``preview`` returns the change that an input would make, as a unified diff, and changes nothing.
     """
 
@@ -32,4 +35,5 @@ class Tool:
     idempotent: bool = True
     writes: bool = False
     spec_name: str = ""
+    outputs_only: bool = False
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None

@@ -44,12 +44,16 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Inputs are missing; ``questions`` ask for them, all inputs together must satisfy ``schema``."""
+    """Inputs are missing; ``questions`` ask for them, all inputs together must satisfy ``schema``.
+
+    ``result`` has what the task has produced so far.
+    """
 
     reason: StatusReason
     summary: str
     questions: tuple[Question, ...] = ()
     schema: JsonObject = field(default_factory=dict)
+    result: TaskResult = field(default_factory=TaskResult)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.llm.tokens import CHARS_PER_TOKEN
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
-from fireswarm.mind.assignment import ConclusionStatus
+from fireswarm.mind.assignment import Conclusion, ConclusionStatus
 from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, TODO_STATES, offered_tools
+from fireswarm.mind.commands.background import COMMAND_OUTPUT, STOP_COMMAND, BackgroundCommands
 from fireswarm.mind.loop import MAX_RESULT_FAULTS, MindRun
 from fireswarm.mind.mind import RunFailed
 from fireswarm.mind.states import State
@@ -44,7 +45,7 @@ KEPT_CHARS = 400_000
 TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
 CUT = "The answer was cut off at the limit of tokens (model.max_tokens), and this call with it: take smaller parts."
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
-_LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, TODO})
+_LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, COMMAND_OUTPUT, TODO})
 
 
 class NoMessage(Exception):
@@ -56,6 +57,7 @@ class CallingRun(MindRun):
     """A run in progress. ``shown`` are the outputs of the last answer's calls, for the next message."""
 
     outputs: Outputs = field(init=False)
+    background: BackgroundCommands = field(init=False)
     shown: list[ToolOutput] = field(default_factory=list)
     kept: KeptWords = field(default_factory=KeptWords)
     _finished: tuple[str, dict[str, Any]] | None = None
@@ -66,9 +68,19 @@ class CallingRun(MindRun):
         MindRun.__post_init__(self)
         self.outputs = Outputs(self.mind.settings.runtime.max_output_bytes)
         self.actor.kept_chars = KEPT_CHARS
+        self.actor.place.keeps_folder = True
+        self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
+        self.actor.background = self.background
         self.transcript = Transcript(self.assignment.system, offered_tools(self.assignment))
         if isinstance(self.asking, Asking):
             self.asking.conversation = self.transcript
+
+    async def conclude(self) -> Conclusion:
+        """Move from state to state until the run ends, and end its background commands."""
+        try:
+            return await MindRun.conclude(self)
+        finally:
+            await self.background.end_all()
 
     # ── the states that differ ──────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +121,8 @@ class CallingRun(MindRun):
             batch, calls = calls[:size], calls[size:]
             self.shown += await run_side_by_side([self._output_of(number, call) for number, call in batch])
         self._delegate()
+        if news := await self.background.news(self.turn):
+            self._note(news)
         return State.VERIFY_PROGRESS
 
     def _share_room(self, calls: int) -> int:
@@ -208,6 +222,8 @@ class CallingRun(MindRun):
             READ_SKILL_FILE: self._read_skill_file,
             SEARCH_SKILLS: self._search_skills,
             READ_OUTPUT: self._read_output,
+            COMMAND_OUTPUT: self.background.read,
+            STOP_COMMAND: self.background.stop,
             TODO: self._todo,
             DELEGATE: self._delegate_call,
             FINISH: self._finish_call,
@@ -348,6 +364,8 @@ def _check_input(action: ActionStep) -> None:
     wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
     if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
         raise InvalidInput("timeout_seconds must be a number greater than 0")
+    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background", False), bool):
+        raise InvalidInput("background must be true or false")
 
 
 def _number(given: Mapping[str, Any], name: str, usual: int) -> int:

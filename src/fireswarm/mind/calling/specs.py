@@ -8,6 +8,7 @@ from typing import Any
 from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL
 from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.commands.background import COMMAND_OUTPUT, STOP_COMMAND
 
 SEARCH_SKILLS = "search_skills"
 READ_OUTPUT = "read_output"
@@ -33,10 +34,24 @@ def _number(description: str) -> dict[str, Any]:
 _RUN_COMMAND = _spec(
     RUN_COMMAND,
     "Runs a command line in the shell and returns its output and exit code. The current folder stays for the next "
-    "command. Put programs that wait for input, or that serve, into the background or do without them.",
+    "command. Nothing can be typed into it. With background, returns at once: for programs that serve or take long.",
     ("command",),
     command=_text("the command line"),
     timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the usual is too short"},
+    background={"type": "boolean", "description": "go on while it runs, until this run ends at the latest"},
+)
+_COMMAND_OUTPUT = _spec(
+    COMMAND_OUTPUT,
+    "Reads what a background command has written since you last read it, and if it is still running.",
+    ("id",),
+    id=_text("the command's id, such as c1"),
+    wait_seconds={"type": "number", "minimum": 0, "description": "wait so long for output or its end; default: 0"},
+)
+_STOP_COMMAND = _spec(
+    STOP_COMMAND,
+    "Ends a background command with all that it started, and returns the rest of its output.",
+    ("id",),
+    id=_text("the command's id, such as c1"),
 )
 _USE_SKILL = _spec(
     USE_SKILL,
@@ -97,7 +112,8 @@ _DELEGATE_TEXT = (
 
 def offered_tools(assignment: Assignment) -> tuple[ToolSpec, ...]:
     """Return the tools of a run, in a fixed order: the provider caches them."""
-    own = [_RUN_COMMAND, _USE_SKILL, _READ_SKILL_FILE, _SEARCH_SKILLS, _READ_OUTPUT, _TODO, _ASK_USER]
+    own = [_RUN_COMMAND, _COMMAND_OUTPUT, _STOP_COMMAND, _USE_SKILL, _READ_SKILL_FILE, _SEARCH_SKILLS, _READ_OUTPUT]
+    own += [_TODO, _ASK_USER]
     if assignment.roles:
         own.append(_delegate(assignment.roles))
     if assignment.result_schema is not None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from platform import machine
 from shutil import which
 
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
 from fireswarm.processes.confinement.memory_file import memory_file
@@ -37,7 +38,7 @@ TEMPORARY_BYTES = 1_000_000_000
 
 TRIAL_SECONDS = 60.0
 
-PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK})
+PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE})
 """Environment variables that a read-only command gets, besides those of the locale (``LC_``)."""
 
 _CONFIGURED = (
@@ -57,8 +58,8 @@ _WAY_OUT = (
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process. In a ``container`` that is itself the boundary, the
-    command is not confined to the view, but has no rights and finds no secret.
+    They may begin with ``~``, the home folder of this process. ``outputs`` may always be written. In a ``container``
+    that is itself the boundary, the command is not confined to the view, but has no rights and finds no secret.
     """
 
     workspace: Path
@@ -66,6 +67,7 @@ class View:
     readable: tuple[Path, ...] = ()
     network: bool = False
     container: bool = False
+    outputs: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,19 @@ def _mounts(view: View, workspace: Path, path: str, names: Mapping[str, int]) ->
         arguments += ["--perms", "0755", "--dir", str(parent)]
     arguments += ["--bind" if view.writable else "--ro-bind", str(workspace), str(workspace)]
     if (own := workspace / OWN_FOLDER).is_dir() and not own.is_symlink():
-        arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own), "--remount-ro", str(own)]
+        arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own)]
+        arguments += [*_output_mount(view.outputs), "--remount-ro", str(own)]
+    else:
+        arguments += _output_mount(view.outputs)
     return [*arguments, *hidden_kernel_files(), "--remount-ro", "/", "--chdir", str(workspace)]
+
+
+def _output_mount(folder: Path | None) -> list[str]:
+    """Return the arguments that make the output folder writable, wherever it is."""
+    if folder is None:
+        return []
+    parents = [argument for parent in folder.parents[-2::-1] for argument in ("--perms", "0755", "--dir", str(parent))]
+    return [*parents, "--bind", str(folder), str(folder)]
 
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, OUTPUT_VARIABLE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.skills.running.without_models import without_model_sdks
 
@@ -45,7 +46,7 @@ def run_entry(folder: str, entry: str, deterministic: bool, request: str, until:
             asked = SkillRequest.model_validate_json(request)
             if time.time() >= until:
                 return None
-            result: Any = module.run(asked)
+            result: Any = module.run(_with_output_folder(asked))
     except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
         lines = traceback.format_exception(error, limit=-8)
         return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"
@@ -58,6 +59,14 @@ def run_entry(folder: str, entry: str, deterministic: bool, request: str, until:
     if not isinstance(result, SkillResult):
         return False, f"returned {type(result).__name__} instead of SkillResult"
     return True, result.model_dump_json()
+
+
+def _with_output_folder(request: SkillRequest) -> SkillRequest:
+    """Make the folder for further outputs and name it in the environment of the skill."""
+    folder = request.workdir / OUTPUT_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[OUTPUT_VARIABLE] = str(folder)
+    return request
 
 
 def load_entry(folder: Path, entry: Path) -> ModuleType:

@@ -90,10 +90,10 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
         case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):
             more: dict[str, Any] = {"uncertain_step": uncertain, "redo_steps": [*redo]} if uncertain or redo else {}
             return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1, **more)
-        case Waiting(reason=reason, summary=summary, questions=questions, schema=schema):
+        case Waiting(reason=reason, summary=summary, questions=questions, schema=schema, result=result):
             asked = ask_fields(task, task.turn + 1, questions)
             wanted: dict[str, Any] = {"answer_schema": schema} if schema or task.answer_schema else {}
-            return _block(task, reason, summary, turn=task.turn + 1, **asked, **wanted)
+            return _block(task, reason, summary, turn=task.turn + 1, **asked, **wanted, **_so_far(result))
         case Handoff():
             return _hand_off(board, held, outcome)
         case Snooze(after_seconds=after, summary=summary, turn_over=over):
@@ -104,6 +104,11 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
             return Transition(queued_fields(task, summary))
         case _:
             assert_never(outcome)
+
+
+def _so_far(result: TaskResult) -> dict[str, Any]:
+    """Return the field of a task that waits and has artifacts already."""
+    return {"result": plain(result)} if result.artifacts else {}
 
 
 def _end(task: Task, result: TaskResult) -> Transition:
@@ -142,4 +147,5 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
     summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
     fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
+    fields |= _so_far(handoff.result)
     return Transition(fields, linked)

@@ -64,11 +64,11 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             schema = turn.conversation.answer_schema
             approval = any(question.approval is not None for question in result.questions)
             reason = StatusReason.APPROVAL_REQUIRED if approval else StatusReason.INPUT_REQUIRED
-            return Waiting(reason, result.summary, result.questions, {} if approval else schema)
+            return Waiting(reason, result.summary, result.questions, {} if approval else schema, task_result)
         case SkillState.PAUSED if result.pause_seconds is not None:
             return Snooze(result.pause_seconds, result.summary)
         case SkillState.PAUSED:
-            return Waiting(StatusReason.PAUSED, result.summary)
+            return Waiting(StatusReason.PAUSED, result.summary, result=task_result)
         case SkillState.ADVICE_REQUIRED:
             raise SkillFailed("the skill asks for advice, and its SKILL.md names no execution_mode")
         case SkillState.FAILED:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import STORED_VALUE, WORKDIR_URI, Artifact
+import anyio.to_thread
+
+from fireswarm.capabilities.workspace.artifacts import artifact_of
+from fireswarm.capabilities.workspace.outputs import OutputFile, collect_outputs
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, STORED_VALUE, WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
+from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import SkillFailed
+from fireswarm.redaction import Redactor, secret_values
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
+from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.state import Turn
 
 
 async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> SkillResult:
-    """Move files and large values to the blob store, and restore the URI of each local copy of an input."""
-    if not result.artifacts:
+    """Move files and large values to the blob store, and restore the URI of each local copy of an input.
+
+    Other files in the workdir's folder for outputs become artifacts as well.
+    """
+    declared = {str(artifact.uri).removeprefix(WORKDIR_URI) for artifact in result.artifacts}
+    outputs = await publish_folder(turn, workdir / OUTPUT_FOLDER, leave={workdir / name for name in declared})
+    if not result.artifacts and not outputs:
         shutil.rmtree(workdir, ignore_errors=True)
         return result
     published: list[Artifact] = []
@@ -33,7 +49,52 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
             update["uri"] = turn.origins.get(artifact.uri, artifact.uri)
         published.append(artifact.model_copy(update=update))
     shutil.rmtree(workdir, ignore_errors=True)
-    return result.model_copy(update={"artifacts": tuple(published)})
+    return result.model_copy(update={"artifacts": (*published, *outputs)})
+
+
+def output_folder(swarm: Swarm, task: Task) -> Path:
+    """Return the output folder of a task, which all of its turns on this machine share."""
+    return swarm.workdir / OUTPUT_FOLDER / task.task_id
+
+
+async def remove_outputs(swarm: Swarm, task: Task) -> None:
+    """Remove the output folder of a task that is done: its files are in the blob store."""
+    folder = output_folder(swarm, task)
+    await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ()) -> tuple[Artifact, ...]:
+    """Store the files of an output folder but those to *leave*, and return them as artifacts.
+
+    Notes the files that had to be left out in the journal.
+    """
+    if not await anyio.to_thread.run_sync(_has_entries, folder):
+        return ()
+    mind = turn.swarm.mind
+    redact = mind.redact if mind is not None else Redactor(secret_values(os.environ))
+    with TemporaryDirectory(prefix="fireswarm-outputs-") as copies:
+        found = await anyio.to_thread.run_sync(collect_outputs, folder, redact.text, Path(copies))
+        if found.note:
+            turn.journal.note("outputs_left_out", text=redact.clean(found.note))
+        skipped = {str(path.relative_to(folder)) for path in leave if path.is_relative_to(folder)}
+        return tuple([await _publish(turn, file) for file in found.files if file.name not in skipped])
+
+
+async def publish_output(turn: Turn, name: str, path: Path) -> str:
+    """Store a file of the output folder and return its URI, which only depends on the task and the name."""
+    return await turn.swarm.blobs.put_file(_blob_name(turn, f"{OUTPUT_FOLDER}/{name}"), path)
+
+
+async def _publish(turn: Turn, file: OutputFile) -> Artifact:
+    artifact = artifact_of(file, await publish_output(turn, file.name, file.path))
+    return artifact.model_copy(update={"source_task_id": turn.task.task_id})
+
+
+def _has_entries(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
 
 
 async def gather_writes(turn: Turn, result: SkillResult, outcome: Outcome) -> None:

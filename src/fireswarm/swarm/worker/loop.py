@@ -16,11 +16,12 @@ from anyio.abc import TaskGroup
 from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
-from fireswarm.contracts.swarm.task import StatusReason
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.outputs import remove_outputs
 from fireswarm.swarm.turn.state import TurnEnd, open_journal
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.swarm.worker.heartbeat import Heartbeat
@@ -225,6 +226,8 @@ class Worker:
             else:
                 break
         self.settled += 1
+        if transition.status is TaskStatus.DONE:
+            await remove_outputs(self.swarm, lease.task)
         if transition.reason in (StatusReason.RETRY_BACKOFF, StatusReason.PAUSED):
             self._upkeep.sweep_soon.ring()
 

@@ -12,23 +12,28 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
+from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools, merge_outputs
 from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.outputs import prepare_outputs
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
-from fireswarm.contracts.skills.artifact import Artifact, Confidence, Signal
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import DecisionInvalid, InvalidInput, PolicyRefused, SkillFailed, ThoughtFailed
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
+from fireswarm.mind.guard import profile_of
+from fireswarm.mind.permissions import Action
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.turn.engines.permission import policy_for
 from fireswarm.swarm.turn.inputs import fetch_artifact
-from fireswarm.swarm.turn.outputs import publish_artifacts
+from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -77,8 +82,10 @@ class ModelEngine:
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.earlier.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
-        cwd = _workspace(turn)
-        context = CapabilityContext(task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id)
+        cwd, outputs = _folders(turn, mind)
+        context = CapabilityContext(
+            task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, outputs=outputs
+        )
         uses = _uses(task, card)
         async with registry_for(uses).open(uses, context) as resolved:
             tools = "" if mind.calls_tools else describe_tools(resolved.tools)
@@ -98,8 +105,9 @@ class ModelEngine:
                 extra_turns=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn, phase),
                 run_skill=_SkillRunner(turn).run,
-                tools={**(workspace_tools(cwd) if mind.calls_tools else {}), **resolved.tools},
+                tools={**(_tools(turn, mind, cwd, outputs) if mind.calls_tools else {}), **resolved.tools},
                 policy=policy_for(turn),
+                outputs=outputs,
                 result_schema=RESULT_SCHEMA,
                 roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
                 children={child.key: child for child in turn.request.children},
@@ -107,7 +115,7 @@ class ModelEngine:
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
             raise _with_redo_steps(conclusion, phase)
-        result = _result(conclusion)
+        result = _result(conclusion, await publish_folder(turn, outputs), _carried_over(turn))
         if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
             await turn.journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
@@ -161,8 +169,35 @@ class _SkillRunner:
         return result
 
 
-def _workspace(turn: Turn) -> Path:
-    """Return the folder for tools and commands: the path in the task's context, else the turn's workdir."""
+def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
+    """Return the folder for tools and commands, and the task's output folder, which is both if no path is named."""
+    named, outputs = _named_workspace(turn), output_folder(turn.swarm, turn.task)
+    container = mind.settings.runtime.confinement == "container"
+    outputs = prepare_outputs(outputs, named or turn.swarm.workdir, container=container)
+    return named or outputs, outputs
+
+
+def _tools(turn: Turn, mind: Mind, cwd: Path, outputs: Path) -> dict[str, Tool]:
+    """Return the tools for files. Those that write are bound to the output folder if the task changes nothing else."""
+    policy = policy_for(turn)
+    writable = profile_of(turn.task.constraints, mind.settings.runtime.profile) == "permissive"
+
+    def refusal(path: str) -> str:
+        return policy.judge(Action("Read", path, path, cwd, changes=False)).because
+
+    writer = ArtifactWriter(cwd, outputs, mind.redact.text, partial(publish_output, turn), refusal)
+    return workspace_tools(cwd, outputs, writable=writable) | artifact_tools(writer)
+
+
+def _carried_over(turn: Turn) -> list[Artifact]:
+    """Return the outputs of earlier turns of the task: this machine may not have them."""
+    earlier = turn.task.result.artifacts if turn.task.result is not None else ()
+    folder = f"{turn.task.session_hash}/{turn.task.task_id}/{OUTPUT_FOLDER}"
+    return [artifact for artifact in earlier if artifact.uri and turn.swarm.blobs.holds(artifact.uri, folder)]
+
+
+def _named_workspace(turn: Turn) -> Path | None:
+    """Return the folder that the task's context names, or None."""
     request = turn.request
     named = request.context.get("path")
     if isinstance(named, str) and named:
@@ -172,8 +207,7 @@ def _workspace(turn: Turn) -> Path:
             return path.resolve()
         if path.is_file():
             return path.parent.resolve()
-    request.workdir.mkdir(parents=True, exist_ok=True)
-    return request.workdir
+    return None
 
 
 def _material(request: SkillRequest, phase: int) -> str:
@@ -241,16 +275,23 @@ def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
     return ""
 
 
-def _result(conclusion: Conclusion) -> SkillResult:
-    """Turn a conclusion into a skill's result, with the outputs of the skills that the model ran."""
+def _result(conclusion: Conclusion, files: Sequence[Artifact], carried_over: Sequence[Artifact]) -> SkillResult:
+    """Turn a conclusion into a skill's result, with the outputs of its skills and the *files* of its output folder."""
     outputs = conclusion.outputs
-    artifacts = [artifact for output in outputs for artifact in output.artifacts]
+    made = [artifact for output in outputs for artifact in output.artifacts]
+    artifacts = [*merge_outputs([*carried_over, *made], files)]
     if conclusion.status is ConclusionStatus.WAITING:
         summary = truncate(conclusion.answer, MAX_RESULT_SUMMARY_CHARS)
-        return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=conclusion.questions)
+        return SkillResult(
+            state=SkillState.INPUT_REQUIRED,
+            summary=summary,
+            questions=conclusion.questions,
+            artifacts=tuple(artifacts),
+        )
     if conclusion.status is ConclusionStatus.DELEGATING:
         last = outputs[-1]
-        return last.model_copy(update={"state": SkillState.DELEGATING, "tasks": conclusion.tasks})
+        update = {"state": SkillState.DELEGATING, "tasks": conclusion.tasks, "artifacts": tuple(artifacts)}
+        return last.model_copy(update=update)
     result = RoleResult.model_validate(conclusion.result)
     answer = conclusion.answer.strip()
     if not (answer or result.tasks):

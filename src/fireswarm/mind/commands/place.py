@@ -1,0 +1,74 @@
+"""The folder of a run's commands, what they see, and how long they may take."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fireswarm.mind.assignment import Assignment
+from fireswarm.processes.confinement.view import View
+from fireswarm.settings.agent import RuntimeSettings
+from fireswarm.skills.packs.catalog import Skill
+
+MAX_TIMES = 10
+"""A model may give a command this multiple of the usual time limit."""
+
+
+@dataclass(slots=True)
+class CommandPlace:
+    """The place of the next command of a run. ``folder`` is the one that the last command left.
+
+    Without ``keeps_folder``, every command begins in the workspace.
+    """
+
+    assignment: Assignment
+    runtime: RuntimeSettings
+    keeps_folder: bool = False
+    folder: Path | None = None
+
+    @property
+    def cwd(self) -> Path:
+        """Folder of the next command."""
+        return self.folder or self.assignment.cwd
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Time limit of one step."""
+        return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
+
+    def seconds(self, wanted: Any, *, usual: float = 1.0) -> float:
+        """Return the time limit of a command: *wanted*, at most MAX_TIMES the usual one; or that of the task.
+
+        *usual* multiplies the limit of a command that wants none.
+        """
+        longest = self.timeout_seconds * (1 if self.assignment.constraints.timeout_seconds else MAX_TIMES)
+        if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or wanted <= 0:
+            return min(self.timeout_seconds * usual, longest)
+        return min(float(wanted), longest) if longest > self.timeout_seconds else longest
+
+    def line_of(self, command: str, skill: Skill | None) -> str:
+        """Return *command* with the lines before it that go to its folder and name that of the skill."""
+        if not self.keeps_folder:
+            return command
+        named = f"export SKILL_DIR={shlex.quote(str(skill.folder))}\n" if skill is not None else ""
+        there = f"cd {shlex.quote(str(self.folder))} || exit\n" if self.folder is not None else ""
+        return f"{named}{there}{command}"
+
+    def go_to(self, folder: str) -> None:
+        """Run the next command in *folder*, if that is in the workspace."""
+        path = Path(folder).resolve()
+        self.folder = path if path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir() else None
+
+    def view(self, skill: Skill | None, *, writes: bool) -> View | None:
+        """Return what a command sees, or None if the operator allows it everything."""
+        if self.runtime.confinement == "none":
+            return None
+        readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
+        # Only a mount keeps a read-only task from writing.
+        contained = writes and self.runtime.confinement == "container"
+        network = writes and self.runtime.network
+        return View(
+            self.assignment.cwd, writes, readable, network=network, container=contained, outputs=self.assignment.outputs
+        )
