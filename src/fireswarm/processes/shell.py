@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -104,7 +105,13 @@ class Shell:
             return _with_folder(ran) if keeps_folder else ran
 
     def words(self, launch: Launch, command: str, view: View | None) -> list[str]:
-        """Return the program and its arguments that run *command*."""
+        """Return the program and its arguments that run *command*.
+
+        A login shell sets a PATH of its own; that of the caller, such as of an activated environment, comes before it.
+        """
+        path = (launch.environment or {}).get("PATH", "")
+        if path and sys.platform != "win32":
+            command = f'export PATH={shlex.quote(path)}:"$PATH"\n{command}'
         return [*launch.prefix, *(self.limits.prefix if view is not None else ()), *self.argv, command]
 
     async def _finish(self, process: anyio.abc.Process, own: Descendants, timeout_seconds: float, disk: Disk) -> Ran:

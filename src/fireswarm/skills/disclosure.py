@@ -40,6 +40,9 @@ LEAST_SHOWN_CHARS = 40
 
 MAX_OFFERED = 200
 
+MAX_FILES_SEARCHED = 2_000
+"""Files of a skill among which one is searched whose name differs in case."""
+
 
 @dataclass(frozen=True, slots=True)
 class DisclosureLimits:
@@ -246,9 +249,11 @@ def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """Return the file at *path* below *folder*. Raises ValueError if there is none, or if it is outside."""
+    """Return the file at *path* below *folder*, whatever its case. Raises ValueError if it is missing or outside."""
     if "\0" in path or origin.leads_outside(path, folder):
         raise ValueError("it is outside the skill's folder")
+    if not (folder / path).exists():
+        path = _in_other_case(folder, path)
     file = Path(os.path.realpath(folder / path))
     if not file.is_relative_to(os.path.realpath(folder)):
         raise ValueError("it is outside the skill's folder")
@@ -257,6 +262,18 @@ def _inside(folder: Path, path: str) -> Path:
     if not file.is_file():
         raise ValueError("the file does not exist")
     return file
+
+
+def _in_other_case(folder: Path, path: str) -> str:
+    """Return the path of the only file that differs from *path* in case, or *path*: texts say FORMS.md for forms.md."""
+    wanted = Path(path).as_posix().lower()
+    found = [each for each in _files_below(folder) if each.lower() == wanted]
+    return found[0] if len(found) == 1 else path
+
+
+def _files_below(folder: Path) -> list[str]:
+    below = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
+    return [path.relative_to(folder).as_posix() for path in below[:MAX_FILES_SEARCHED]]
 
 
 def _text_of(file: Path) -> str:

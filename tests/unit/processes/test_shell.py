@@ -12,6 +12,7 @@ import anyio
 import psutil
 import pytest
 
+from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import CANNOT_START, TIMED_OUT, Shell
 from fireswarm.settings import AgentSettings
 from fireswarm.wiring.model import without_secrets
@@ -36,6 +37,19 @@ async def test_command_returns_its_output_and_exit_code(tmp_path: Path) -> None:
     ran = await SHELL.run("echo out; echo err >&2; pwd; exit 3", tmp_path, 10)
     assert (ran.exit_code, ran.stdout, ran.stderr) == (3, f"out\n{tmp_path}\n", "err\n")
     assert not ran.timed_out
+
+
+@pytest.mark.parametrize("confined", [False, True])
+async def test_programs_on_the_callers_path_come_before_those_of_a_login_shell(tmp_path: Path, confined: bool) -> None:
+    """An activated environment of Python stays active, although a login shell sets a PATH of its own."""
+    tools = tmp_path / "the 'own' tools"
+    tools.mkdir()
+    (tools / "python3").write_text("#!/bin/sh\necho mine\n")
+    (tools / "python3").chmod(0o755)
+    shell = Shell(("/bin/bash", "-lc"), 3_000, {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)})
+    view = View(tmp_path, True, (), network=False, container=False) if confined else None
+    ran = await shell.run("python3; ls / > /dev/null && echo found", tmp_path, 10, view, keeps_folder=True)
+    assert (ran.stdout, ran.stderr, ran.folder) == ("mine\nfound\n", "", str(tmp_path))
 
 
 async def test_command_reads_nothing_from_the_terminal(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fireswarm.errors import InvalidInput
 from fireswarm.skills import disclosure
 from fireswarm.skills.disclosure import DisclosureLimits, Spent
 from fireswarm.skills.packs.catalog import Skill, load_skill
@@ -90,6 +91,20 @@ def test_path_outside_the_skill_is_rejected(tmp_path: Path, asked: str) -> None:
     shown = disclosure.references(skill, [asked])
     assert (shown.text, shown.files) == ("", ())
     assert shown.refused == ((asked, "it is outside the skill's folder"),)
+
+
+def test_file_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
+    skill = make(tmp_path)
+    (skill.folder / "references" / "forms.md").write_text("Text of the form.")
+    assert disclosure.file_text(skill, "REFERENCES/FORMS.md") == ("REFERENCES/FORMS.md", "Text of the form.")
+    (skill.folder / "references" / "Forms.md").write_text("Another.")
+    assert disclosure.file_text(skill, "references/Forms.md")[1] == "Another.", "the exact name comes first"
+    with pytest.raises(InvalidInput, match="does not exist"):
+        disclosure.file_text(skill, "references/FORMS.md")
+    (tmp_path / "secret.md").write_text("secret")
+    (skill.folder / "references" / "link.md").symlink_to(tmp_path / "secret.md")
+    with pytest.raises(InvalidInput, match="outside the skill's folder"):
+        disclosure.file_text(skill, "references/LINK.md")
 
 
 def test_unreadable_reference_is_rejected_with_the_reason(tmp_path: Path) -> None:
