@@ -12,10 +12,11 @@ FIELDS = {
     "model", "messages", "max_tokens", "max_completion_tokens", "tools", "tool_choice", "response_format", "stream",
     "stream_options", "temperature", "reasoning_effort",
 }  # fmt: skip
+THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details")
 MESSAGE_FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
-    "assistant": {"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning_details"},
+    "assistant": {"role", "content", "tool_calls", "refusal", *THOUGHTS},
     "tool": {"role", "content", "tool_call_id"},
 }
 IMAGE = re.compile(r"^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$")
@@ -184,7 +185,7 @@ def chunks(model: str, answers: int, reply: Any, pieces: Any) -> list[dict[str, 
 
 
 def _finish(reply: Any) -> str:
-    return "tool_calls" if reply.calls else STOPS[reply.stop]
+    return "tool_calls" if reply.calls and reply.stop == "end" else STOPS[reply.stop]
 
 
 def _envelope(model: str, kind: str) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _message(request: Received, reply: Reply, content: list[dict[str, Any]], sto
         "role": "assistant",
         "model": request.model,
         "content": content,
-        "stop_reason": ("tool_use" if reply.tool or reply.calls else ANTHROPIC_STOPS[reply.stop]) if stop else None,
+        "stop_reason": _stop_of(reply) if stop else None,
         "stop_sequence": None,
         "usage": {
             "input_tokens": reply.input_tokens - reply.cached_tokens,
@@ -153,6 +153,10 @@ def _message(request: Received, reply: Reply, content: list[dict[str, Any]], sto
             "output_tokens_details": {"thinking_tokens": reply.thinking_tokens},
         },
     }
+
+
+def _stop_of(reply: Reply) -> str:
+    return "tool_use" if reply.stop == "end" and (reply.tool or reply.calls) else ANTHROPIC_STOPS[reply.stop]
 
 
 def _gemini_piece(request: Received, reply: Reply, parts: list[dict[str, Any]], *, last: bool) -> dict[str, Any]:
@@ -198,7 +202,7 @@ def _stream(request: Received, reply: Reply) -> list[bytes]:
     blocks = _blocks(request, reply) or [{"type": "text", "text": ""}]
     if called:
         blocks = [{"type": "tool_use", "id": "toolu_1", "name": called, "input": json.loads(reply.text)}]
-    stop = "tool_use" if reply.calls else ANTHROPIC_STOPS[reply.stop]
+    stop = _stop_of(reply)
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": _message(request, reply, [], stop=False)},
         *(event for number, block in enumerate(blocks) for event in _block_events(number, block)),

@@ -152,3 +152,34 @@ async def test_secrets_are_cleaned_and_signed_thoughts_stay_as_they_are(provider
     assert thought_signature(provider, "Hm.", "run_command") in last
     for text in (last, ran.conclusion.answer, *(path.read_text() for path in ran.folder.glob("*.jsonl"))):
         assert secret not in text
+
+
+async def test_answer_cut_at_its_limit_is_not_taken_and_its_calls_are_not_executed(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    cut = Reply("I wri", stop="max_tokens", thinking="Hm.", calls=(("run_command", {"command": "touch cut"}),))
+    ran = await run(lab, bench, provider, cut, Reply("Done."))
+    assert ran.conclusion.answer == "Done.", (ran.conclusion, lab.served.refused)
+    assert not (bench.cwd / "cut").exists()
+    assert len(lab.served.calls) == 2
+
+
+async def test_prompt_that_is_too_long_ends_the_run_with_the_setting_to_change(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    message = {
+        "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "openai": "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
+    }.get(provider.partition("-")[0], "prompt is too long: 204999 tokens > 200000 maximum")
+    ran = await run(lab, bench, provider, Reply(status=400, message=message))
+    assert ran.conclusion.reason == "model_rejected"
+    assert "lower model.max_context_tokens" in ran.conclusion.answer
+    assert len(lab.served.calls) == 1
+
+
+async def test_long_thought_and_many_calls_in_one_answer_pass(provider: str, lab: Lab, bench: Bench) -> None:
+    names = ("a.txt", "b.txt", 'no\n"such\u00e9\U0001f600')
+    calls = tuple(("read_file", {"path": name, "offset": at}) for name in names for at in range(1, 6))
+    ran = await run(lab, bench, provider, Reply("", thinking="So " * 20_000, calls=calls), Reply("Done."))
+    assert ran.conclusion.answer == "Done.", (ran.conclusion, lab.served.refused)
+    assert lab.served.refused == []

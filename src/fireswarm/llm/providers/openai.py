@@ -13,6 +13,7 @@ from typing import Any, cast
 import httpx2
 import openai
 from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
 
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
 from fireswarm.errors import ModelError, ModelRejected
@@ -134,7 +135,7 @@ class OpenAiModel:
             raise bad_options(PROVIDER, error) from error
         answer = cast("ChatCompletion", await waiting)
         gathered = Gathered(model=answer.model or "", request_id=answer.id or "")
-        gathered.take_whole(answer.choices[0].message.model_dump(mode="json", exclude_unset=True))
+        gathered.take_whole(_plain(answer.choices[0].message))
         gathered.finish = answer.choices[0].finish_reason
         return gathered, answer.usage
 
@@ -153,7 +154,7 @@ class OpenAiModel:
                 gathered.model, gathered.request_id = chunk.model or gathered.model, chunk.id or gathered.request_id
                 usage = chunk.usage or usage
                 for choice in chunk.choices[:1]:
-                    delta = choice.delta.model_dump(mode="json", exclude_unset=True) if choice.delta else {}
+                    delta = _plain(choice.delta) if choice.delta else {}
                     gathered.take_piece(delta)
                     gathered.finish = choice.finish_reason or gathered.finish
                     if text := text_of(delta):
@@ -180,6 +181,11 @@ class OpenAiModel:
         if _NAMES_LIMIT.search(message):
             advice = _ADVICE_LIMIT
         return ModelRejected(f"{PROVIDER} answered {status}: {message} ({advice})", status=status) if advice else error
+
+
+def _plain(message: BaseModel) -> dict[str, Any]:
+    """Return what an endpoint sent. It may differ from the SDK's types, which would be a warning for each piece."""
+    return message.model_dump(mode="json", exclude_unset=True, warnings=False)
 
 
 def _format(schema: dict[str, Any]) -> dict[str, Any]:

@@ -212,8 +212,10 @@ def _assistant(message: ChatMessage) -> list[dict[str, Any]]:
 def _with_valid_arguments(call: dict[str, Any]) -> dict[str, Any]:
     """Return a call as it came, or with arguments in JSON: several servers refuse a history with others."""
     function = call["function"]
+    if not function["arguments"].strip():
+        return {**call, "function": {**function, "arguments": "{}"}}
     try:
-        valid = isinstance(json.loads(function["arguments"] or "{}"), dict)
+        valid = isinstance(json.loads(function["arguments"]), dict)
     except ValueError:
         valid = False
     if valid:
