@@ -89,6 +89,10 @@ TWO_CALLS: dict[str, Reply] = {
         {"role": "assistant", "reasoning": "Both "}, {"reasoning": "files."},
         piece(0, READ, "read_file", "x1"), piece(1, READ_B, "read_file", "x2"),
     ),
+    "text in parts": streamed(
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "I read."}]},
+        piece(0, READ, "read_file", "x1"), piece(1, READ_B, "read_file", "x2"),
+    ),
     "fields nobody knows": streamed(
         {"role": "assistant", "content": None, "x_odd": [1]}, piece(0, READ, "read_file", "x1"), {"tool_calls": None},
         piece(1, READ_B, "read_file", "x2"), {"content": ""},
@@ -134,6 +138,20 @@ async def test_arguments_may_be_missing_or_a_map(lab: Lab, bench: Bench) -> None
     assert ran.conclusion.answer == "Seen.", (ran.conclusion, lab.served.refused)
     first, second = last_results(lab)
     assert "a.txt" in first and "one" in second
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_text_in_parts_is_the_answer(stream: bool, lab: Lab, bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, model__stream=stream)
+    parts = {"content": [{"type": "text", "text": "Two "}, {"type": "other"}, 5, {"type": "text", "text": "parts."}]}
+    ran = await run(lab, bench, streamed(parts, finish="stop") if stream else whole(parts, finish="stop"))
+    assert ran.conclusion.answer == "Two parts."
+
+
+async def test_long_refusal_of_an_endpoint_is_truncated(lab: Lab, bench: Bench) -> None:
+    ran = await run(lab, bench, Reply(status=400, message="x does not support tools " + "y" * 100_000))
+    assert "set model.decision_mode: json" in ran.conclusion.answer
+    assert len(ran.conclusion.answer) < 1_500
 
 
 async def test_content_filter_is_a_refusal(lab: Lab, bench: Bench) -> None:

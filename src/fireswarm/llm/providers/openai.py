@@ -17,8 +17,7 @@ from pydantic import BaseModel
 
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.providers.access import KeyAccess
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
 from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, wire_messages
 
 PROVIDER = "openai"
@@ -58,7 +57,6 @@ class OpenAiModel:
     ) -> None:
         """``timeout_seconds`` is the maximum wait for the next bytes. Without a key no credentials are sent."""
         self.name = name
-        self._access = KeyAccess(PROVIDER)
         self._options = {key: value for key, value in (options or {}).items() if key not in _OWN_OPTIONS}
         own = {key: value for key, value in (options or {}).items() if key in _OWN_OPTIONS}
         if own.get("effort"):
@@ -176,11 +174,10 @@ class OpenAiModel:
         return ModelRejected(f"{PROVIDER}: {error}")
 
     def _refusal(self, status: int, message: str, headers: Any) -> ModelError:
-        error = self._access.refusal(status, message, headers)
         advice = _ADVICE_NO_TOOLS if _NO_TOOLS.search(message) else ""
         if _NAMES_LIMIT.search(message):
             advice = _ADVICE_LIMIT
-        return ModelRejected(f"{PROVIDER} answered {status}: {message} ({advice})", status=status) if advice else error
+        return from_status(PROVIDER, status, message, headers, {status: advice} if advice else None)
 
 
 def _plain(message: BaseModel) -> dict[str, Any]:

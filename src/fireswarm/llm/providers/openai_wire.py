@@ -68,8 +68,8 @@ class Gathered:
 
     def _take_texts(self, message: Mapping[str, Any]) -> None:
         for name in ("content", "refusal", *THOUGHTS):
-            if isinstance(message.get(name), str) and message[name]:
-                self.texts[name] = self.texts.get(name, "") + message[name]
+            if text := _text(message.get(name)):
+                self.texts[name] = self.texts.get(name, "") + text
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
         """Add a piece to its call. Some endpoints give all calls one index, so another id begins another call."""
@@ -121,7 +121,14 @@ def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str)
 
 def text_of(delta: Mapping[str, Any]) -> str:
     """Return the text of a piece."""
-    return "".join(delta[name] for name in ("content", "refusal") if isinstance(delta.get(name), str))
+    return "".join(_text(delta.get(name)) for name in ("content", "refusal"))
+
+
+def _text(content: Any) -> str:
+    """Return the text of a field: most endpoints give a text, some a list of parts."""
+    if isinstance(content, list):
+        return "".join(_text(part.get("text")) for part in cast("list[Any]", content) if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
 
 
 def _content(gathered: Gathered) -> tuple[Any, ...]:
