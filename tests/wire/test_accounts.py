@@ -87,6 +87,25 @@ async def test_refused_token_is_renewed_once_and_the_retry_is_an_event(provider:
 
 
 @pytest.mark.parametrize("provider", ON_VERTEX)
+async def test_calls_that_are_refused_together_are_all_repeated_with_one_new_token(provider: str, lab: Lab) -> None:
+    model = lab.models[provider] = lab.model(provider)
+    lab.served.script = [Reply("Hello.")]
+
+    async def call() -> Any:
+        return await model.complete(ChatRequest("Be brief.", (ChatMessage("user", "Hello."),), 100))
+
+    await call()
+    lab.served.tokens.revoke()
+    ends = await asyncio.gather(*(call() for _ in range(6)), return_exceptions=True)
+    refused = [end for end in ends if isinstance(end, Exception)]
+    assert len(refused) > 1  # a late call may have the new token already
+    assert {(type(error), getattr(error, "status", 0)) for error in refused} == {(ModelUnavailable, 401)}
+    answers = await asyncio.gather(*(call() for _ in range(6)))
+    assert [answer.text for answer in answers] == ["Hello."] * 6
+    assert lab.served.tokens.asked == 2
+
+
+@pytest.mark.parametrize("provider", ON_VERTEX)
 async def test_account_that_is_refused_ends_the_run_with_the_command_to_log_in(
     provider: str, lab: Lab, tmp_path: Path
 ) -> None:

@@ -22,8 +22,9 @@ class KeyAccess:
         """Name the provider as the settings do."""
         self.provider = provider
 
-    async def prepare(self) -> None:
-        """Get what the next request needs. Raises ModelUnavailable or ModelRejected."""
+    async def prepare(self) -> str:
+        """Get what the next request needs, and return its token. Raises ModelUnavailable or ModelRejected."""
+        return ""
 
     def accept(self) -> None:
         """Note that the provider accepted the credentials."""
@@ -32,6 +33,6 @@ class KeyAccess:
         """Convert one of ``faults``."""
         raise NotImplementedError
 
-    def refusal(self, status: int, message: str, headers: Mapping[str, Any] | None = None) -> ModelError:
-        """Return the error for an HTTP status, with advice for this way of access."""
+    def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
+        """Return the error for an HTTP status, with advice for this way of access; *token* is what was sent."""
         return from_status(self.provider, status, message, headers, self.advice)

@@ -114,12 +114,12 @@ class AnthropicModel:
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
-        await self._access.prepare()
+        token = await self._access.prepare()
         try:
             call = self._whole(arguments, request) if on_text is None else self._stream(arguments, request, on_text)
             response = await call
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise self._fault(error) from error
+            raise self._fault(error, token) from error
         except self._access.faults as error:
             raise self._access.fault_of(error) from error
         except MISSHAPEN as error:
@@ -132,7 +132,7 @@ class AnthropicModel:
         if not self._counts:
             return None
         arguments = self._arguments(request)
-        await self._access.prepare()
+        token = await self._access.prepare()
         allowed = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
         try:
             counted = await self._client.messages.count_tokens(
@@ -140,7 +140,7 @@ class AnthropicModel:
             )
             return int(counted.input_tokens)
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise self._fault(error) from error
+            raise self._fault(error, token) from error
         except MISSHAPEN as error:
             raise misshapen(self.provider, error) from error
 
@@ -203,13 +203,13 @@ class AnthropicModel:
                 raise cut_short(self.provider)
             return _response(await stream.get_final_message(), request)
 
-    def _fault(self, error: Exception) -> ModelError:
+    def _fault(self, error: Exception, token: str) -> ModelError:
         """Convert an exception of the SDK to a ModelError."""
         if isinstance(error, anthropic.APIStatusError):
             status = error.status_code
             if status < 400:
                 status = _STATUS_OF.get(_type_of(error.body), 500)
-            return self._access.refusal(status, error.api_message or str(error), error.response.headers)
+            return self._access.refusal(status, error.api_message or str(error), error.response.headers, token)
         if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError)):
             return unreachable(self.provider, error)
         if isinstance(error, anthropic.APIResponseValidationError):

@@ -110,12 +110,12 @@ class GeminiModel:
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         contents, config = [_wire(message) for message in request.messages], self._config(request)
-        await self._access.prepare()
+        token = await self._access.prepare()
         try:
             answers = await self._answers(contents, config, on_text)
             response = _response(answers, self.name, request, self.provider)
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise self._fault(error) from error
+            raise self._fault(error, token) from error
         except self._access.faults as error:
             raise self._access.fault_of(error) from error
         except MISSHAPEN as error:
@@ -140,7 +140,7 @@ class GeminiModel:
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Return the provider's token count. The API counts no system text, so it is sent as the first message."""
-        await self._access.prepare()
+        token = await self._access.prepare()
         system = types.Content(role="user", parts=[types.Part(text=request.system)])
         try:
             counted = await self._client.aio.models.count_tokens(
@@ -148,7 +148,7 @@ class GeminiModel:
             )
             return counted.total_tokens
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise self._fault(error) from error
+            raise self._fault(error, token) from error
         except MISSHAPEN as error:
             raise misshapen(self.provider, error) from error
 
@@ -184,10 +184,10 @@ class GeminiModel:
         except ValidationError as error:
             raise bad_options(self.provider, error) from error
 
-    def _fault(self, error: Exception) -> ModelError:
+    def _fault(self, error: Exception, token: str) -> ModelError:
         if isinstance(error, errors.APIError):
             headers = dict(getattr(error.response, "headers", None) or {}) | _asked_pause(error.details)
-            return self._access.refusal(int(error.code or 500), error.message or str(error), headers)
+            return self._access.refusal(int(error.code or 500), error.message or str(error), headers, token)
         if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError)):
             return unreachable(self.provider, error)
         return ModelRejected(f"{self.provider}: {error}")

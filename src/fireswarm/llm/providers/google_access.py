@@ -49,29 +49,35 @@ class GoogleAccess(KeyAccess):
         self._lock = anyio.Lock()
         self._renewed = False
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> str:
         """Renew the token if there is none or it is about to expire; one caller does it for all."""
         async with self._lock:
             if self.credentials.token and not self.credentials.expired:
-                return
+                return self.credentials.token
             try:
                 await anyio.to_thread.run_sync(
                     self.credentials.refresh, partial(Request(), timeout=TOKEN_SECONDS), abandon_on_cancel=True
                 )
             except GoogleAuthError as error:
                 raise self.fault_of(error) from error
+            return self.credentials.token
 
     def accept(self) -> None:
         """Note that the token works, so that a later refusal gets another one."""
         self._renewed = False
 
-    def refusal(self, status: int, message: str, headers: Mapping[str, Any] | None = None) -> ModelError:
-        """Drop a token that is refused, so that the retry gets a new one; a new one that is refused is final."""
-        if status == UNAUTHORIZED and not self._renewed:
-            self._renewed, self.credentials.token = True, None
+    def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
+        """Drop a token that is refused, so that the retry gets a new one; a new one that is refused is final.
+
+        Calls that were sent with the old token at the same time are refused as well, and may be repeated.
+        """
+        is_old = token != self.credentials.token
+        if status == UNAUTHORIZED and (is_old or not self._renewed):
+            if not is_old:
+                self._renewed, self.credentials.token = True, None
             detail = truncate(message.strip(), MAX_DETAIL_CHARS)
             return ModelUnavailable(f"{self.provider} refused the access token: {detail}; getting another", status=401)
-        return super().refusal(status, message, headers)
+        return super().refusal(status, message, headers, token)
 
     def fault_of(self, error: Exception) -> ModelError:
         """Convert an error of google-auth: the token server may be unreachable, or refuse for good."""
