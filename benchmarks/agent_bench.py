@@ -106,7 +106,7 @@ async def mind_for(url: str, folder: Path) -> AsyncGenerator[Mind]:
     skill.mkdir(parents=True, exist_ok=True)
     (skill / "SKILL.md").write_text("---\nname: adding\ndescription: Adds up numbers.\n---\n# Adding\n\nAdd.\n")
     catalog = load_catalog([folder / "skills"])
-    model = AnthropicModel(MODEL, KEY, base_url=url)
+    model = AnthropicModel.direct(MODEL, KEY, base_url=url)
     yield make_mind(settings(), catalog, ServerClock(), folder, environment={}, model=model)
     await model.aclose()
 

@@ -18,14 +18,19 @@ MEASURING = pytest.StashKey[Measuring]()
 
 _connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex
 
-KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
-BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+KEYS = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK"),
+)
+ON_NO_CLOUD = ("NO_GCE_CHECK", "AWS_EC2_METADATA_DISABLED")
+BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENAI_BASE_URL")
 NOWHERE = "http://127.0.0.1:9"
 
 import_core()
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
+os.environ.update(dict.fromkeys(ON_NO_CLOUD, "true"))
 os.environ.update(dict.fromkeys(BASE_URLS, NOWHERE))  # also what a test starts as a process stays on this machine
 
 

@@ -14,11 +14,11 @@ import housemap
 from fireswarm.api.application import make_application
 from fireswarm.api.session import ApiSession
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.llm.budget import PRICES
 from fireswarm.mind.states import TRANSITIONS
 from fireswarm.redaction import Redactor
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
-from fireswarm.settings.agent import DEFAULT_MODELS
+from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN
+from fireswarm.settings.providers import DEFAULT_MODELS
 from fireswarm.settings.sample import Key, keys
 from fireswarm.swarm.swarm import Swarm
 
@@ -70,10 +70,15 @@ def _environment() -> str:
 def _prices() -> str:
     names = ("input", "output", "cached", "cache_write")
     rows = (
-        (f"`{model}`", *(f"{price[name]:g}" if name in price else "-" for name in names))
-        for model, price in PRICES.items()
+        (
+            f"`{model}`",
+            f"{limits.window:,}",
+            f"{limits.max_answer:,}",
+            *(f"{limits.price[name]:g}" if limits.price and name in limits.price else "-" for name in names),
+        )
+        for model, limits in [*MODEL_LIMITS.items(), ("others", UNKNOWN)]
     )
-    return _table(("model", *names), rows)
+    return _table(("model", "window", "longest answer", *names), rows)
 
 
 def _models() -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from fireswarm.contracts.swarm.event import EventRecord
 from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, lay_out, script, serving
-from tests.support.minds import KEY, PROVIDERS, ask, call, command, decided
+from tests.support.minds import KEY, KEYED, ask, call, command, decided
 from tests.support.providers import Reply
 
 
@@ -94,7 +94,7 @@ def test_exit_code_reflects_how_the_run_ended(answers: tuple[Any, ...], code: in
     assert told in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 def test_missing_api_key_is_reported_before_any_call(provider: str, root: Path) -> None:
     with serving((Reply(GOOD),)) as served:
         at(served, root)
@@ -106,7 +106,7 @@ def test_missing_api_key_is_reported_before_any_call(provider: str, root: Path) 
     assert events(root)[-1].payload["reason"] == "missing_provider_api_key"
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 def test_run_uses_the_sdk_of_the_chosen_provider(provider: str, root: Path) -> None:
     with serving([Reply(answer) for answer in TURNS]) as served:
         done = agent(root, "run", TASK, "--yes", "--provider", provider, **at(served, root))
@@ -119,7 +119,7 @@ def test_run_uses_the_sdk_of_the_chosen_provider(provider: str, root: Path) -> N
 # ── the prompt ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 @pytest.mark.parametrize("mode", ["native_with_json_fallback", "json_only"])
 def test_show_prompt_prints_the_prompt_that_a_run_sends(provider: str, mode: str, root: Path) -> None:
     options = ("--provider", provider, "--context", "who=Ada", "--context", "n=5")
@@ -135,7 +135,7 @@ def test_show_prompt_prints_the_prompt_that_a_run_sends(provider: str, mode: str
     assert shown.json == {"model": sent.model, **body}
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 def test_show_prompt_prints_the_first_request_of_a_model_with_tools(provider: str, root: Path) -> None:
     (root / "AGENTS.md").write_text("Run make check.")
     with serving((Reply("Hello, Ada."),)) as served:
@@ -314,7 +314,7 @@ def test_invalid_option_is_reported(arguments: tuple[str, ...], told: str, root:
     assert told in done.stderr
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 def test_invalid_bytes_and_escape_sequences_are_removed_from_the_task(provider: str, root: Path) -> None:
     with serving((Reply(GOOD),)) as served:
         done = agent(root, "run", "caf\udce9 \x1b[31mgreet Ada\x07", "--provider", provider, **at(served, root))

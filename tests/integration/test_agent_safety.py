@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, lay_out, script, serving
-from tests.support.minds import KEY, PROVIDERS, call, command, decided, finish
+from tests.support.minds import KEY, KEYED, call, command, decided, finish
 from tests.support.providers import Reply, in_order
 
 SECRET = "hunter2-and-a-half"
@@ -37,7 +37,7 @@ def leaks(root: Path, done: Done) -> list[str]:
     return [where for where, text in texts.items() for secret in (SECRET, SPACED, KEY) if secret in text]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", KEYED)
 @pytest.mark.parametrize("as_json", [False, True])
 def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json: bool, root: Path) -> None:
     (root / "secret.txt").write_text(f"{SECRET}\n{SPACED}\n{KEY}\n")

@@ -263,6 +263,36 @@ def test_init_creates_a_swarm_that_passes_the_doctor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            "provider: gemini-vertex",
+            "roles use no model instead of gemini-vertex gemini-3.8-flash: gemini-vertex needs ",
+        ),
+        ("provider: anthropic-vertex", "run `gcloud auth application-default login`"),
+        (
+            "provider: anthropic-bedrock, name: m, providers: {anthropic-bedrock: {region: eu-west-1}}",
+            "`aws sso login`",
+        ),
+        (
+            "provider: anthropic-bedrock, name: m",
+            "FAIL model anthropic-bedrock m: anthropic-bedrock needs a region: set ",
+        ),
+        (
+            "provider: openai, name: 'qwen3:32b', providers: {openai: {base_url: 'http://127.0.0.1:9/v1'}}",
+            "ok model openai qwen3:32b, no key at http://127.0.0.1:9/v1; window not known, 32,000 tokens are used: set "
+            "model.max_context_tokens; no known price: set budget.prices.qwen3:32b",
+        ),
+    ],
+)
+def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, said: str, tmp_path: Path) -> None:
+    swarm(tmp_path, "init", "mine")
+    (tmp_path / "mine" / "swarm.yaml").write_text(f"model: {{{model}}}\n")
+    done = swarm(tmp_path / "mine", "doctor", HOME=str(tmp_path), FIRESWARM_TRUST_SETTINGS="1")
+    assert said in " ".join(done.stdout.split()), done.stdout
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("submit", "x", "--role", "pilot"), "there is no role 'pilot'"),

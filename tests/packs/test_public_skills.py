@@ -129,9 +129,7 @@ async def test_word_document_is_unpacked_edited_and_packed_again(bench: Bench) -
         use("docx"),
         calls(script("scripts/office/unpack.py", "offer.docx", "unpacked/")),
         calls(("search_files", {"pattern": "ten euros", "path": "unpacked"})),
-        calls(
-            ("edit_file", {"path": "unpacked/word/document.xml", "old_text": "ten euros", "new_text": "12 euros"})
-        ),
+        calls(("edit_file", {"path": "unpacked/word/document.xml", "old_text": "ten euros", "new_text": "12 euros"})),
         calls(script("scripts/office/pack.py", "unpacked/", "new.docx", "--original", "offer.docx")),
     )
     assert "document.xml" in told[2]

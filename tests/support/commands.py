@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from fireswarm.cli import agent_command
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.settings.trust import TrustedFiles
-from tests.support.minds import GREETER, KEY, PROVIDERS, command, decided, finish
+from tests.support.minds import GREETER, KEY, KEYED, command, decided, finish
 from tests.support.providers import FakeProviders
 
 TASK = "greet Ada by name"
@@ -99,7 +99,7 @@ def serving(script: Any) -> Generator[FakeProviders]:
 
 def at(served: FakeProviders, root: Path, **model: Any) -> dict[str, str]:
     """A configuration with both providers at the local server, trusted; returns the keys."""
-    providers = {name: {"base_url": served.url} for name in PROVIDERS}
+    providers = {name: {"base_url": served.url} for name in KEYED}
     (root / "agent.yaml").write_text(json.dumps({"model": {"providers": providers, "decision_mode": "json", **model}}))
     TrustedFiles(root / "home").add(root / "agent.yaml")
     return {"ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": KEY}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.llm.chat import ChatRequest
@@ -21,12 +24,26 @@ from fireswarm.mind import Assignment, Conclusion, think
 from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.swarm.records.run_files import RunLog, read_events
-from fireswarm.wiring.model import make_mind, make_model, redactor_for
+from fireswarm.wiring.adapters import make_model
+from fireswarm.wiring.model import make_mind, redactor_for
+from tests.support.cloud_accounts import AWS_ENVIRONMENT, LOCATION, REGION, service_account_file
 from tests.support.providers import FakeProviders, Received, Reply, Script
 
 KEY = "sk-test-0123456789"
-ENVIRONMENT = {"ANTHROPIC_API_KEY": KEY, "GEMINI_API_KEY": KEY, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
-PROVIDERS = ("anthropic", "gemini")
+ENVIRONMENT = {
+    "ANTHROPIC_API_KEY": KEY,
+    "GEMINI_API_KEY": KEY,
+    "TEST_API_KEY": KEY,
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/nonexistent",
+}
+PROVIDERS = ("anthropic", "anthropic-vertex", "anthropic-bedrock", "gemini", "gemini-vertex", "openai")
+KEYED = ("anthropic", "gemini")
+"""Providers that need nothing but a key."""
+
+CLAUDE = PROVIDERS[:3]
+GEMINI = PROVIDERS[3:5]
+MODELS = {"anthropic-bedrock": "us.anthropic.claude-sonnet-5-5-20260901-v1:0", "openai": "gpt-oss:20b"}
 TASK = "greet Ada by name"
 SYSTEM = "You are a test. Answer with a decision."
 
@@ -183,38 +200,44 @@ class Heard:
 
 @dataclass(slots=True)
 class Lab:
-    """The local server and both providers' own adapters; making an adapter is slow, so they are kept."""
+    """The local server and the providers' own adapters; making an adapter is slow, so they are kept."""
 
     served: FakeProviders
-    models: dict[str, Any]
+    models: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls) -> AsyncGenerator[Lab]:
-        """For one event loop."""
-        async with FakeProviders(()).serving() as served:
-            settings = load_agent_settings(None, {"model.request_timeout_seconds": 20})
-            models = {name: cls._model(served, name, settings) for name in PROVIDERS}
-            yield cls(served, models)
-            for model in models.values():
-                await model.aclose()
+        """For one event loop. The accounts' credentials are where the clouds' own tools look for them."""
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            async with FakeProviders(()).serving() as served:
+                key_file = service_account_file(Path(folder), served.url)
+                for name, value in {**AWS_ENVIRONMENT, "GOOGLE_APPLICATION_CREDENTIALS": str(key_file)}.items():
+                    patch.setenv(name, value)
+                lab = cls(served)
+                yield lab
+                for model in lab.models.values():
+                    await model.aclose()
 
-    @staticmethod
-    def _model(served: FakeProviders, provider: str, settings: AgentSettings, **options: Any) -> Any:
-        bench_settings = at(settings, served.url, provider, **options)
-        return make_model(bench_settings, Path(), ENVIRONMENT)
+    def model(self, provider: str, settings: AgentSettings | None = None, **options: Any) -> Any:
+        """An adapter for the provider, at the local server."""
+        settings = settings or load_agent_settings(None, {"model.request_timeout_seconds": 20})
+        return make_model(at(settings, self.served.url, provider, **options), Path(), ENVIRONMENT)
 
     async def run(self, bench: Bench, provider: str, script: Script | Sequence[Reply], **assigned: Any) -> Ran:
         """One run with a provider's own SDK against the local server; ``served.calls`` are its requests."""
         self.served.script = script
         self.served.received.clear()
+        self.served.refused.clear()
         self.served.release = asyncio.Event()
+        if provider not in self.models:
+            self.models[provider] = self.model(provider)
         return await bench.run(self.models[provider], **assigned)
 
     @contextlib.asynccontextmanager
     async def with_model(self, provider: str, settings: AgentSettings, **options: Any) -> AsyncGenerator[Lab]:
         """An adapter with other settings or options, for a while."""
-        model = self._model(self.served, provider, settings, **options)
+        model = self.model(provider, settings, **options)
         try:
             yield Lab(self.served, {**self.models, provider: model})
         finally:
@@ -224,9 +247,17 @@ class Lab:
 def at(settings: AgentSettings, url: str, provider: str, **options: Any) -> AgentSettings:
     """The settings, with a provider at *url*."""
     fields = settings.model_dump()
-    providers: dict[str, Any] = {name: {"base_url": url} for name in PROVIDERS}
-    providers[provider]["options"] = options
-    fields["model"] |= {"provider": provider, "providers": providers}
+    reached: dict[str, Any] = {
+        "anthropic": {"base_url": url},
+        "anthropic-vertex": {"base_url": f"{url}/v1", "location": LOCATION},
+        "anthropic-bedrock": {"base_url": url, "region": REGION},
+        "gemini": {"base_url": url},
+        "gemini-vertex": {"base_url": url, "location": LOCATION},
+        "openai": {"base_url": f"{url}/v1", "api_key_env": "TEST_API_KEY"},
+    }
+    name = MODELS.get(provider, fields["model"]["name"])
+    given = {provider: {**reached[provider], "options": options}}
+    fields["model"] |= {"provider": provider, "name": name, "providers": given}
     return AgentSettings.model_validate(fields)
 
 

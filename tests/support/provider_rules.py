@@ -28,8 +28,12 @@ def anthropic_fault(body: dict[str, Any], headers: dict[str, str], kind: str) ->
     key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
     if not key or "anthropic-version" not in headers:
         return "a key and anthropic-version are required"
-    if not body.get("model") or (kind == "generate" and not isinstance(body.get("max_tokens"), int)):
-        return "model and max_tokens are required"
+    return anthropic_body_fault(body, kind) if body.get("model") else "model is required"
+
+
+def anthropic_body_fault(body: dict[str, Any], kind: str) -> str:
+    if kind == "generate" and not isinstance(body.get("max_tokens"), int):
+        return "max_tokens is required"
     messages: list[dict[str, Any]] = body.get("messages", [])
     roles = [message.get("role") for message in messages]
     if not roles or roles[0] != "user" or roles[-1] != "user" or set(roles) - {"user", "assistant"}:
@@ -105,6 +109,10 @@ def _tools_fault(body: dict[str, Any]) -> str:
 def gemini_fault(body: dict[str, Any], headers: dict[str, str]) -> str:
     if not headers.get("x-goog-api-key"):
         return "API key not valid"
+    return gemini_body_fault(body)
+
+
+def gemini_body_fault(body: dict[str, Any]) -> str:
     contents = body.get("contents") or []
     if not contents or any(turn.get("role") not in ("user", "model") for turn in contents):
         return "contents: roles are user and model"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,27 +9,7 @@ from typing import Any, Protocol
 from fireswarm.contracts.llm.chat import TokenUsage
 from fireswarm.errors import BudgetExceeded
 from fireswarm.settings.agent import BudgetSettings
-
-PRICES: dict[str, dict[str, float]] = {
-    "claude-sonnet-5-5": {"input": 2.0, "output": 10.0, "cached": 0.10, "cache_write": 2.5},
-    "claude-sonnet-5": {"input": 2.0, "output": 10.0, "cached": 0.20, "cache_write": 2.5},
-    "claude-sonnet-4-6": {"input": 3.0, "output": 15.0, "cached": 0.30, "cache_write": 3.75},
-    "claude-opus-5-5": {"input": 4.0, "output": 20.0, "cached": 0.20, "cache_write": 5.0},
-    "claude-opus-5": {"input": 5.0, "output": 25.0, "cached": 0.50, "cache_write": 6.25},
-    "claude-opus-4-8": {"input": 5.0, "output": 25.0, "cached": 0.50, "cache_write": 6.25},
-    "claude-haiku-4-5": {"input": 1.0, "output": 5.0, "cached": 0.10, "cache_write": 1.25},
-    "gemini-2.5-pro": {"input": 1.25, "output": 10.0, "cached": 0.125},
-    "gemini-2.5-flash": {"input": 0.30, "output": 2.50, "cached": 0.03},
-    "gemini-2.5-flash-lite": {"input": 0.10, "output": 0.40, "cached": 0.01},
-    "scripted": {"input": 0.0, "output": 0.0},
-}
-"""USD per million tokens from the providers' price pages in autumn 2026, for short prompts and 5-minute caches.
-Prices change: ``budget.prices`` overrides them. A model in neither table has token counts, but no USD.
-"""
-
-
-_DATE = re.compile(r"-(?:20\d{6}|latest)$")
-"""Suffix of a model name that has the price of the plain name; ``-lite`` is a different model."""
+from fireswarm.settings.model_limits import price_of
 
 
 class Spend:
@@ -84,12 +63,8 @@ class Meter:
 
     @property
     def price(self) -> Mapping[str, float] | None:
-        """USD per million tokens of the model; a dated name has the price of the plain one."""
-        for table in (self.budget.prices, PRICES):
-            for name in (self.model, _DATE.sub("", self.model)):
-                if name in table:
-                    return table[name]
-        return None
+        """USD per million tokens of the model, or None if it is not known."""
+        return price_of(self.model, self.budget.prices)
 
     def cost(self, usage: TokenUsage) -> float | None:
         """Return the USD of one call, or None without a price. Output tokens include thinking tokens."""

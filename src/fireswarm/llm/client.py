@@ -189,7 +189,7 @@ class Asking:
                 await self._pause(turn, attempt, error)
             except ModelRejected as error:
                 self._record_failure(turn, attempt, error)
-                if not self._can_do_without_schema(error, native):
+                if not self._can_do_without_schema(error, native and request.schema is not None):
                     raise
                 native = self.native = False
             else:

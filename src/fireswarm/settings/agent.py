@@ -9,61 +9,22 @@ from pydantic import Field, model_validator
 
 from fireswarm.contracts.section import SettingsSection
 from fireswarm.contracts.skills.permissions import Rules
-from fireswarm.settings.model_limits import limits_of
-
-DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash", "scripted": "scripted"}
-"""Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11)."""
-
-Price = dict[str, float]
-
-
-class ProviderSettings(SettingsSection):
-    """Settings of one provider. The key is never in a file: ``api_key_env`` names its variable."""
-
-    api_key_env: str = Field(default="", description="environment variable that holds the API key")
-    base_url: str | None = Field(default=None, description="base URL of the API, such as a gateway's")
-    requests_per_minute: int | None = Field(
-        default=None, ge=1, description="maximum calls per minute, over all processes"
-    )
-    tokens_per_minute: int | None = Field(
-        default=None, ge=1, description="maximum tokens per minute, over all processes"
-    )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="passed through to the provider: thinking, effort, temperature, ..."
-    )
-
-
-class AnthropicSettings(ProviderSettings):
-    """Claude."""
-
-    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the API key")
-
-
-class GeminiSettings(ProviderSettings):
-    """Gemini."""
-
-    api_key_env: str = Field(default="GEMINI_API_KEY", description="environment variable that holds the API key")
-
-
-class Providers(SettingsSection):
-    """Settings by provider."""
-
-    anthropic: AnthropicSettings = AnthropicSettings()
-    gemini: GeminiSettings = GeminiSettings()
+from fireswarm.settings.model_limits import Price, limits_of
+from fireswarm.settings.providers import ProviderName, Providers, ProviderSettings, default_model
 
 
 class ModelSettings(SettingsSection):
     """The model, and the format of requests."""
 
-    provider: Literal["anthropic", "gemini", "scripted"] = Field(
-        default="anthropic", description="provider of the model; scripted needs no network"
+    provider: ProviderName = Field(
+        default="anthropic", description="API that serves the model, see models.md; scripted needs no network"
     )
-    name: str | None = Field(default=None, description="model name; default: the provider's, see providers.md")
+    name: str | None = Field(default=None, description="model name; default: the provider's, see models.md")
     script: str | None = Field(
         default=None, description="for provider scripted: a fixtures file (.json), or FILE.py:FUNCTION"
     )
     max_tokens: int | None = Field(
-        default=None, ge=16, description="maximum tokens of one answer; default: by model, see providers.md"
+        default=None, ge=16, description="maximum tokens of one answer; default: by model, see models.md"
     )
     max_context_tokens: int | None = Field(
         default=None, ge=1_000, description="maximum tokens of prompt and answer together; default: the model's"
@@ -89,12 +50,12 @@ class ModelSettings(SettingsSection):
     @property
     def model_name(self) -> str:
         """Name of the model."""
-        return self.name or DEFAULT_MODELS[self.provider]
+        return self.name or default_model(self.provider)
 
     @property
     def chosen(self) -> ProviderSettings:
         """Settings of the chosen provider."""
-        return ProviderSettings() if self.provider == "scripted" else getattr(self.providers, self.provider)
+        return self.providers.of(self.provider)
 
     @property
     def context_tokens(self) -> int:
@@ -105,6 +66,12 @@ class ModelSettings(SettingsSection):
     def answer_tokens(self) -> int:
         """Maximum tokens of one answer."""
         return self.max_tokens or limits_of(self.model_name).answer
+
+    @model_validator(mode="after")
+    def _check_name(self) -> ModelSettings:
+        if not self.model_name:
+            raise ValueError(f"provider {self.provider} has no default model: set model.name, or --model")
+        return self
 
     @model_validator(mode="after")
     def _room_for_a_prompt(self) -> ModelSettings:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fireswarm.errors import ConfigError
@@ -196,11 +197,16 @@ def _preview(value: Any) -> str:
 
 def _known_keys(kind: type[BaseModel], keys: Keys) -> list[str]:
     for key in keys:
-        annotation = kind.model_fields[key].annotation if key in kind.model_fields else None
+        annotation = next((field.annotation for name, field in _named_fields(kind) if name == key), None)
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return []
         kind = annotation
-    return sorted(kind.model_fields)
+    return sorted(name for name, _ in _named_fields(kind))
+
+
+def _named_fields(kind: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the fields with their names as they stand in a file."""
+    return ((field.alias or name, field) for name, field in kind.model_fields.items())
 
 
 def _override(source: Source, overrides: Mapping[str, Any]) -> None:

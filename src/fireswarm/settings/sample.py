@@ -25,8 +25,8 @@ class Key(NamedTuple):
 
 def keys(model: type[BaseModel], above: str = "") -> Iterator[Key]:
     """Yield every setting of *model*, including those in sections, in the order of the file."""
-    for name, field in model.model_fields.items():
-        inner = _section(field)
+    for attribute, field in model.model_fields.items():
+        name, inner = field.alias or attribute, _section(field)
         if inner is not None:
             yield from keys(inner, f"{above}{name}.")
         else:
@@ -50,9 +50,9 @@ def sample(model: type[BaseModel]) -> str:
 def _sample(model: type[BaseModel], depth: int, lines: list[str], values: BaseModel | None) -> None:
     """``values`` is the section's default in its parent: providers differ in the name of their key variable."""
     shown = values if values is not None else model()
-    for name, field in model.model_fields.items():
-        indent = "  " * depth
-        value = getattr(shown, name)
+    for attribute, field in model.model_fields.items():
+        indent, name = "  " * depth, field.alias or attribute
+        value = getattr(shown, attribute)
         if isinstance(value, BaseModel):
             lines.append(f"{indent}{name}:")
             _sample(type(value), depth + 1, lines, value)

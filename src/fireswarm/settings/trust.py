@@ -1,8 +1,8 @@
 """Trust in a folder's own settings file: until the user trusts its content, it can start no program.
 
 A folder may come from a stranger. Its file may set everything but the keys in ``GUARDED``, which can start programs,
-send the API key to another server, or loosen confinement. A file that the user names, the user's own file, and the
-environment are trusted.
+send the API key to another server, or loosen confinement; and it cannot choose a provider that an account pays for. A
+file that the user names, the user's own file, and the environment are trusted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fireswarm.errors import ConfigError
+from fireswarm.settings.providers import ACCOUNT_PROVIDERS
 
 GUARDED: dict[str, object] = {
     "model.script": None,
@@ -37,8 +38,11 @@ GUARDED: dict[str, object] = {
 STRICTER = {"permissions.default": ("ask", "deny")}
 """Further values that loosen nothing."""
 
-USUAL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
+USUAL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
 """Variables that an untrusted file may name for a provider's API key."""
+
+ADDRESSES = ("base_url", "project")
+"""Settings of a provider that decide who receives the prompts."""
 
 VARIABLE = "FIRESWARM_TRUST_SETTINGS"
 """Environment variable that trusts every settings file, for images that hold the operator's files only."""
@@ -86,10 +90,14 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
         for key, default in GUARDED.items()
         if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
     ]
-    for provider, keys in _section(_section(values, "model"), "providers").items():
+    model = _section(values, "model")
+    if model.get("provider") in ACCOUNT_PROVIDERS:
+        found.append("model.provider")
+    for provider, keys in _section(model, "providers").items():
         given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
-        if given.get("base_url") is not None:
-            found.append(f"model.providers.{provider}.base_url")
+        found += [f"model.providers.{provider}.{key}" for key in ADDRESSES if given.get(key) is not None]
+        if "http_options" in _section(given, "options"):  # Google's SDK reads a base URL from it
+            found.append(f"model.providers.{provider}.options")
         if given.get("api_key_env") not in (None, USUAL_KEYS.get(provider)):
             found.append(f"model.providers.{provider}.api_key_env")
     return [*found, *_starting_capabilities(values)]
@@ -105,7 +113,7 @@ def refuse_untrusted(
     keys = guarded_keys(values)
     if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest):
         return
-    why = "can start programs, send your API key elsewhere or loosen limits"
+    why = "can start programs, send your API key elsewhere, use your account or loosen limits"
     told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
     told.append(f"read the file, then trust it as it is: agent trust {file}")
     raise ConfigError("\n".join(told))

@@ -1,4 +1,4 @@
-"""Build a mind: a model's adapter and the objects its calls pass through. SDKs are imported on first use."""
+"""Build a mind: a model and the objects its calls pass through."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.budget import Ledger, Meter
 from fireswarm.llm.client import ModelClient
 from fireswarm.llm.limiter import FirestoreLimits, Limiter
-from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.mind.mind import Mind
 from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
@@ -27,6 +26,7 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import DiscoveryLimits, places
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
+from fireswarm.wiring.adapters import make_model
 
 PROTOCOL_FILE = "PROTOCOL.md"
 TOOLS_FILE = "TOOLS.md"
@@ -40,45 +40,8 @@ AGENT_FILE = "AGENT.md"
 
 def redactor_for(settings: AgentSettings, environment: Mapping[str, str] | None = None) -> Redactor:
     """Return a redactor for the values of all environment variables that hold credentials."""
-    named = (settings.model.providers.anthropic.api_key_env, settings.model.providers.gemini.api_key_env)
+    named = settings.model.providers.key_variables
     return Redactor(secret_values(os.environ if environment is None else environment, named))
-
-
-def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
-    """Return the chosen provider's key. Raises MissingApiKey with the variable's name."""
-    name = settings.model.chosen.api_key_env
-    if not name:
-        raise ConfigError(f"model.providers.{settings.model.provider}.api_key_env must name a variable")
-    key = environment.get(name, "").strip()
-    if not key:
-        raise MissingApiKey(
-            f"{name} is not set, and {settings.model.provider} needs it: export {name}=your_key, or choose another "
-            "provider with --provider or model.provider"
-        )
-    return key
-
-
-def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str]) -> ChatModel:
-    """Return the adapter for the configured model. Raises MissingApiKey or ConfigError."""
-    model = settings.model
-    if model.provider == "scripted":
-        if not model.script:
-            raise ConfigError("model.provider is scripted: model.script must name a .json file or FILE.py:FUNCTION")
-        return ScriptedModel(load_script(model.script, root), model.model_name)
-    key = key_for(settings, environment)
-    options = model.chosen.options
-    with without_collector():
-        if model.provider == "anthropic":
-            from fireswarm.llm.providers.anthropic import AnthropicModel as Adapter
-        else:
-            from fireswarm.llm.providers.gemini import GeminiModel as Adapter
-    return Adapter(
-        model.model_name,
-        key,
-        base_url=model.chosen.base_url,
-        timeout_seconds=model.request_timeout_seconds,
-        options=options,
-    )
 
 
 def make_mind(
@@ -161,8 +124,7 @@ async def close_model(mind: Mind) -> None:
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for commands: without variables named like credentials, but those that are passed on."""
-    providers = settings.model.providers
-    named = {providers.anthropic.api_key_env, providers.gemini.api_key_env}
+    named = set(settings.model.providers.key_variables)
     return without_credentials(environment, named, settings.runtime.pass_environment)
 
 

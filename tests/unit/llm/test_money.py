@@ -12,10 +12,11 @@ from fireswarm.contracts.llm.chat import TokenUsage
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.budget import PRICES, Meter, Spend
+from fireswarm.llm.budget import Meter, Spend
 from fireswarm.llm.spend import FileLedger, StoreLedger
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings.agent import BudgetSettings
+from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN, limits_of
 from tests.support.minds import Bench, LeapingClock, command, decided, finish
 from tests.support.swarm import open_test_swarm
 
@@ -48,6 +49,24 @@ def test_cached_tokens_without_a_separate_price_cost_the_input_price() -> None:
         ("claude-sonnet-4-6", "claude-sonnet-4-6"),
         ("claude-sonnet-4-6-20260301", "claude-sonnet-4-6"),
         ("claude-haiku-4-5-latest", "claude-haiku-4-5"),
+        ("claude-opus-4-8@20260301", "claude-opus-4-8"),
+        ("claude-opus-4-8@default", "claude-opus-4-8"),
+        ("anthropic.claude-opus-4-8-20260301-v1:0", "claude-opus-4-8"),
+        ("us.anthropic.claude-opus-4-8-v1", "claude-opus-4-8"),
+        ("global.anthropic.claude-haiku-4-5-20251001-v1:0:200k", "claude-haiku-4-5"),
+        ("us-gov.anthropic.claude-sonnet-5", "claude-sonnet-5"),
+        (
+            "arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-6-v1:0",
+            "claude-sonnet-4-6",
+        ),
+        ("anthropic/claude-sonnet-4.6", "claude-sonnet-4-6"),
+        ("google/gemini-2.5-flash", "gemini-2.5-flash"),
+        ("publishers/google/models/gemini-2.5-pro", "gemini-2.5-pro"),
+        ("anthropic/claude-sonnet-4.6:free", None),
+        ("somebody/claude-sonnet-4-6", None),
+        ("anthropic.claude-opus-4-8-turbo-v1:0", None),
+        ("llama3.1:8b", None),
+        ("", None),
         ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite"),
         ("claude-sonnet-5-7", None),
         ("gemini-2.5-flash-image", None),
@@ -55,7 +74,29 @@ def test_cached_tokens_without_a_separate_price_cost_the_input_price() -> None:
     ],
 )
 def test_only_a_dated_model_name_inherits_the_price_of_its_base_name(model: str, like: str | None) -> None:
-    assert meter(model).price == (PRICES[like] if like else None)
+    assert meter(model).price == (MODEL_LIMITS[like].price if like else None)
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("us.anthropic.claude-opus-9-v1:0", 200_000),
+        ("claude-next@20270101", 200_000),
+        ("google/gemini-9-pro", 1_000_000),
+        ("anthropic/claude-sonnet-4.6:free", 200_000),
+        ("qwen3:32b", UNKNOWN.window),
+        ("somebody/claude-like", UNKNOWN.window),
+        ("\n" * 9_000, UNKNOWN.window),
+    ],
+)
+def test_window_follows_the_model_at_whatever_platform(model: str, window: int) -> None:
+    assert limits_of(model).window == window
+
+
+def test_own_price_of_the_platforms_name_comes_before_that_of_the_plain_name() -> None:
+    prices = {"claude-opus-5@default": {"input": 7.0}, "claude-opus-5": {"input": 6.0}}
+    assert meter("claude-opus-5@default", prices=prices).price == {"input": 7.0}
+    assert meter("anthropic.claude-opus-5-v1:0", prices=prices).price == {"input": 6.0}
 
 
 def test_configured_prices_override_the_table() -> None:

@@ -10,7 +10,7 @@ from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse,
 from fireswarm.errors import ConfigError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.settings import load_agent_settings
-from fireswarm.wiring.model import make_model
+from fireswarm.wiring.adapters import make_model
 
 pytestmark = pytest.mark.anyio
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import pwd
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fireswarm.cli.agent.main import PROVIDERS
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.settings import AgentSettings, Settings, find_agent_file, load_agent_settings, load_settings
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.providers import ProviderName, ProviderSettings
 from fireswarm.settings.sample import keys, sample
-from fireswarm.wiring.model import key_for
+from fireswarm.wiring.adapters import describe_access, key_for, make_model
 
 SEED = """
 model:
@@ -218,6 +222,56 @@ def test_api_key_belongs_to_the_chosen_provider(provider: str, variable: str) ->
             key_for(settings, environment)
     named = load_agent_settings(None, {"model.provider": provider, f"model.providers.{provider}.api_key_env": "MINE"})
     assert key_for(named, {"MINE": " k \n"}) == "k"
+
+
+def test_key_of_openai_goes_to_no_other_endpoint_unless_it_is_named() -> None:
+    base = {"model.provider": "openai", "model.name": "m"}
+    at_openai = load_agent_settings(None, base)
+    assert key_for(at_openai, {"OPENAI_API_KEY": "o"}) == "o"
+    with pytest.raises(MissingApiKey, match="OPENAI_API_KEY is not set"):
+        key_for(at_openai, {})
+    local = {**base, "model.providers.openai.base_url": "http://127.0.0.1:11434/v1"}
+    assert key_for(load_agent_settings(None, local), {"OPENAI_API_KEY": "o"}) == ""
+    named = load_agent_settings(None, {**local, "model.providers.openai.api_key_env": "MINE"})
+    assert key_for(named, {"MINE": "m", "OPENAI_API_KEY": "o"}) == "m"
+    with pytest.raises(MissingApiKey, match="MINE is not set"):
+        key_for(named, {"OPENAI_API_KEY": "o"})
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic-bedrock"])
+def test_provider_without_a_default_model_asks_for_its_name(provider: str) -> None:
+    with pytest.raises(ConfigError, match=f"provider {provider} has no default model: set model.name, or --model"):
+        load_agent_settings(None, {"model.provider": provider})
+    assert load_agent_settings(None, {"model.provider": provider, "model.name": "m"}).model.model_name == "m"
+
+
+@pytest.mark.parametrize("provider", get_args(ProviderName))
+def test_each_provider_is_an_option_of_the_command_and_has_settings(provider: str) -> None:
+    assert provider in PROVIDERS.split("|")
+    model = load_agent_settings(None, {"model.provider": provider, "model.name": "m"}).model
+    assert (provider == "scripted") == (type(model.chosen) is ProviderSettings)
+
+
+@pytest.mark.parametrize(
+    ("provider", "module", "extra"), [("openai", "openai", "openai"), ("anthropic-bedrock", "boto3", "bedrock")]
+)
+def test_missing_extra_is_named_with_the_command_that_installs_it(
+    provider: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    settings = load_agent_settings(None, {"model.provider": provider, "model.name": "m"})
+    for call in (lambda: make_model(settings, Path(), {}), lambda: describe_access(settings, {})):
+        with pytest.raises(ConfigError, match=rf"needs {module}: pip install 'fireswarm\[{extra}\]'"):
+            call()
+
+
+def test_misspelled_provider_and_setting_are_reported_with_those_that_exist() -> None:
+    with pytest.raises(ConfigError, match="did you mean gemini-vertex"):
+        load_agent_settings(None, {"model.providers.gemini-vertx.location": "x"})
+    with pytest.raises(ConfigError, match="did you mean project"):
+        load_agent_settings(None, {"model.providers.anthropic-vertex.projet": "x"})
+    with pytest.raises(ConfigError, match="'anthropic-vertex'"):
+        load_agent_settings(None, {"model.provider": "vertex"})
 
 
 def test_home_of_a_user_id_without_one_is_the_root_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,8 @@ app.command()(capabilities.capabilities)
 SWITCHES = ("--dry-run", "--debug-llm", "--stream")
 """Options that take ``true`` or ``false``; without a value they mean ``true``."""
 
+PROVIDERS = "anthropic|anthropic-vertex|anthropic-bedrock|gemini|gemini-vertex|openai|scripted"
+
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Settings file; default: ./agent.yaml, then ~/.config/agent/agent.yaml.")
 ]
@@ -43,8 +45,9 @@ SkillsDir = Annotated[
 Profile = Annotated[
     str | None, typer.Option("--profile", metavar="permissive|read_only|demo_safe", help="Permissions of commands.")
 ]
-ProviderName = Annotated[
-    str | None, typer.Option("--provider", metavar="anthropic|gemini|scripted", help="Provider of the model.")
+ProviderOption = Annotated[
+    str | None,
+    typer.Option("--provider", metavar=PROVIDERS, help="API that serves the model."),
 ]
 ModelName = Annotated[str | None, typer.Option("--model", help="Model; default: the provider's.")]
 Script = Annotated[
@@ -85,7 +88,7 @@ def run(
         list[str] | None, typer.Option("--context", help="key=value of the task's context; repeatable.")
     ] = None,
     profile: Profile = None,
-    provider: ProviderName = None,
+    provider: ProviderOption = None,
     model: ModelName = None,
     script: Script = None,
     debug_llm: DebugLlm = None,
@@ -138,7 +141,7 @@ def resume(
     answer: Answers = None,
     message: Annotated[str, typer.Option("--message", help="What to say to the run's answer.")] = "",
     profile: Profile = None,
-    provider: ProviderName = None,
+    provider: ProviderOption = None,
     model: ModelName = None,
     script: Script = None,
     max_turns: Turns = None,
@@ -167,7 +170,7 @@ def chat(
         str, typer.Option("--session", help="Name of the conversation; an existing one is continued.")
     ] = "default",
     profile: Profile = None,
-    provider: ProviderName = None,
+    provider: ProviderOption = None,
     model: ModelName = None,
     script: Script = None,
     max_turns: Turns = None,

@@ -29,7 +29,8 @@ from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
-from fireswarm.wiring.model import agent_catalog, make_model, redactor_for
+from fireswarm.wiring.adapters import make_model
+from fireswarm.wiring.model import agent_catalog, redactor_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,8 +133,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
-    name = settings.model.chosen.api_key_env
-    model = make_model(settings, cwd, {**os.environ, name: os.environ.get(name) or "no-key"})
+    model = make_model(settings, cwd, os.environ, sends=False)
 
     async def call() -> dict[str, Any]:
         async with agent_capabilities(settings, task.session, cwd) as session:

@@ -26,14 +26,16 @@ from fireswarm.cli.shared.options import (
 )
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.errors import FireswarmError
+from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.firelite.errors import FireliteError
 from fireswarm.llm.budget import Meter
 from fireswarm.settings import Settings
+from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 from fireswarm.swarm.board.operator.stalls import find_stalls
 from fireswarm.swarm.swarm import Swarm
+from fireswarm.wiring.adapters import describe_access
 
 MAX_STALLS = 20
 """Number of stalled tasks that are listed."""
@@ -45,6 +47,8 @@ EXTRAS = {
     "mcp": "mcp",
     "fastapi": "api",
     "tree_sitter": "pipeline",
+    "openai": "openai",
+    "boto3": "bedrock",
 }
 
 
@@ -156,11 +160,19 @@ def _model(settings: Settings) -> Finding:
             "model", known, f"scripted: {model.script}" if known else "scripted, but model.script is not set"
         )
     name = f"{model.provider} {model.model_name}"
-    if not os.environ.get(model.chosen.api_key_env):
-        return Finding("model", None, f"{model.chosen.api_key_env} is not set: roles use no model instead of {name}")
-    priced = Meter(settings.budget, model.model_name).price is not None
-    note = "" if priced else f"; no known price: set budget.prices.{model.model_name}"
-    return Finding("model", True, f"{name}, key in {model.chosen.api_key_env}{note}")
+    try:
+        access = describe_access(settings, os.environ)
+    except MissingApiKey as error:
+        return Finding("model", None, f"roles use no model instead of {name}: {error}")
+    except FireswarmError as error:
+        return Finding("model", False, f"{name}: {error}")
+    limits = limits_of(model.model_name)
+    notes = [f"{name}, {access}"]
+    if limits.window == UNKNOWN.window and model.max_context_tokens is None:
+        notes.append(f"window not known, {limits.window:,} tokens are used: set model.max_context_tokens")
+    if Meter(settings.budget, model.model_name).price is None:
+        notes.append(f"no known price: set budget.prices.{model.model_name}")
+    return Finding("model", True, "; ".join(notes))
 
 
 async def _store(settings: Settings) -> list[Finding]:

@@ -12,14 +12,6 @@ from fireswarm.contracts.base import Contract, Json, JsonObject
 from fireswarm.contracts.media import MediaBlock
 
 
-class Provider(StrEnum):
-    """Provider of the model. ``scripted`` replays fixtures or runs a Python function, without network."""
-
-    ANTHROPIC = "anthropic"
-    GEMINI = "gemini"
-    SCRIPTED = "scripted"
-
-
 class StopReason(StrEnum):
     """Reason why a model stopped, mapped from the providers' terms."""
 

@@ -1,1 +1,1 @@
-"""Adapters to Anthropic, Gemini and scripted answers, and their errors."""
+"""Adapters to Claude, Gemini, chat completions and scripted answers: credentials, messages, errors."""

@@ -1,4 +1,7 @@
-"""Claude through Anthropic's SDK. The SDK's retries are off, so that each retry is one event of ours."""
+"""Claude through Anthropic's SDK: at Anthropic, on Vertex AI, on Bedrock.
+
+The SDK's retries are off, so that each retry is one event of ours.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any, cast
 
 import anthropic
 import httpx2
+from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.vertex import AsyncAnthropicVertex
 from anthropic.types import Message as Answer
 
 from fireswarm.contracts.llm.chat import (
@@ -20,7 +25,8 @@ from fireswarm.contracts.llm.chat import (
     ToolOutput,
 )
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
+from fireswarm.llm.providers.access import KeyAccess
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
@@ -34,13 +40,27 @@ _STOPS = {
     "refusal": StopReason.REFUSAL,
     "model_context_window_exceeded": StopReason.CONTEXT,
 }
-_STATUS_OF = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504}
+_STATUS_OF = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "invalid_request_error": 400,
+    "throttlingException": 429,
+    "validationException": 400,
+}
 """HTTP status by error type. An error inside a stream follows the status 200, so its type determines the status."""
 
 _ADDED = ("parsed_output",)
 """Fields of blocks that the SDK adds in a stream."""
 
 _CACHED = {"type": "ephemeral"}
+
+
+MARKED_MESSAGES = 2
+"""Number of last messages of the user that end with a cache marker, where there is no automatic one."""
+
+Client = anthropic.AsyncAnthropic | AsyncAnthropicVertex | AsyncAnthropicBedrock
 
 
 class AnthropicModel:
@@ -50,27 +70,38 @@ class AnthropicModel:
     requests the decision through a strict tool instead of a JSON Schema (for models that support only tools).
     """
 
-    provider = PROVIDER
     knows_schema = True
     knows_tools = True
 
     def __init__(
-        self,
+        self, name: str, client: Client, access: KeyAccess | None = None, *, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Call *name* by the SDK's client for a platform."""
+        self.name = name
+        self._access = access or KeyAccess(PROVIDER)
+        self.provider = self._access.provider
+        self._options = dict(options or {})
+        self._effort = self._options.pop("effort", None)
+        self._by_tool = self._options.pop("structured_output", "schema") == "tool"
+        self._client = client
+        self._is_direct = isinstance(client, anthropic.AsyncAnthropic)
+        self._counts = not isinstance(client, AsyncAnthropicBedrock)
+
+    @classmethod
+    def direct(
+        cls,
         name: str,
         api_key: str,
         *,
         base_url: str | None = None,
         timeout_seconds: float = 120.0,
         options: Mapping[str, Any] | None = None,
-    ) -> None:
-        """``timeout_seconds`` is the maximum wait for the next bytes."""
-        self.name = name
-        self._options = dict(options or {})
-        self._effort = self._options.pop("effort", None)
-        self._by_tool = self._options.pop("structured_output", "schema") == "tool"
-        self._client = anthropic.AsyncAnthropic(
+    ) -> AnthropicModel:
+        """Return a model at Anthropic. ``timeout_seconds`` is the maximum wait for the next bytes."""
+        client = anthropic.AsyncAnthropic(
             api_key=api_key, base_url=base_url, max_retries=0, timeout=httpx2.Timeout(timeout_seconds)
         )
+        return cls(name, client, options=options)
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
         """The body of the request as it would be sent."""
@@ -83,17 +114,25 @@ class AnthropicModel:
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
+        token = await self._access.prepare()
         try:
             call = self._whole(arguments, request) if on_text is None else self._stream(arguments, request, on_text)
-            return await call
+            response = await call
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise _fault(error) from error
+            raise self._fault(error, token) from error
+        except self._access.faults as error:
+            raise self._access.fault_of(error) from error
         except MISSHAPEN as error:
-            raise misshapen(PROVIDER, error) from error
+            raise misshapen(self.provider, error) from error
+        self._access.accept()
+        return response
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """Return the provider's token count of the prompt."""
+        """Return the provider's token count of the prompt; Bedrock does not count."""
+        if not self._counts:
+            return None
         arguments = self._arguments(request)
+        token = await self._access.prepare()
         allowed = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
         try:
             counted = await self._client.messages.count_tokens(
@@ -101,21 +140,24 @@ class AnthropicModel:
             )
             return int(counted.input_tokens)
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise _fault(error) from error
+            raise self._fault(error, token) from error
         except MISSHAPEN as error:
-            raise misshapen(PROVIDER, error) from error
+            raise misshapen(self.provider, error) from error
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""
-        # One marker caches the constant system text; the one at the top level moves with the last message.
+        # One marker caches the constant system text; the one at the top level moves with the last message. The
+        # platforms of others refuse the latter, so the messages themselves are marked there.
         arguments: dict[str, Any] = {
             "model": self.name,
             "max_tokens": request.max_tokens,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
             "messages": [_wire(message) for message in request.messages],
-            "cache_control": _CACHED,
+            **({"cache_control": _CACHED} if self._is_direct else {}),
             **self._options,
         }
+        if not self._is_direct:
+            arguments["messages"] = _mark_last(arguments["messages"])
         if request.tools:
             arguments["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
@@ -138,7 +180,7 @@ class AnthropicModel:
         try:
             waiting = self._client.messages.create(**arguments)
         except TypeError as error:
-            raise bad_options(PROVIDER, error) from error
+            raise bad_options(self.provider, error) from error
         return _response(await waiting, request)
 
     async def _stream(
@@ -148,7 +190,7 @@ class AnthropicModel:
         try:
             streaming = self._client.messages.stream(**arguments)
         except TypeError as error:
-            raise bad_options(PROVIDER, error) from error
+            raise bad_options(self.provider, error) from error
         async with streaming as stream:
             ended = False
             async for event in stream:
@@ -158,8 +200,33 @@ class AnthropicModel:
                     on_text(event.partial_json)
                 ended = ended or event.type == "message_stop"
             if not ended:
-                raise cut_short(PROVIDER)
+                raise cut_short(self.provider)
             return _response(await stream.get_final_message(), request)
+
+    def _fault(self, error: Exception, token: str) -> ModelError:
+        """Convert an exception of the SDK to a ModelError."""
+        if isinstance(error, anthropic.APIStatusError):
+            status = error.status_code
+            if status < 400:
+                status = _STATUS_OF.get(_type_of(error.body), 500)
+            return self._access.refusal(status, error.api_message or str(error), error.response.headers, token)
+        if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError)):
+            return unreachable(self.provider, error)
+        if isinstance(error, anthropic.APIResponseValidationError):
+            return unreachable(self.provider, error)
+        return ModelRejected(f"{self.provider}: {error}")
+
+
+def _mark_last(messages: list[Any]) -> list[Any]:
+    """Return the messages with a cache marker on the last block of the user's last ones."""
+    last = [number for number, message in enumerate(messages) if message["role"] == "user"][-MARKED_MESSAGES:]
+    return [_with_marker(message) if number in last else message for number, message in enumerate(messages)]
+
+
+def _with_marker(message: dict[str, Any]) -> dict[str, Any]:
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": [*blocks[:-1], {**blocks[-1], "cache_control": _CACHED}]}
 
 
 def _wire(message: ChatMessage) -> Any:
@@ -224,20 +291,6 @@ def _call(call_id: str, name: str, given: Any) -> ToolCall:
     if isinstance(given, dict):
         return ToolCall(id=call_id, name=name, input=cast("dict[str, Any]", given))
     return ToolCall(id=call_id, name=name, fault="the input must be a JSON object")
-
-
-def _fault(error: Exception) -> ModelError:
-    """Convert an exception of the SDK to a ModelError."""
-    if isinstance(error, anthropic.APIStatusError):
-        status = error.status_code
-        if status < 400:
-            status = _STATUS_OF.get(_type_of(error.body), 500)
-        return from_status(PROVIDER, status, error.api_message or str(error), error.response.headers)
-    if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError)):
-        return unreachable(PROVIDER, error)
-    if isinstance(error, anthropic.APIResponseValidationError):
-        return unreachable(PROVIDER, error)
-    return ModelRejected(f"{PROVIDER}: {error}")
 
 
 def _type_of(body: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,25 +14,39 @@ from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
 TRANSIENT = frozenset({408, 409, 429, 529})
 """Statuses that may succeed on a retry, in addition to all 5xx."""
 
+_TOO_LONG = re.compile(
+    r"(?i)prompt is too long|context.?(?:length|window)|maximum context|input token count|too many tokens"
+)
+
 MAX_RETRY_AFTER_SECONDS = 3_600.0
 
 MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError)
 """Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""
 
 
-def from_status(provider: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> ModelError:
-    """Return the error for an HTTP status, with advice."""
+def from_status(
+    provider: str,
+    status: int,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+    advice: Mapping[int, str] | None = None,
+) -> ModelError:
+    """Return the error for an HTTP status, with advice; *advice* comes before the usual one."""
     said = f"{provider} answered {status}: {truncate(message.strip(), MAX_DETAIL_CHARS) or 'no message'}"
     if status in TRANSIENT or status >= 500:
         return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
-    hint = {
+    hints = {
         400: "the request is not valid for this model: check model.name and the provider's options",
         401: "the API key is not valid: check the variable named by api_key_env",
         402: "the account cannot be billed: check it with the provider",
         403: "the API key has no access to this model",
         404: "no such model or address: check model.name and base_url",
         413: "the request is too large: lower model.max_context_tokens",
-    }.get(status, "the request was rejected; repeating it will not help")
+        **(advice or {}),
+    }
+    hint = hints.get(status, "the request was rejected; repeating it will not help")
+    if status in (400, 413) and _TOO_LONG.search(message):
+        hint = "the prompt is too long for the model: lower model.max_context_tokens"
     return ModelRejected(f"{said} ({hint})", status=status)
 
 

@@ -1,11 +1,14 @@
-"""Gemini through Google's SDK. Its retries, continuation and function calling are off: one request per call."""
+"""Gemini through Google's SDK: by a key, or on Vertex AI.
+
+The SDK's retries, continuation and function calling are off: one request per call.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 from google import genai
@@ -22,11 +25,16 @@ from fireswarm.contracts.llm.chat import (
     ToolOutput,
 )
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
+from fireswarm.llm.providers.access import KeyAccess
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
+
+if TYPE_CHECKING:
+    from fireswarm.llm.providers.google_access import GoogleAccess
 
 PROVIDER = "gemini"
 API_VERSION = "v1beta"
-"""Set explicitly, since the SDK's default changed between versions; this version supports all used features."""
+VERTEX_VERSION = "v1beta1"
+"""Set explicitly, since the SDK's default changed between versions; these versions support all used features."""
 
 OWN_ID = "call-"
 """Beginning of an id that we gave to a call, since the API gave none."""
@@ -45,29 +53,33 @@ _STOPS = {
 class GeminiModel:
     """One Gemini model. *options* are passed to the generation config (``thinking_config``, ``temperature``, ...)."""
 
-    provider = PROVIDER
     knows_schema = True
     knows_tools = True
 
     def __init__(
         self,
         name: str,
-        api_key: str,
+        api_key: str | None,
         *,
+        access: GoogleAccess | None = None,
         base_url: str | None = None,
         timeout_seconds: float = 120.0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """``timeout_seconds`` is the maximum wait for the next bytes."""
+        """With *access*, call the model on Vertex AI. ``timeout_seconds`` is the maximum wait for the next bytes."""
         self.name = name
         self._options = dict(options or {})
+        self._access: KeyAccess = access or KeyAccess(PROVIDER)
+        self.provider = self._access.provider
         # Our own client: with aiohttp installed, the SDK would use aiohttp and repeat calls silently.
         self._http = httpx2.AsyncClient(timeout=timeout_seconds)
+        self._reached = _place(api_key, access)
+        self._version = VERTEX_VERSION if access else API_VERSION
         self._client = genai.Client(
-            api_key=api_key,
+            **self._reached,
             http_options=types.HttpOptions(
                 base_url=base_url,
-                api_version=API_VERSION,
+                api_version=self._version,
                 timeout=int(timeout_seconds * 1_000),
                 retry_options=types.HttpRetryOptions(attempts=1),
                 httpx_async_client=self._http,
@@ -83,8 +95,8 @@ class GeminiModel:
             return httpx2.Response(200, json={"candidates": [{"finishReason": "STOP"}]})
 
         with httpx2.Client(transport=httpx2.MockTransport(take)) as http:
-            options = types.HttpOptions(api_version=API_VERSION, httpx_client=http)
-            client = genai.Client(api_key="not sent", http_options=options)
+            options = types.HttpOptions(api_version=self._version, httpx_client=http)
+            client = genai.Client(**self._reached, http_options=options)
             contents, config = [_wire(message) for message in request.messages], self._config(request)
             client.models.generate_content(model=self.name, contents=contents, config=config)
         return bodies[0]
@@ -98,27 +110,37 @@ class GeminiModel:
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         contents, config = [_wire(message) for message in request.messages], self._config(request)
+        token = await self._access.prepare()
         try:
-            if on_text is None:
-                answer = await self._client.aio.models.generate_content(
-                    model=self.name, contents=contents, config=config
-                )
-                return _response([answer], self.name, request)
-            answers: list[types.GenerateContentResponse] = []
-            async for piece in await self._client.aio.models.generate_content_stream(
-                model=self.name, contents=contents, config=config
-            ):
-                answers.append(piece)
-                if text := _text(piece):
-                    on_text(text)
-            return _response(answers, self.name, request)
+            answers = await self._answers(contents, config, on_text)
+            response = _response(answers, self.name, request, self.provider)
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise _fault(error) from error
+            raise self._fault(error, token) from error
+        except self._access.faults as error:
+            raise self._access.fault_of(error) from error
         except MISSHAPEN as error:
-            raise misshapen(PROVIDER, error) from error
+            raise misshapen(self.provider, error) from error
+        self._access.accept()
+        return response
+
+    async def _answers(
+        self, contents: list[Any], config: types.GenerateContentConfig, on_text: Callable[[str], None] | None
+    ) -> list[types.GenerateContentResponse]:
+        """Return the answer in one piece, or in the pieces of a stream."""
+        if on_text is None:
+            return [await self._client.aio.models.generate_content(model=self.name, contents=contents, config=config)]
+        answers: list[types.GenerateContentResponse] = []
+        async for piece in await self._client.aio.models.generate_content_stream(
+            model=self.name, contents=contents, config=config
+        ):
+            answers.append(piece)
+            if text := _text(piece):
+                on_text(text)
+        return answers
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Return the provider's token count. The API counts no system text, so it is sent as the first message."""
+        token = await self._access.prepare()
         system = types.Content(role="user", parts=[types.Part(text=request.system)])
         try:
             counted = await self._client.aio.models.count_tokens(
@@ -126,9 +148,9 @@ class GeminiModel:
             )
             return counted.total_tokens
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise _fault(error) from error
+            raise self._fault(error, token) from error
         except MISSHAPEN as error:
-            raise misshapen(PROVIDER, error) from error
+            raise misshapen(self.provider, error) from error
 
     def _config(self, request: ChatRequest) -> types.GenerateContentConfig:
         """Return the request's generation config. Raises ModelRejected for invalid options."""
@@ -160,7 +182,27 @@ class GeminiModel:
         try:
             return types.GenerateContentConfig(**fields)
         except ValidationError as error:
-            raise bad_options(PROVIDER, error) from error
+            raise bad_options(self.provider, error) from error
+
+    def _fault(self, error: Exception, token: str) -> ModelError:
+        if isinstance(error, errors.APIError):
+            headers = dict(getattr(error.response, "headers", None) or {}) | _asked_pause(error.details)
+            return self._access.refusal(int(error.code or 500), error.message or str(error), headers, token)
+        if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError)):
+            return unreachable(self.provider, error)
+        return ModelRejected(f"{self.provider}: {error}")
+
+
+def _place(api_key: str | None, access: GoogleAccess | None) -> dict[str, Any]:
+    """Return the client's arguments for the place. Each is named, since the SDK would take others from variables."""
+    if access is None:
+        return {"vertexai": False, "api_key": api_key}
+    return {
+        "vertexai": True,
+        "credentials": access.credentials,
+        "project": access.project,
+        "location": access.location,
+    }
 
 
 def _wire(message: ChatMessage) -> Any:
@@ -221,7 +263,9 @@ def _text(answer: types.GenerateContentResponse) -> str:
     return "".join(part.text for part in parts if part.text and not part.thought)
 
 
-def _response(answers: list[types.GenerateContentResponse], name: str, request: ChatRequest) -> ChatResponse:
+def _response(
+    answers: list[types.GenerateContentResponse], name: str, request: ChatRequest, provider: str
+) -> ChatResponse:
     """Combine the pieces of one answer. A stream without a stop reason was interrupted."""
     feedback = next((answer.prompt_feedback for answer in answers if answer.prompt_feedback), None)
     blocked = feedback is not None and feedback.block_reason is not None
@@ -232,7 +276,7 @@ def _response(answers: list[types.GenerateContentResponse], name: str, request: 
         if candidate.finish_reason
     ]
     if not reasons and not blocked:
-        raise cut_short(PROVIDER)
+        raise cut_short(provider)
     last, parts = answers[-1], _content(answers) if request.tools else []
     return ChatResponse(
         text="".join(map(_text, answers)),
@@ -256,15 +300,6 @@ def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenU
         cached_tokens=cached,
         thinking_tokens=thoughts,
     )
-
-
-def _fault(error: Exception) -> ModelError:
-    if isinstance(error, errors.APIError):
-        headers = dict(getattr(error.response, "headers", None) or {}) | _asked_pause(error.details)
-        return from_status(PROVIDER, int(error.code or 500), error.message or str(error), headers)
-    if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError)):
-        return unreachable(PROVIDER, error)
-    return ModelRejected(f"{PROVIDER}: {error}")
 
 
 def _asked_pause(body: Any) -> dict[str, str]:

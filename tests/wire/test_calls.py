@@ -13,9 +13,17 @@ import pytest
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
-from tests.support.minds import PROVIDERS, Bench, Lab, Ran
-from tests.support.provider_rules import signature_of
+from tests.support.minds import CLAUDE, PROVIDERS, Bench, Lab, Ran
 from tests.support.providers import Reply
+from tests.support.wire_bodies import (
+    longest_answer_of,
+    may_call,
+    schemas_of,
+    standard,
+    system_of,
+    thought_signature,
+    turns_of,
+)
 from tests.unit.mind.test_calling import PIXEL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
@@ -39,11 +47,6 @@ async def run(lab: Lab, bench: Bench, provider: str, *replies: Reply, **assigned
     return await lab.run(bench, provider, replies, tools=workspace_tools(bench.cwd), **assigned)
 
 
-def _standard(sent: str) -> str:
-    """Google's SDK writes base64 with the alphabet for addresses, which its API reads as well."""
-    return sent.replace("-", "+").replace("_", "/")
-
-
 READ_BOTH = Reply(
     "I look at both files.",
     thinking="Both are needed.",
@@ -60,10 +63,10 @@ async def test_calls_thoughts_and_results_pass_the_providers_checks(
     ran = await run(lab, bench, provider, READ_BOTH, LOOK, Reply("One and two.", thinking="Now I know."))
     assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "One and two.")
     assert ran.of(EventType.LLM_REQUEST_FAILED) == []
-    last = lab.served.calls[-1].body
-    sent = json.dumps(last.get("messages") or last.get("contents"))
-    assert "     1\\tone" in sent and "     1\\ttwo" in sent
-    assert signature_of("Both are needed." if provider == "anthropic" else "read_file") in _standard(sent)
+    assert lab.served.refused == []
+    sent = turns_of(provider, lab.served.calls[-1].body)
+    assert "     1\\tone" in json.dumps(sent) and "     1\\ttwo" in json.dumps(sent)
+    assert thought_signature(provider, "Both are needed.", "read_file") in standard(sent)
 
 
 async def test_each_request_begins_with_the_one_before_byte_for_byte(provider: str, lab: Lab, bench: Bench) -> None:
@@ -71,37 +74,41 @@ async def test_each_request_begins_with_the_one_before_byte_for_byte(provider: s
         lab, bench, provider, READ_BOTH, LOOK, Reply(calls=(("run_command", {"command": "pwd"}),)), Reply("Done.")
     )
     requests = [call.body for call in lab.served.calls]
-    turns = [body.get("messages") or body["contents"] for body in requests]
+    turns = [turns_of(provider, body) for body in requests]
     assert len(turns) == 4
     for before, after in zip(turns, turns[1:], strict=False):
         assert json.dumps(after[: len(before)]) == json.dumps(before)
-    for part in ("system", "tools", "systemInstruction"):
-        assert len({json.dumps(body.get(part)) for body in requests}) == 1
+    assert len({json.dumps(body["tools"]) for body in requests}) == 1
+    assert len({system_of(provider, body) for body in requests}) == 1
 
 
 async def test_cache_reaches_up_to_the_last_message(provider: str, lab: Lab, bench: Bench) -> None:
-    await run(lab, bench, provider, LOOK, Reply("Done."))
+    await run(lab, bench, provider, LOOK, LOOK, Reply("Done."))
     for call in lab.served.calls:
         if provider == "anthropic":
             assert call.body["cache_control"] == {"type": "ephemeral"}
+        elif provider in CLAUDE:  # the platforms refuse a marker at the top level
+            marked = [message["content"][-1].get("cache_control") for message in call.body["messages"][-3::2]]
+            assert marked == [{"type": "ephemeral"}] * len(marked)
+            assert json.dumps(call.body).count('"cache_control"') <= 3
+        if provider in CLAUDE:
             assert call.body["system"][0]["cache_control"] == {"type": "ephemeral"}
-        else:  # Gemini caches prefixes by itself
-            assert "cachedContent" not in call.body
+        else:  # the others cache prefixes by themselves
+            assert "cachedContent" not in call.body and "cache_control" not in json.dumps(call.body)
 
 
 async def test_image_is_sent_as_an_image(provider: str, lab: Lab, bench: Bench) -> None:
     (bench.cwd / "dot.png").write_bytes(PIXEL)
     await run(lab, bench, provider, Reply(calls=(("read_file", {"path": "dot.png"}),)), Reply("A dot."))
-    assert base64.b64encode(PIXEL).decode() in _standard(json.dumps(lab.served.calls[-1].body))
+    assert base64.b64encode(PIXEL).decode() in standard(lab.served.calls[-1].body)
+    assert lab.served.refused == []
 
 
 async def test_schemas_are_sent_with_descriptions_bounds_and_nested_properties(
     provider: str, lab: Lab, bench: Bench
 ) -> None:
     await run(lab, bench, provider, Reply("Done."))
-    body = lab.served.calls[0].body
-    tools = body["tools"] if provider == "anthropic" else body["tools"][0]["functionDeclarations"]
-    schemas = {tool["name"]: tool.get("input_schema") or tool["parameters_json_schema"] for tool in tools}
+    schemas = schemas_of(provider, lab.served.calls[0].body)
     assert schemas["read_file"]["properties"]["offset"]["minimum"] == 1
     assert schemas["todo"]["properties"]["items"]["items"]["properties"]["state"]["enum"][0] == "pending"
     assert "description" in schemas["run_command"]["properties"]["command"]
@@ -113,17 +120,13 @@ async def test_last_turn_forbids_calls_without_changing_the_tools(provider: str,
     assert ran.conclusion.answer == "Done."
     first, last = (call.body for call in lab.served.calls)
     assert first["tools"] == last["tools"]
-    if provider == "anthropic":
-        assert (first.get("tool_choice"), last["tool_choice"]) == (None, {"type": "none"})
-    else:
-        assert last["toolConfig"]["functionCallingConfig"]["mode"] == "NONE"
+    assert (may_call(provider, first), may_call(provider, last)) == (True, False)
 
 
 async def test_answer_has_the_tokens_that_the_settings_allow(provider: str, lab: Lab, bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=1, model__max_tokens=12_000)
     await run(lab, bench, provider, Reply("Done."))
-    body = lab.served.calls[0].body
-    assert (body.get("max_tokens") or body["generationConfig"]["maxOutputTokens"]) == 12_000
+    assert longest_answer_of(provider, lab.served.calls[0].body) == 12_000
 
 
 async def test_refusal_ends_the_run_with_the_reason(provider: str, lab: Lab, bench: Bench) -> None:
@@ -144,8 +147,39 @@ async def test_secrets_are_cleaned_and_signed_thoughts_stay_as_they_are(provider
     calls = (("run_command", {"command": f"echo {secret}"}), ("read_file", {"path": "dot.png"}))
     ran = await run(lab, bench, provider, Reply(f"It is {secret}.", thinking="Hm.", calls=calls), Reply(f"{secret}!"))
     assert ran.conclusion.status is ConclusionStatus.FINISHED
-    last = _standard(json.dumps(lab.served.calls[-1].body))
+    last = standard(lab.served.calls[-1].body)
     assert base64.b64encode((bench.cwd / "dot.png").read_bytes()).decode() in last
-    assert signature_of("Hm." if provider == "anthropic" else "run_command") in last
+    assert thought_signature(provider, "Hm.", "run_command") in last
     for text in (last, ran.conclusion.answer, *(path.read_text() for path in ran.folder.glob("*.jsonl"))):
         assert secret not in text
+
+
+async def test_answer_cut_at_its_limit_is_not_taken_and_its_calls_are_not_executed(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    cut = Reply("I wri", stop="max_tokens", thinking="Hm.", calls=(("run_command", {"command": "touch cut"}),))
+    ran = await run(lab, bench, provider, cut, Reply("Done."))
+    assert ran.conclusion.answer == "Done.", (ran.conclusion, lab.served.refused)
+    assert not (bench.cwd / "cut").exists()
+    assert len(lab.served.calls) == 2
+
+
+async def test_prompt_that_is_too_long_ends_the_run_with_the_setting_to_change(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    message = {
+        "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "openai": "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
+    }.get(provider.partition("-")[0], "prompt is too long: 204999 tokens > 200000 maximum")
+    ran = await run(lab, bench, provider, Reply(status=400, message=message))
+    assert ran.conclusion.reason == "model_rejected"
+    assert "lower model.max_context_tokens" in ran.conclusion.answer
+    assert len(lab.served.calls) == 1
+
+
+async def test_long_thought_and_many_calls_in_one_answer_pass(provider: str, lab: Lab, bench: Bench) -> None:
+    names = ("a.txt", "b.txt", 'no\n"such\u00e9\U0001f600')
+    calls = tuple(("read_file", {"path": name, "offset": at}) for name in names for at in range(1, 6))
+    ran = await run(lab, bench, provider, Reply("", thinking="So " * 20_000, calls=calls), Reply("Done."))
+    assert ran.conclusion.answer == "Done.", (ran.conclusion, lab.served.refused)
+    assert lab.served.refused == []

@@ -1,0 +1,38 @@
+"""Access to a provider: by a key, or by credentials of an account that are renewed. Errors say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.errors import ModelError
+from fireswarm.llm.providers.faults import from_status
+
+
+class KeyAccess:
+    """Access by an API key, or without one. The base of the others; a key needs no preparation."""
+
+    advice: Mapping[int, str] = {}
+    """Advice by status, where it differs from the usual."""
+
+    faults: tuple[type[Exception], ...] = ()
+    """Errors of the libraries that get credentials."""
+
+    def __init__(self, provider: str) -> None:
+        """Name the provider as the settings do."""
+        self.provider = provider
+
+    async def prepare(self) -> str:
+        """Get what the next request needs, and return its token. Raises ModelUnavailable or ModelRejected."""
+        return ""
+
+    def accept(self) -> None:
+        """Note that the provider accepted the credentials."""
+
+    def fault_of(self, error: Exception) -> ModelError:
+        """Convert one of ``faults``."""
+        raise NotImplementedError
+
+    def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
+        """Return the error for an HTTP status, with advice for this way of access; *token* is what was sent."""
+        return from_status(self.provider, status, message, headers, self.advice)

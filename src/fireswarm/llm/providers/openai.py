@@ -1,0 +1,208 @@
+"""OpenAI's chat completions through its SDK, at OpenAI or any endpoint that has them: Ollama, vLLM, OpenRouter.
+
+Needs the extra ``openai``. The SDK's retries are off, so that each retry is one event of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
+from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
+from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, wire_messages
+
+PROVIDER = "openai"
+OPENAI_URL = "https://api.openai.com/v1"
+
+_OWN_OPTIONS = ("structured_output", "answer_limit", "effort")
+
+_NO_TOOLS = re.compile(
+    r"(?i)does not support (?:tool|function)|support tool use|tool choice requires|tools? (?:is|are) not supported"
+)
+"""Texts of Ollama, OpenRouter, vLLM and others for a model without tools."""
+
+_ADVICE_NO_TOOLS = "the model cannot call tools here: set model.decision_mode: json, or choose another model"
+_ADVICE_LIMIT = "set options.answer_limit of the provider to the field that the endpoint names"
+_NAMES_LIMIT = re.compile(r"max_(?:completion_)?tokens'? is not supported|use 'max_")
+
+
+class OpenAiModel:
+    """One model at one endpoint. *options* are passed to ``chat.completions.create`` (``temperature``, ...).
+
+    Three of them are specific to fireswarm: ``effort`` is sent as ``reasoning_effort``; ``structured_output`` is
+    ``json_object`` for endpoints that enforce no schema; ``answer_limit`` names the field for the longest answer.
+    """
+
+    provider = PROVIDER
+    knows_schema = True
+    knows_tools = True
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str | None,
+        *,
+        base_url: str | None = None,
+        timeout_seconds: float = 120.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``timeout_seconds`` is the maximum wait for the next bytes. Without a key no credentials are sent."""
+        self.name = name
+        self._options = {key: value for key, value in (options or {}).items() if key not in _OWN_OPTIONS}
+        own = {key: value for key, value in (options or {}).items() if key in _OWN_OPTIONS}
+        if own.get("effort"):
+            self._options["reasoning_effort"] = own["effort"]
+        self._by_schema = own.get("structured_output", "schema") == "schema"
+        # OpenAI's newer models refuse max_tokens, most other endpoints know nothing else.
+        self._limit_field = own.get("answer_limit") or ("max_tokens" if base_url else "max_completion_tokens")
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key or "",
+            base_url=base_url or OPENAI_URL,
+            max_retries=0,
+            timeout=httpx2.Timeout(timeout_seconds),
+            _enforce_credentials=False,
+        )
+        self._headers: dict[str, Any] = {} if api_key else {"Authorization": openai.Omit()}
+        if base_url:  # the SDK reads these from variables, and they are for OpenAI only
+            self._client.organization = self._client.project = None
+
+    def preview(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the body of the request as it would be sent."""
+        return self._arguments(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        """Call the model once. Raises ModelUnavailable or ModelRejected."""
+        arguments = self._arguments(request)
+        try:
+            if on_text is None:
+                message, usage = await self._whole(arguments)
+            else:
+                message, usage = await self._stream(arguments, on_text)
+            return response_of(message, usage, request, self.name)
+        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise self._fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        """Return None: chat completions have no token count."""
+        return None
+
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the arguments of ``chat.completions.create``. An option that is null removes its argument."""
+        messages = [wire for message in request.messages for wire in wire_messages(message)]
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": "system", "content": request.system}, *messages],
+            self._limit_field: request.max_tokens,
+        }
+        if request.tools:
+            arguments["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in request.tools
+            ]
+            if not request.may_call:
+                arguments["tool_choice"] = "none"
+        elif request.schema is not None and request.native:
+            arguments["response_format"] = _format(request.schema) if self._by_schema else {"type": "json_object"}
+        return {name: value for name, value in (arguments | self._options).items() if value is not None}
+
+    def _with_headers(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {**arguments, "extra_headers": {**self._headers, **arguments.get("extra_headers", {})}}
+
+    async def _whole(self, arguments: dict[str, Any]) -> tuple[Gathered, Any]:
+        try:
+            waiting = self._client.chat.completions.create(**self._with_headers(arguments))
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        answer = cast("ChatCompletion", await waiting)
+        gathered = Gathered(model=answer.model or "", request_id=answer.id or "")
+        gathered.take_whole(_plain(answer.choices[0].message))
+        gathered.finish = answer.choices[0].finish_reason
+        return gathered, answer.usage
+
+    async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> tuple[Gathered, Any]:
+        """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
+        wanted = {"stream": True, "stream_options": {"include_usage": True}} | arguments
+        if self._options.get("stream_options", True) is None:
+            del wanted["stream_options"]
+        try:
+            streaming = self._client.chat.completions.create(**self._with_headers(wanted))
+        except TypeError as error:
+            raise bad_options(PROVIDER, error) from error
+        gathered, usage = Gathered(), None
+        async with await streaming as stream:
+            async for chunk in stream:
+                gathered.model, gathered.request_id = chunk.model or gathered.model, chunk.id or gathered.request_id
+                usage = chunk.usage or usage
+                for choice in chunk.choices[:1]:
+                    delta = _plain(choice.delta) if choice.delta else {}
+                    gathered.take_piece(delta)
+                    gathered.finish = choice.finish_reason or gathered.finish
+                    if text := text_of(delta):
+                        on_text(text)
+        if gathered.finish is None:
+            raise cut_short(PROVIDER)
+        return gathered, usage
+
+    def _fault(self, error: Exception) -> ModelError:
+        """Convert an exception of the SDK to a ModelError."""
+        if isinstance(error, openai.APIStatusError):
+            return self._refusal(error.status_code, error.message, error.response.headers)
+        if isinstance(error, (openai.APIConnectionError, openai.APIResponseValidationError)):
+            return unreachable(PROVIDER, error)
+        if isinstance(error, openai.APIError):  # inside a stream, after the status 200
+            return self._refusal(_status_in(error.body), error.message, {})
+        if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError)):
+            return unreachable(PROVIDER, error)
+        return ModelRejected(f"{PROVIDER}: {error}")
+
+    def _refusal(self, status: int, message: str, headers: Any) -> ModelError:
+        advice = _ADVICE_NO_TOOLS if _NO_TOOLS.search(message) else ""
+        if _NAMES_LIMIT.search(message):
+            advice = _ADVICE_LIMIT
+        return from_status(PROVIDER, status, message, headers, {status: advice} if advice else None)
+
+
+def _plain(message: BaseModel) -> dict[str, Any]:
+    """Return what an endpoint sent. It may differ from the SDK's types, which would be a warning for each piece."""
+    return message.model_dump(mode="json", exclude_unset=True, warnings=False)
+
+
+def _format(schema: dict[str, Any]) -> dict[str, Any]:
+    strict = _is_strict(schema)
+    return {"type": "json_schema", "json_schema": {"name": "decision", "schema": schema, "strict": strict}}
+
+
+def _is_strict(schema: dict[str, Any]) -> bool:
+    """Return True if the schema is in OpenAI's strict subset: each object is closed and requires all properties."""
+    properties: dict[str, Any] = schema.get("properties", {})
+    if schema.get("type") == "object":
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(properties) != set(schema.get("required", ())):
+            return False
+    items = [schema["items"]] if isinstance(schema.get("items"), dict) else []
+    return all(_is_strict(part) for part in (*properties.values(), *items))
+
+
+def _status_in(body: object) -> int:
+    """Return the status of an error inside a stream; a server that fails there may answer the next request."""
+    code = cast("dict[str, Any]", body).get("code") if isinstance(body, dict) else None
+    number = int(code) if isinstance(code, (int, str)) and str(code).isdecimal() else 0
+    return number if 400 <= number < 600 else 500

@@ -1,0 +1,262 @@
+"""Messages and answers of chat completions; the pieces of a stream are gathered to one message. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from fireswarm.contracts.llm.chat import (
+    ChatMessage,
+    ChatRequest,
+    ChatResponse,
+    StopReason,
+    TokenUsage,
+    ToolCall,
+    ToolOutput,
+)
+from fireswarm.llm.tokens import estimate_tokens
+
+_STOPS = {
+    "stop": StopReason.END,
+    "tool_calls": StopReason.END,
+    "function_call": StopReason.END,
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+}
+THOUGHTS = ("reasoning_content", "reasoning")
+"""Fields with thoughts as text, by endpoint. They go back as they came: some endpoints need them in a loop of calls."""
+
+DETAILS = "reasoning_details"
+"""Signed thoughts, at OpenRouter."""
+
+GROWING = ("text", "summary", "data")
+"""Fields of a signed thought that come in pieces."""
+
+
+NO_TEXT = "(no output)"
+"""Text of an empty result: several servers refuse an empty message."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """One answer, from one message or from the pieces of a stream."""
+
+    model: str = ""
+    request_id: str = ""
+    finish: str | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    details: list[dict[str, Any]] = field(default_factory=list)
+    _open: dict[int, int] = field(default_factory=dict)
+    """Place in ``calls`` of the call that has the index in the stream."""
+
+    def take_whole(self, message: Mapping[str, Any]) -> None:
+        """Take a whole message."""
+        self._take_texts(message)
+        self.calls += [_call_fields(call) for call in message.get("tool_calls") or ()]
+        self.details += message.get(DETAILS) or ()
+
+    def take_piece(self, delta: Mapping[str, Any]) -> None:
+        """Take a piece of a stream. A call's arguments come in pieces that are no JSON until the end."""
+        self._take_texts(delta)
+        for piece in delta.get("tool_calls") or ():
+            self._take_call(piece)
+        for piece in delta.get(DETAILS) or ():
+            self._take_detail(piece)
+
+    def _take_texts(self, message: Mapping[str, Any]) -> None:
+        for name in ("content", "refusal", *THOUGHTS):
+            if text := _text(message.get(name)):
+                self.texts[name] = self.texts.get(name, "") + text
+
+    def _take_call(self, piece: Mapping[str, Any]) -> None:
+        """Add a piece to its call. Some endpoints give all calls one index, so another id begins another call."""
+        fields = _call_fields(piece)
+        index = piece.get("index") or 0
+        place = self._open.get(index)
+        if place is None or (fields["id"] and self.calls[place]["id"] not in ("", fields["id"])):
+            self._open[index] = len(self.calls)
+            self.calls.append(fields)
+            return
+        call = self.calls[place]
+        call["id"] = call["id"] or fields["id"]
+        call["function"]["name"] = call["function"]["name"] or fields["function"]["name"]
+        call["function"]["arguments"] += fields["function"]["arguments"]
+
+    def _take_detail(self, piece: dict[str, Any]) -> None:
+        """Add a piece of a signed thought to the one before, if it continues that."""
+        last = self.details[-1] if self.details else None
+        if last is None or (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
+            self.details.append(dict(piece))
+            return
+        for name, value in piece.items():
+            if name in GROWING and isinstance(value, str):
+                last[name] = (last.get(name) or "") + value
+            elif value is not None:
+                last[name] = value
+
+
+def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str) -> ChatResponse:
+    """Return the answer. A call without an id gets one, so that its result can name it."""
+    text = gathered.texts.get("content", "")
+    refusal = gathered.texts.get("refusal", "")
+    calls: tuple[ToolCall, ...] = ()
+    content: tuple[Any, ...] = ()
+    if request.tools:
+        _fill_ids(gathered.calls, sum(message.role == "assistant" for message in request.messages))
+        calls = tuple(map(_tool_call, gathered.calls))
+        content = _content(gathered)
+    return ChatResponse(
+        text=text or refusal,
+        calls=calls,
+        content=content,
+        stop=StopReason.REFUSAL if refusal else _STOPS.get(gathered.finish or "", StopReason.OTHER),
+        usage=_usage(usage, request, gathered),
+        model=gathered.model or name,
+        request_id=gathered.request_id,
+    )
+
+
+def text_of(delta: Mapping[str, Any]) -> str:
+    """Return the text of a piece."""
+    return "".join(_text(delta.get(name)) for name in ("content", "refusal"))
+
+
+def _text(content: Any) -> str:
+    """Return the text of a field: most endpoints give a text, some a list of parts."""
+    if isinstance(content, list):
+        return "".join(_text(part.get("text")) for part in cast("list[Any]", content) if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _content(gathered: Gathered) -> tuple[Any, ...]:
+    """Return the message to send back, then its signed thoughts, each of which is kept whole or left out."""
+    said = {name: gathered.texts[name] for name in ("refusal", *THOUGHTS) if name in gathered.texts}
+    message: dict[str, Any] = {"role": "assistant", "content": gathered.texts.get("content") or None, **said}
+    if gathered.calls:
+        message["tool_calls"] = gathered.calls
+    elif message["content"] is None:
+        message["content"] = ""
+    return (message, *({"thought": True, **detail} for detail in gathered.details))
+
+
+def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call as it goes back, with further fields that an endpoint gave, such as a signature."""
+    function: Mapping[str, Any] = call.get("function") or {}
+    arguments = function.get("arguments")
+    further = {name: value for name, value in call.items() if name not in ("index", "id", "type", "function")}
+    return {
+        "id": call.get("id") or "",
+        "type": "function",
+        "function": {
+            "name": function.get("name") or "",
+            "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments or {}),
+        },
+        **{name: value for name, value in further.items() if value is not None},
+    }
+
+
+def _fill_ids(calls: list[dict[str, Any]], turn: int) -> None:
+    """Give an id to calls without one, and to the second of two that share one."""
+    seen: set[str] = set()
+    for number, call in enumerate(calls):
+        if not call["id"] or call["id"] in seen:
+            call["id"] = f"call_{turn}_{number}"
+        seen.add(call["id"])
+
+
+def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+    """Return a call with its arguments. An endpoint may leave out those of a function without parameters."""
+    function = call["function"]
+    try:
+        given: object = json.loads(function["arguments"]) if function["arguments"].strip() else {}
+    except ValueError as error:
+        return ToolCall(id=call["id"], name=function["name"], fault=f"the input is not JSON: {error}")
+    if not isinstance(given, dict):
+        return ToolCall(id=call["id"], name=function["name"], fault="the input must be a JSON object")
+    return ToolCall(id=call["id"], name=function["name"], input=cast("dict[str, Any]", given))
+
+
+def _usage(usage: Any, request: ChatRequest, gathered: Gathered) -> TokenUsage:
+    """Convert the counts; cached tokens are part of the prompt. Without counts, they are estimated."""
+    if usage is None:
+        written = json.dumps([gathered.texts, gathered.calls], ensure_ascii=False)
+        asked = sum(
+            estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
+            for message in request.messages
+        )
+        return TokenUsage(input_tokens=estimate_tokens(request.system) + asked, output_tokens=estimate_tokens(written))
+    details, more = usage.prompt_tokens_details, usage.completion_tokens_details
+    cached = (details.cached_tokens or 0) if details else 0
+    return TokenUsage(
+        input_tokens=max(0, (usage.prompt_tokens or 0) - cached),
+        output_tokens=usage.completion_tokens or 0,
+        cached_tokens=cached,
+        thinking_tokens=(more.reasoning_tokens or 0) if more else 0,
+    )
+
+
+def wire_messages(message: ChatMessage) -> list[dict[str, Any]]:
+    """Return one message of ours as theirs: each result is one message, directly after the calls."""
+    if message.wire is None:
+        message.wire = _assistant(message) if message.role == "assistant" else _user(message)
+    return message.wire
+
+
+def _assistant(message: ChatMessage) -> list[dict[str, Any]]:
+    """Return an answer as it came: its message with the details of its thoughts."""
+    if not message.content:
+        return [{"role": "assistant", "content": message.text}]
+    first, *thoughts = message.content
+    if "tool_calls" in first:
+        first = {**first, "tool_calls": [_with_valid_arguments(call) for call in first["tool_calls"]]}
+    details = [{name: value for name, value in thought.items() if name != "thought"} for thought in thoughts]
+    return [{**first, **({"reasoning_details": details} if details else {})}]
+
+
+def _with_valid_arguments(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as it came, or with arguments in JSON: several servers refuse a history with others."""
+    function = call["function"]
+    if not function["arguments"].strip():
+        return {**call, "function": {**function, "arguments": "{}"}}
+    try:
+        valid = isinstance(json.loads(function["arguments"]), dict)
+    except ValueError:
+        valid = False
+    if valid:
+        return call
+    return {**call, "function": {**function, "arguments": json.dumps({"not_valid": function["arguments"]})}}
+
+
+def _user(message: ChatMessage) -> list[dict[str, Any]]:
+    results = [_result(output) for output in message.outputs]
+    images = [part for output in message.outputs for part in _images(output)]
+    if not images:
+        return [*results, *([{"role": "user", "content": message.text}] if message.text or not results else [])]
+    text = [{"type": "text", "text": message.text}] if message.text else []
+    return [*results, {"role": "user", "content": [*images, *text]}]
+
+
+def _result(output: ToolOutput) -> dict[str, Any]:
+    """Return the result of a call. It holds text only: images follow in a message of the user."""
+    notes = [
+        f"[{item.media_type}: not shown, this API takes images only]" for item in output.media if not _is_image(item)
+    ]
+    failed = "error: " if output.failed and not output.text.lower().startswith("error") else ""
+    text = "\n".join(part for part in (f"{failed}{output.text}" if output.text or failed else "", *notes) if part)
+    return {"role": "tool", "tool_call_id": output.call_id, "content": text or NO_TEXT}
+
+
+def _images(output: ToolOutput) -> list[dict[str, Any]]:
+    images = [
+        {"type": "image_url", "image_url": {"url": f"data:{item.media_type};base64,{item.data}"}}
+        for item in output.media
+        if _is_image(item)
+    ]
+    return [{"type": "text", "text": f"Image of {output.name} ({output.call_id}):"}, *images] if images else []
+
+
+def _is_image(item: Any) -> bool:
+    return item.media_type.startswith("image/")
