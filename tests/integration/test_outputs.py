@@ -72,10 +72,13 @@ async def test_read_only_task_leaves_results_and_no_change(swarm: SwarmRig, tmp_
     assert all(each.source_task_id == task.task_id for each in files_of(task).values())
 
 
-async def test_task_without_a_folder_works_in_its_output_folder(swarm: SwarmRig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_task_without_a_folder_works_in_its_output_folder(
+    swarm: SwarmRig, tmp_path: Path, read_only: bool
+) -> None:
     work = calls(bash("echo haiku > haiku.txt; mkdir .git; echo x > .git/x"), ("list_files", {}))
     core = thinking(swarm, Expert(work, report), tmp_path)
-    await swarm.submit("write a haiku")
+    await swarm.submit("write a haiku", constraints=Constraints(read_only=read_only))
     task = await one_turn(swarm, core)
     assert list(files_of(task)) == ["haiku.txt"]
     assert await text_of(core, task, "haiku.txt") == "haiku\n"

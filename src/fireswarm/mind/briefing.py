@@ -136,6 +136,8 @@ class Briefing:
         for each in known:
             if each.lower() == name.strip().lower():
                 return each
+        if reason := self.catalog.reason_unavailable(name.strip().lower()):
+            raise InvalidInput(reason)
         raise InvalidInput(f"unknown skill {name!r}: search_skills finds skills by what they do")
 
     def note_known(self, name: str) -> None:

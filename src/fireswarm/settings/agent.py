@@ -149,6 +149,7 @@ class SkillSettings(SettingsSection):
     """Location of skills, and limits of their disclosure."""
 
     dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
+    builtin: bool = Field(default=True, description="also use the skills that fireswarm brings along")
     prefilter_top_k: int = Field(default=8, ge=1, le=100, description="maximum number of candidates shown to the model")
     prefilter_min_score: float = Field(default=55, ge=0, le=100, description="minimum score of a candidate, 0 to 100")
     prefilter_zero_candidate_strategy: Literal["fallback_all_skills", "fail_fast"] = Field(

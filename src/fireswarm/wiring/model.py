@@ -129,11 +129,14 @@ def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> 
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
-    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last."""
+    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last, if they are wanted.
+
+    Those that only a swarm can run are not offered.
+    """
     skills = settings.skills
-    folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills"))
+    folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills") if skills.builtin else None)
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
-    return load_catalog(folders, limits=limits, cache=default_cache(folders))
+    return load_catalog(folders, limits=limits, cache=default_cache(folders)).without_swarm()
 
 
 def prompt_file(roles: Path, name: str) -> str:

@@ -94,7 +94,8 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 
         drop_in.add_folder(settings.path("."))
     roles = load_roles(data_path(settings, "roles"))
-    folders = places((), settings.path("."), home_folder(), packaged_path("skills"))
+    packaged = packaged_path("skills") if settings.skills.builtin else None
+    folders = places((), settings.path("."), home_folder(), packaged)
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
     return roles, catalog, policy

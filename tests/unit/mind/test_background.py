@@ -188,6 +188,13 @@ async def test_bad_wait_is_explained(bench: Bench, seconds: Any) -> None:
     assert expert.told[1] == "wait_seconds must be a number from 0 on"
 
 
+async def test_null_stands_for_the_default(bench: Bench) -> None:
+    line = bash("echo x", background=None, timeout_seconds=None)
+    expert = Expert(calls(line), behind("true"), output(wait_seconds=None), "Done.")
+    await run(bench, expert)
+    assert expert.told[0] == "x" and expert.told[2].startswith("[no new output]\n[c1 ")
+
+
 async def test_canceled_run_ends_its_commands(bench: Bench) -> None:
     async def hang(given: Any) -> str:
         assert naps()

@@ -115,6 +115,20 @@ async def test_left_processes_end_with_their_command(workspace: Path, view: View
     assert naps() == []
 
 
+async def test_process_that_hides_from_the_search_does_not_hold_up_the_end(workspace: Path, view: View | None) -> None:
+    command = await start(f"env -i setsid sleep {NAP} & echo ready; sleep 60", workspace, view)
+    await first_output(command)
+    try:
+        with anyio.fail_after(20):
+            await anyio.to_thread.run_sync(command.stop)
+        assert command.end == "was stopped"
+        if view is not None and not view.container:
+            assert naps() == []
+    finally:
+        for pid in naps():
+            os.kill(pid, signal.SIGKILL)
+
+
 async def test_time_limit_holds_in_the_background(workspace: Path, view: View | None) -> None:
     command = await start(f"trap '' TERM; setsid sleep {NAP} & sleep {NAP}", workspace, view, seconds=1)
     assert await ended(command) == "was ended after 1 s, its time limit"

@@ -26,16 +26,22 @@ SkillsDir = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+def _program(ctx: typer.Context) -> str:
+    """Return the name of the program that a command belongs to: agent or swarm."""
+    return str(ctx.find_root().command.name)
+
+
 @app.command("list")
-def list_skills(skills_dir: SkillsDir = None, as_json: AsJson = False) -> None:
+def list_skills(ctx: typer.Context, skills_dir: SkillsDir = None, as_json: AsJson = False) -> None:
     """List the skills in search order, and those that were skipped."""
     from fireswarm.cli.shared import skills_run
 
-    skills_run.list_skills(skills_dir, as_json=as_json)
+    skills_run.list_skills(skills_dir, _program(ctx), as_json=as_json)
 
 
 @app.command()
 def inspect(
+    ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="Skill name.")],
     show_frontmatter: Annotated[bool, typer.Option("--show-frontmatter", help="Show the raw frontmatter.")] = False,
     show_sections: Annotated[bool, typer.Option("--show-sections", help="Show the sections and their sizes.")] = False,
@@ -46,7 +52,7 @@ def inspect(
     from fireswarm.cli.shared import skills_run
 
     skills_run.inspect(
-        name, skills_dir, show_frontmatter=show_frontmatter, show_sections=show_sections, as_json=as_json
+        name, skills_dir, _program(ctx), show_frontmatter=show_frontmatter, show_sections=show_sections, as_json=as_json
     )
 
 
@@ -67,6 +73,7 @@ def check(
 
 @app.command()
 def bench(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help='JSON: [{"skill": name, "query": text}].')],
     skills_dir: SkillsDir = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, max=100, help="Candidates per prompt.")] = TOP_K,
@@ -74,4 +81,4 @@ def bench(
     """Measure routing on labelled prompts, with the skills of --skills-dir only; prints JSON."""
     from fireswarm.cli.shared import skills_run
 
-    skills_run.bench(file, skills_dir, top_k)
+    skills_run.bench(file, skills_dir, top_k, _program(ctx))

@@ -10,6 +10,7 @@ from typing import Any
 
 from fireswarm.cli.shared.options import clip, console, count_noun, print_json, table
 from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.settings import load_found_settings, load_settings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills import disclosure
 from fireswarm.skills.checks.pack import check_paths
@@ -29,18 +30,26 @@ def _packaged_skills() -> Path:
     return packaged_path("skills")
 
 
-def _catalog(skills_dirs: Sequence[Path] | None) -> Catalog:
-    folders = places(skills_dirs or (), Path.cwd(), home_folder(), _packaged_skills())
+def _catalog(skills_dirs: Sequence[Path] | None, program: str) -> Catalog:
+    """Return the skills that *program*, ``agent`` or ``swarm``, offers in the current folder. Raises ConfigError."""
+    here, home = Path.cwd(), home_folder()
+    if program == "agent":
+        from fireswarm.wiring.model import agent_catalog
+
+        return agent_catalog(load_found_settings(None, here, home), here, home, skills_dirs or ())
+    packaged = _packaged_skills() if load_settings(here).skills.builtin else None
+    folders = places(skills_dirs or (), here, home, packaged)
     return load_catalog(folders, cache=default_cache(folders))
 
 
-def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
+def list_skills(skills_dir: Sequence[Path] | None, program: str, *, as_json: bool) -> None:
     """List the skills in search order, and those that were skipped."""
-    catalog = _catalog(skills_dir)
+    catalog = _catalog(skills_dir, program)
     if as_json:
         print_json(
             {
                 "skills": [_skill_row(skill) for skill in catalog.skills.values()],
+                "for_swarms": [_skill_row(skill) for skill in catalog.for_swarms.values()],
                 "left_out": [{"path": path, "reason": reason} for path, reason in catalog.left_out],
                 "warnings": [{"path": path, "warning": warning} for path, warning in catalog.warned],
             }
@@ -51,15 +60,25 @@ def list_skills(skills_dir: Sequence[Path] | None, *, as_json: bool) -> None:
         for name, skill in sorted(catalog.skills.items())
     ]
     table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")
+    if catalog.for_swarms:
+        names = ", ".join(sorted(catalog.for_swarms))
+        console.print(f"not offered, since only a swarm can run them: {names}", markup=False, soft_wrap=True)
     for path, reason in (*catalog.left_out, *catalog.warned):
         console.print(f"{path}: {reason}", markup=False, soft_wrap=True)
 
 
 def inspect(
-    name: str, skills_dir: Sequence[Path] | None, *, show_frontmatter: bool, show_sections: bool, as_json: bool
+    name: str,
+    skills_dir: Sequence[Path] | None,
+    program: str,
+    *,
+    show_frontmatter: bool,
+    show_sections: bool,
+    as_json: bool,
 ) -> None:
     """Show one skill: its metadata, the material of each stage, and its faults."""
-    skill = _catalog(skills_dir).get(name)
+    catalog = _catalog(skills_dir, program)
+    skill = catalog.for_swarms.get(name) or catalog.get(name)
     scripts = disclosure.scripts(skill, block_outside=False)
     shown: dict[str, Any] = _skill_row(skill) | {"scripts": scripts.offered, "provenance": disclosure.provenance(skill)}
     with skill.path.open("rb") as file:
@@ -116,11 +135,11 @@ def check(paths: Sequence[Path] | None, skills_dir: Sequence[Path] | None, *, as
     return 1 if report.faults else 0
 
 
-def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int) -> None:
+def bench(file: Path, skills_dir: Sequence[Path] | None, top_k: int, program: str) -> None:
     """Measure routing on labelled prompts, with the skills of --skills-dir only; prints JSON."""
     prompts = benchmark.read_labelled(file)
     started = time.perf_counter()
-    catalog = load_catalog(skills_dir) if skills_dir else _catalog(None)
+    catalog = load_catalog(skills_dir) if skills_dir else _catalog(None, program)
     loaded = time.perf_counter()
     router = Router(catalog)
     _ = router.index  # built on first use; measured separately here

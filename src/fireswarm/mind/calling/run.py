@@ -364,7 +364,7 @@ def _check_input(action: ActionStep) -> None:
     wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
     if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
         raise InvalidInput("timeout_seconds must be a number greater than 0")
-    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background", False), bool):
+    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background") or False, bool):
         raise InvalidInput("background must be true or false")
 
 

@@ -36,6 +36,9 @@ class BackgroundCommands:
     recorder: Recorder
     longest_wait: float
     _live: dict[str, BackgroundCommand] = field(default_factory=dict)
+    _all: list[BackgroundCommand] = field(default_factory=list)
+    """Also one whose start could not be recorded, so that its id was given again."""
+
     _known: list[str] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
     """Those whose end the model knows."""
@@ -43,13 +46,14 @@ class BackgroundCommands:
     async def start(self, line: str, cwd: Path, seconds: float, view: View | None) -> tuple[str, str]:
         """Start a command; returns its id and what to tell the model. Raises CannotStart and SandboxRefused."""
         active = [each for each, command in self._live.items() if not command.ended.is_set()]
-        if len(active) >= MAX_RUNNING:
+        if sum(not command.ended.is_set() for command in self._all) >= MAX_RUNNING:
             raise CannotStart(
                 f"{len(active)} background commands are running ({', '.join(active)}), and no more are allowed: "
                 f"end one with {STOP_COMMAND}"
             )
         name = f"c{len(self._known) + 1}"
         self._live[name] = await BackgroundCommand.start(self.shell, line, cwd, seconds, view)
+        self._all.append(self._live[name])
         network = "" if view is None or view.network else " Other commands do not reach its ports."
         return name, (
             f"[started {name} in the background: read its output with {COMMAND_OUTPUT}, end it with {STOP_COMMAND}. "
@@ -62,8 +66,9 @@ class BackgroundCommands:
 
     async def read(self, step: str, given: Mapping[str, Any]) -> str:
         """Return the new output and the state of a command. Raises InvalidInput."""
-        name, wait = self._check_id(given), given.get("wait_seconds", 0)
-        if isinstance(wait, bool) or not isinstance(wait, (int, float)) or wait < 0:
+        name, wait = self._check_id(given), given.get("wait_seconds")
+        wait = 0 if wait is None else wait
+        if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not wait >= 0:  # also not a number
             raise InvalidInput("wait_seconds must be a number from 0 on")
 
         async def look() -> dict[str, Any]:
@@ -105,7 +110,7 @@ class BackgroundCommands:
         """End all commands of the run."""
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
-                for command in self._live.values():
+                for command in self._all:
                     tasks.start_soon(anyio.to_thread.run_sync, command.stop)
 
     def _check_id(self, given: Mapping[str, Any]) -> str:

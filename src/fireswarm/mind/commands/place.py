@@ -44,7 +44,7 @@ class CommandPlace:
         *usual* multiplies the limit of a command that wants none.
         """
         longest = self.timeout_seconds * (1 if self.assignment.constraints.timeout_seconds else MAX_TIMES)
-        if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or wanted <= 0:
+        if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or not wanted > 0:  # also NaN
             return min(self.timeout_seconds * usual, longest)
         return min(float(wanted), longest) if longest > self.timeout_seconds else longest
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -35,6 +36,9 @@ PAUSE_SECONDS = 0.002
 KILL_AFTER_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL when a command is stopped."""
 
+LAST_OUTPUT_MILLISECONDS = 500
+"""Wait for output after the end, if a process that could not be found holds the pipe open."""
+
 GUARD = "fireswarm.processes.background.guard"
 
 
@@ -52,6 +56,7 @@ class BackgroundCommand:
     _process: subprocess.Popen[bytes] = field(init=False)
     _began: float = field(default_factory=time.monotonic)
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _killed: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     @classmethod
@@ -127,14 +132,25 @@ class BackgroundCommand:
             thread.join()
 
     def _read(self) -> None:
-        """Read the output to its end: until no process holds it open."""
+        """Read the output until no process holds it open, or the command was ended and there is no more."""
         stream = self._process.stdout
         if stream is None:
             return
-        while data := os.read(stream.fileno(), READ_BYTES):
+        while self._has_more(stream.fileno()) and (data := os.read(stream.fileno(), READ_BYTES)):
             self.output.add(data)
             if len(data) == READ_BYTES:
                 time.sleep(PAUSE_SECONDS)
+
+    def _has_more(self, number: int) -> bool:
+        """Wait for output or its end; returns False if there is none although the command was ended."""
+        if sys.platform == "win32":  # it cannot wait for a pipe
+            return True
+        poll = select.poll()
+        poll.register(number, select.POLLIN)
+        while not poll.poll(LAST_OUTPUT_MILLISECONDS):
+            if self._killed.is_set():
+                return False
+        return True
 
     def _watch(
         self,
@@ -151,6 +167,7 @@ class BackgroundCommand:
             end = self._wait_within(limits, disk, seconds)
         finally:
             self._kill_all(own)
+            self._killed.set()
             self._threads[0].join()
             if self._process.stdout is not None:
                 self._process.stdout.close()

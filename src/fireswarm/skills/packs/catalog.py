@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
 
 REFERENCE_FOLDERS = ("references", "resources", "assets")
 _USUAL_FOLDERS = (*REFERENCE_FOLDERS, "scripts")
+FOR_SWARMS = "needs a swarm: start one with `swarm up`, and use `swarm submit`"
+
 MAX_REFERENCES = 500
 """Maximum number of listed reference files of a skill; others can still be requested by path."""
 
@@ -72,6 +74,11 @@ class Skill:
         return self.metadata.get("writes", "").strip().lower()
 
     @property
+    def needs_swarm(self) -> bool:
+        """True if only a swarm can run it, by its ``metadata.needs: swarm`` or as a step of a pipeline."""
+        return self.metadata.get("needs", "").strip().lower() == "swarm" or self.execution_mode is not None
+
+    @property
     def execution_mode(self) -> ExecutionMode | None:
         """``metadata.execution_mode``; None for a skill that is not a pipeline step, or for an invalid value."""
         said = self.metadata.get("execution_mode", "").strip().lower()
@@ -94,14 +101,30 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Skills by name. ``left_out``: skipped or shadowed skills with the reason. ``warned``: accepted faults."""
+    """Skills by name. ``left_out``: skipped or shadowed skills with the reason. ``warned``: accepted faults.
+
+    ``for_swarms`` are skills that are not offered here, since only a swarm can run them.
+    """
 
     skills: Mapping[str, Skill] = field(default_factory=dict)
     left_out: tuple[tuple[Path, str], ...] = ()
     warned: tuple[tuple[Path, str], ...] = ()
+    for_swarms: Mapping[str, Skill] = field(default_factory=dict)
+
+    def without_swarm(self) -> Catalog:
+        """Return the catalog of an agent without a swarm."""
+        skills = {name: skill for name, skill in self.skills.items() if not skill.needs_swarm}
+        others = {name: skill for name, skill in self.skills.items() if skill.needs_swarm}
+        return replace(self, skills=skills, for_swarms=others)
+
+    def reason_unavailable(self, name: str) -> str:
+        """Return the reason why a skill that exists cannot be used here, or ""."""
+        return f"skill {name!r} {FOR_SWARMS}" if name in self.for_swarms else ""
 
     def get(self, name: str) -> Skill:
         """Return a skill. Raises NotFound with the known names."""
+        if reason := self.reason_unavailable(name):
+            raise NotFound(reason)
         if name not in self.skills:
             known = ", ".join(sorted(self.skills)[:50]) or "none"
             raise NotFound(f"there is no skill {name!r} (found: {known}); add skills/{name}/SKILL.md")

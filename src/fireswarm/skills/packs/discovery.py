@@ -44,9 +44,10 @@ class FoundSkill:
     notes: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def places(given: Iterable[Path], here: Path, home: Path, packaged: Path) -> tuple[Path, ...]:
+def places(given: Iterable[Path], here: Path, home: Path, packaged: Path | None) -> tuple[Path, ...]:
     """Folders to search: *given*, ``./skills``, ``.agents/skills``, that of the home folder, the packaged skills."""
-    usual = (here / "skills", here / ".agents" / "skills", home / ".agents" / "skills", packaged)
+    usual = [here / "skills", here / ".agents" / "skills", home / ".agents" / "skills"]
+    usual += [packaged] if packaged is not None else []
     return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
 
 
