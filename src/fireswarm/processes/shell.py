@@ -107,7 +107,7 @@ class Shell:
     def words(self, launch: Launch, command: str, view: View | None) -> list[str]:
         """Return the program and its arguments that run *command*.
 
-        A login shell sets a PATH of its own; that of the caller, such as of an activated environment, comes before it.
+        A login shell sets another PATH; that of the caller, such as of an activated environment, comes before it.
         """
         path = (launch.environment or {}).get("PATH", "")
         if path and sys.platform != "win32":

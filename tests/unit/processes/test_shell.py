@@ -41,7 +41,7 @@ async def test_command_returns_its_output_and_exit_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("confined", [False, True])
 async def test_programs_on_the_callers_path_come_before_those_of_a_login_shell(tmp_path: Path, confined: bool) -> None:
-    """An activated environment of Python stays active, although a login shell sets a PATH of its own."""
+    """An activated environment of Python stays active, although a login shell sets another PATH."""
     tools = tmp_path / "the 'own' tools"
     tools.mkdir()
     (tools / "python3").write_text("#!/bin/sh\necho mine\n")

@@ -16,7 +16,7 @@ from typing import Any, cast
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage, ToolCall
 from fireswarm.errors import ConfigError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
-from fireswarm.llm.providers.recording import recording_of
+from fireswarm.llm.recording import recording_of
 from fireswarm.llm.tokens import estimate_tokens
 
 PROVIDER = "scripted"
