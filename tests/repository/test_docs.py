@@ -217,6 +217,8 @@ def test_pages_name_only_known_environment_variables() -> None:
         STORE_TOKEN: "src/fireswarm/storage/firestore/channel.py",
         FOLDER_OF_TASKS: "compose.yaml",
         VARIABLE: "src/fireswarm/settings/trust.py",
+        "FIRESWARM_PUBLIC_SKILLS": "tests/packs/test_public_skills.py",
+        "FIRESWARM_PUBLIC_SKILLS_PYTHON": "tests/packs/test_public_skills.py",
     }
     outside |= dict.fromkeys(("FIRESWARM_CASE", "FIRESWARM_CASES", "FIRESWARM_SEED"), differential)
     assert all(name in read(ROOT / file) for name, file in outside.items())

@@ -52,6 +52,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.ModelError: 502,
     errors.MissingApiKey: 501,
     errors.ModelUnavailable: 503,
+    errors.ModelPaused: 503,
     errors.ModelRejected: 502,
     errors.DecisionInvalid: 502,
     errors.StoreError: 502,

@@ -76,6 +76,7 @@ def fault(tmp_path: Path, text: str) -> str:
 def test_specified_sample_file_is_valid_and_equals_the_defaults(tmp_path: Path) -> None:
     changed = {"  name: claude-sonnet-4-5\n": "", "max_turns: 8": "max_turns: 40"}  # decided since: ADR 015
     changed |= {"  max_context_tokens: 32000\n": "", "  max_tokens: 4096\n": ""}
+    changed["retry_max_delay_seconds: 8.0"] = "retry_max_delay_seconds: 60.0"
     changed["on_step_failure: retry_once_then_fallback_then_abort"] = "on_step_failure: report"
     text = SEED
     for specified, ours in changed.items():
