@@ -12,6 +12,7 @@ COPY roles ./roles
 COPY mailbox ./mailbox
 COPY schemas ./schemas
 COPY skills ./skills
+COPY samples ./samples
 RUN /opt/fireswarm/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM python:3.12-slim
