@@ -114,7 +114,7 @@ async def mind_for(url: str, folder: Path) -> AsyncGenerator[Mind]:
 async def with_log(mind: Mind, folder: Path) -> int:
     clock = ServerClock()
     run_id = new_run_id(clock.now())
-    log = RunLog(folder / "runs" / run_id, run_id, clock, Redactor())
+    log = RunLog(folder / "runs" / run_id, run_id, clock, mind.redact)
     conclusion = await think(mind, assignment(folder), log)
     log.close()
     assert conclusion.answer == "done", conclusion
@@ -159,6 +159,34 @@ async def overhead(turns: int, rounds: int) -> dict[str, float]:
                 times["mind_with_journal"].append(await per_turn(lambda held=held: with_journal(mind, swarm, held)))
             await client.close()
     return {name: round(statistics.median(found), 3) for name, found in times.items()}
+
+
+async def turns_a_second(runs: int, call: Callable[[], Awaitable[int]]) -> float:
+    """Turns a second of *runs* runs at once."""
+    ended: list[int] = []
+
+    async def one() -> None:
+        ended.append(await call())
+
+    started = time.perf_counter()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(runs):
+            tasks.start_soon(one)
+    return sum(ended) / (time.perf_counter() - started)
+
+
+async def at_once(runs: int, rounds: int) -> dict[str, float]:
+    """Turns a second of *runs* runs at once, medians, in turn; the first round opens the connections."""
+    found: dict[str, list[float]] = {"sdk": [], "mind": []}
+    with fake_server(10) as url, tempfile.TemporaryDirectory() as place:
+        client = anthropic.AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0)
+        async with mind_for(url, Path(place)) as mind:
+            for _ in range(rounds + 1):
+                found["sdk"].append(await turns_a_second(runs, lambda: sdk_loop(client)))
+                found["mind"].append(await turns_a_second(runs, lambda: with_log(mind, Path(place))))
+        await client.close()
+    medians = {name: round(statistics.median(values[1:])) for name, values in found.items()}
+    return {**medians, "ratio": round(medians["mind"] / medians["sdk"], 2)}
 
 
 async def store_growth(turns: int) -> float:
@@ -317,6 +345,7 @@ async def measure(rounds: int) -> dict[str, Any]:
         },
         "store_mb": {"100_turns": await store_growth(100), "200_turns": await store_growth(200)},
         "sent_to_sdk_loop": await sent(10),
+        "turns_a_second_of_50_runs": await at_once(50, max(3, rounds // 3)),
         "memory_50_runs": await memory(50),
         "seconds_to_start": starting(),
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values
+from fireswarm.redaction.redactor import MAX_REMEMBERED, MAX_REMEMBERED_CHARS
 
 SHAPES = [
     "sk-" + "ant-" + "aB3_" * 9, "sk-" + "proj-" + "a1" * 14, "AI" + "za" + "B" * 35, "ya" + "29." + "c" * 30,
@@ -171,3 +173,37 @@ def test_multiline_secret_is_redacted_by_each_of_its_lines() -> None:
     redactor = Redactor(["my-own-secret\n", "line-one-of-the-secret\n  line-two-of-the-secret\nend\n"])
     assert redactor.text("a my-own-secret.") == f"a {REDACTED}."
     assert redactor.text("b line-two-of-the-secret, the end") == f"b {REDACTED}, the end"
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [*SECRETS, *HEADERS, " ", "\n", "word", "x" * 300, "\x1b[1m", "password", "=", ": ", "Tr0ub4dor&3", "\\"]
+    ),
+    max_size=4,
+).map("".join)
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.none() | st.booleans(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(TEXTS | st.sampled_from(["api_token", "note"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(VALUES, max_size=6))
+def test_values_are_cleaned_as_their_texts_are_whatever_was_cleaned_before(values: list[Any]) -> None:
+    used = Redactor([KNOWN, QUOTED])
+    for value in values + values:
+        fresh = Redactor([KNOWN, QUOTED])
+        assert used.value(value) == fresh._clean_value(value)  # pyright: ignore[reportPrivateUsage]
+        assert used.clean(str(value)) == fresh.clean(str(value))
+
+
+def test_few_harmless_texts_are_remembered() -> None:
+    redactor = Redactor()
+    for number in range(3 * MAX_REMEMBERED):
+        redactor.value({f"name {number}": [f"text {number}", f"{number}" + "x" * MAX_REMEMBERED_CHARS]})
+    kept = redactor._harmless | redactor._harmless_names  # pyright: ignore[reportPrivateUsage]
+    assert len(kept) <= 4 * MAX_REMEMBERED
+    assert max(map(len, kept)) <= MAX_REMEMBERED_CHARS

@@ -25,6 +25,9 @@ MIN_SECRET_CHARS = 8
 MIN_LINE_CHARS = 16
 """Lines of a multi-line secret that are shorter than this are not searched for separately."""
 
+MAX_REMEMBERED_CHARS, MAX_REMEMBERED = 256, 4_096
+"""Length and number of the texts without a secret that a redactor remembers; most texts pass several times."""
+
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
     r"|APIKEY|API_KEY|PASSW(?:OR)?D|SECRET(?:_|$)|_PWD(?:_|$)|SSHPASS"
@@ -87,6 +90,8 @@ class Redactor:
         self._known_bytes = re.compile(pattern.encode()) if ordered else None
         self._spaced = tuple(form for form in ordered if any(char.isspace() for char in form))
         self.longest = max(map(len, ordered), default=0)
+        self._harmless: set[str] = set()
+        self._harmless_names: set[str] = set()
 
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
@@ -118,7 +123,12 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """Return *text* without control characters and without secrets."""
-        return self.text(sanitize(text))
+        if text in self._harmless:
+            return text
+        cleaned = self.text(sanitize(text))
+        if cleaned == text:
+            _remember(self._harmless, (text,))
+        return cleaned
 
     def has_secret(self, data: bytes) -> bool:
         """Return True if a secret is in the content of a file."""
@@ -147,13 +157,44 @@ class Redactor:
 
         *by_name* redacts everything under the name of a secret, whatever it looks like.
 
-        Most values contain nothing to clean. A check of their JSON detects that, and they are returned as they are.
+        Most values contain nothing to clean. A check of the JSON of their texts detects that, and they are returned
+        as they are.
         """
-        try:
-            text = json.dumps(value, ensure_ascii=False, default=str)
-        except (TypeError, ValueError):
+        texts: list[str] = []
+        names: list[str] = []
+        if self._has_secret_name(value, by_name, texts, names):
             return self._clean_value(value, by_name)
-        return self._clean_value(value, by_name) if self._is_suspicious(text) else value
+        new = texts + names
+        if new and self._is_suspicious(json.dumps(new, ensure_ascii=False)):
+            _remember(self._harmless_names, [name for name in names if self.clean(name) == name])
+            return self._clean_value(value, by_name)
+        _remember(self._harmless, new)
+        _remember(self._harmless_names, names)
+        return value
+
+    def _has_secret_name(self, value: Any, by_name: bool, texts: list[str], names: list[str]) -> bool:
+        """Collect the texts and names of fields in *value* that are not known to be harmless.
+
+        True for the name of a secret, which ends the search.
+        """
+        waiting = [value]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, str):
+                if item not in self._harmless:
+                    texts.append(item)
+            elif isinstance(item, Mapping):
+                for name, inner in cast("Mapping[Any, Any]", item).items():
+                    waiting.append(inner)
+                    if not by_name or not isinstance(name, str):
+                        waiting.append(name)
+                    elif name not in self._harmless_names:
+                        if secret_field(name):
+                            return True
+                        names.append(name)
+            elif isinstance(item, (list, tuple)):
+                waiting.extend(cast("Iterable[Any]", item))
+        return False
 
     def _is_suspicious(self, text: str) -> bool:
         """Return True if the JSON of a value may contain a secret or a control character."""
@@ -185,6 +226,13 @@ class Redactor:
             return [self._clean_named(name, item) for item in cast("Iterable[Any]", value)]
         hidden = value and isinstance(value, (str, int, float)) and not isinstance(value, bool)
         return REDACTED if hidden else self._clean_value(value)
+
+
+def _remember(known: set[str], texts: Iterable[str]) -> None:
+    """Add the short ones of *texts* to *known*, which is emptied when it is full."""
+    if len(known) > MAX_REMEMBERED:
+        known.clear()
+    known.update(text for text in texts if len(text) <= MAX_REMEMBERED_CHARS)
 
 
 def _has_format(text: str) -> bool:
