@@ -299,6 +299,18 @@ async def test_options_pass_through_to_both_providers(lab: Lab, tmp_path: Path) 
     assert list(config["thinkingConfig"].values()) == [99]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_option_that_is_a_header_is_sent_as_one(stream: bool, lab: Lab, tmp_path: Path) -> None:
+    bench = bench_in(tmp_path / "x", model__stream=stream)
+    beta = {"anthropic-beta": "context-1m-2025-08-07"}
+    async with lab.with_model("anthropic", bench.settings, extra_headers=beta) as at:
+        ran = await at.run(bench, "anthropic", (GOOD,))
+    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
+    [call] = lab.served.calls
+    assert call.headers["anthropic-beta"] == beta["anthropic-beta"]
+    assert "extra_headers" not in call.body
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("stream", [True, False])
 async def test_unknown_sdk_options_are_reported_by_their_setting(
