@@ -22,8 +22,8 @@ from tests.integration.test_thinking import (
     thinking,
     was_killed,
 )
+from tests.support.experts import bash, calls
 from tests.support.swarm import SwarmRig, done, open_test_swarm
-from tests.unit.mind.test_calling import bash, calls
 
 pytestmark = pytest.mark.anyio
 

@@ -22,8 +22,8 @@ from fireswarm.swarm.turn.outputs import output_folder
 from tests.integration.test_calling_in_a_swarm import Expert, report
 from tests.integration.test_thinking import Killed, events_of, one_turn, reclaimed, submit, thinking, was_killed
 from tests.support.commands import agent
+from tests.support.experts import bash, calls
 from tests.support.swarm import SwarmRig, open_test_swarm
-from tests.unit.mind.test_calling import bash, calls
 
 pytestmark = pytest.mark.anyio
 

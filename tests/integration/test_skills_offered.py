@@ -13,7 +13,7 @@ from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.wiring.swarm import load_swarm
 from tests.integration.test_cli import swarm
 from tests.support.commands import agent
-from tests.unit.mind.test_calling import calls
+from tests.support.experts import calls
 
 MINE = "---\nname: mine\ndescription: Does mine.\n---\nDo.\n"
 THEIRS = "---\nname: handing-over\ndescription: Hands work to roles.\nmetadata: {needs: Swarm}\n---\nHand over.\n"

@@ -23,8 +23,8 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.skills.packs.catalog import load_catalog
+from tests.support.experts import Expert, bash, calls
 from tests.support.minds import Bench, Ran
-from tests.unit.mind.test_calling import Expert, bash, calls
 
 FOLDER = Path(os.environ.get("FIRESWARM_PUBLIC_SKILLS") or "/nonexistent")
 PYTHON = os.environ.get("FIRESWARM_PUBLIC_SKILLS_PYTHON") or ""

@@ -226,18 +226,27 @@ class Lab:
 
     async def run(self, bench: Bench, provider: str, script: Script | Sequence[Reply], **assigned: Any) -> Ran:
         """One run with a provider's own SDK against the local server; ``served.calls`` are its requests."""
+        return await bench.run(self.adapter(provider, script), **assigned)
+
+    def adapter(self, provider: str, script: Script | Sequence[Reply]) -> Any:
+        """The adapter of a provider whose server answers by *script* from now on."""
         self.served.script = script
         self.served.received.clear()
         self.served.refused.clear()
         self.served.release = asyncio.Event()
         if provider not in self.models:
             self.models[provider] = self.model(provider)
-        return await bench.run(self.models[provider], **assigned)
+        return self.models[provider]
 
     @contextlib.asynccontextmanager
     async def with_model(self, provider: str, settings: AgentSettings, **options: Any) -> AsyncGenerator[Lab]:
         """An adapter with other settings or options, for a while."""
-        model = self.model(provider, settings, **options)
+        async with self.using(provider, self.model(provider, settings, **options)) as lab:
+            yield lab
+
+    @contextlib.asynccontextmanager
+    async def using(self, provider: str, model: Any) -> AsyncGenerator[Lab]:
+        """Another adapter, for a while."""
         try:
             yield Lab(self.served, {**self.models, provider: model})
         finally:

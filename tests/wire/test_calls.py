@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
+from tests.support.experts import PIXEL
 from tests.support.minds import CLAUDE, PROVIDERS, Bench, Lab, Ran
 from tests.support.providers import Reply
 from tests.support.wire_bodies import (
@@ -24,15 +24,8 @@ from tests.support.wire_bodies import (
     thought_signature,
     turns_of,
 )
-from tests.unit.mind.test_calling import PIXEL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
-
-
-@pytest.fixture
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -106,21 +103,6 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 SLOW_SECONDS = 0.8
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Share one loop in the whole module: the SDKs' clients are slow to create and bound to one loop."""
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
-        # The loop's own thread lives as long as the loop; the SDKs use it to renew tokens and to sign.
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-        await asyncio.to_thread(lambda: None)
-        yield opened
 
 
 def bench_in(folder: Path, **values: Any) -> Bench:
@@ -282,46 +264,6 @@ async def test_decision_of_claude_can_be_requested_with_a_strict_tool(
     assert body["tools"][0]["strict"] is True
     assert body["tool_choice"] == {"type": "tool", "name": "decide"}
     assert "output_config" not in body
-
-
-async def test_options_pass_through_to_both_providers(lab: Lab, tmp_path: Path) -> None:
-    bench = bench_in(tmp_path / "x")
-    thinking = {"type": "enabled", "budget_tokens": 1_024}
-    async with lab.with_model("anthropic", bench.settings, effort="low", thinking=thinking) as at:
-        await at.run(bench, "anthropic", (GOOD,))
-    body = lab.served.calls[0].body
-    assert body["thinking"] == thinking
-    assert body["output_config"]["effort"] == "low"
-    async with lab.with_model("gemini", bench.settings, temperature=0.5, thinking_config={"thinking_budget": 99}) as at:
-        await at.run(bench, "gemini", (GOOD,))
-    config = lab.served.calls[0].body["generationConfig"]
-    assert config["temperature"] == 0.5
-    assert list(config["thinkingConfig"].values()) == [99]
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_option_that_is_a_header_is_sent_as_one(stream: bool, lab: Lab, tmp_path: Path) -> None:
-    bench = bench_in(tmp_path / "x", model__stream=stream)
-    beta = {"anthropic-beta": "context-1m-2025-08-07"}
-    async with lab.with_model("anthropic", bench.settings, extra_headers=beta) as at:
-        ran = await at.run(bench, "anthropic", (GOOD,))
-    assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion
-    [call] = lab.served.calls
-    assert call.headers["anthropic-beta"] == beta["anthropic-beta"]
-    assert "extra_headers" not in call.body
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("stream", [True, False])
-async def test_unknown_sdk_options_are_reported_by_their_setting(
-    provider: str, stream: bool, lab: Lab, tmp_path: Path
-) -> None:
-    bench = bench_in(tmp_path / "x", model__stream=stream)
-    async with lab.with_model(provider, bench.settings, no_such_option=1) as at:
-        ran = await at.run(bench, provider, (GOOD,))
-    assert ran.conclusion.reason == "model_rejected"
-    assert f"model.providers.{provider}.options" in ran.conclusion.answer
-    assert not lab.served.calls
 
 
 # ── prompt caching ──────────────────────────────────────────────────────────────────────────────────────

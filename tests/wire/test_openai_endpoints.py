@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,6 @@ from tests.support.providers import Reply
 pytestmark = pytest.mark.anyio
 ADD = ToolSpec("add", "Add.", {"type": "object"})
 USAGE = {"prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 59}
-
-
-@pytest.fixture
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -251,18 +245,17 @@ async def test_endpoint_without_a_key_gets_no_credentials(
     keyless = settings.model.model_copy(
         update={"providers": settings.model.providers.model_copy(update={"openai": openai})}
     )
-    lab.models["openai"] = make_model(settings.model_copy(update={"model": keyless}), Path(), ENVIRONMENT)
-    for stream in (True, False):
-        bench.set(skills__prefilter_min_score=1, model__stream=stream)
-        assert (await run(lab, bench, Reply("Done."))).conclusion.answer == "Done."
-        [call] = lab.served.calls
-        assert "sk-of-openai" not in json.dumps(call.headers)
+    model = make_model(settings.model_copy(update={"model": keyless}), Path(), ENVIRONMENT)
+    async with lab.using("openai", model) as at_it:
+        for stream in (True, False):
+            bench.set(skills__prefilter_min_score=1, model__stream=stream)
+            assert (await run(at_it, bench, Reply("Done."))).conclusion.answer == "Done."
+            [call] = lab.served.calls
+            assert "sk-of-openai" not in json.dumps(call.headers)
 
 
 async def test_documents_and_empty_results_are_told_as_text(lab: Lab) -> None:
-    model = lab.model("openai")
-    lab.models["openai"] = model
-    lab.served.script = [Reply(calls=(("add", {}), ("add", {}))), Reply("ok")]
+    model = lab.adapter("openai", [Reply(calls=(("add", {}), ("add", {}))), Reply("ok")])
     first = await model.complete(request(tools=(ADD,)))
     pdf = ToolOutput(
         call_id=first.calls[0].id, name="add", text="", media=(MediaBlock(media_type="application/pdf", data="QQ=="),)
@@ -290,8 +283,7 @@ async def test_documents_and_empty_results_are_told_as_text(lab: Lab) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_answer_that_is_none_is_an_error_of_ours(body: str, stream: bool, lab: Lab) -> None:
     text = f"data: {body.replace('message', 'delta')}\n\ndata: [DONE]\n\n" if stream else body
-    lab.served.script = [Reply(text, fault="shape")]
-    lab.models["openai"] = lab.model("openai")
+    openai = lab.adapter("openai", [Reply(text, fault="shape")])
     on_text: Callable[[str], None] | None = (lambda _: None) if stream else None
     with pytest.raises((ModelUnavailable, ModelRejected)):
-        await lab.models["openai"].complete(request(tools=(ADD,)), on_text)
+        await openai.complete(request(tools=(ADD,)), on_text)

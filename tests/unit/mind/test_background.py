@@ -20,8 +20,8 @@ from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.commands.background import LOST, MAX_RUNNING
 from fireswarm.mind.permissions import Verdict, policy_of
 from fireswarm.settings.agent import PermissionSettings
+from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
-from tests.unit.mind.test_calling import Expert, bash, calls, run
 from tests.unit.mind.test_resumed_run import Killed, agent
 
 pytestmark = pytest.mark.anyio

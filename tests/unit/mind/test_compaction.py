@@ -16,9 +16,9 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
+from tests.support.experts import Expert, bash, calls
 from tests.support.minds import GEMINI, PROVIDERS, Bench, Lab, Ran, asks_for_summary
 from tests.support.providers import Received, Reply
-from tests.unit.mind.test_calling import Expert, bash, calls
 from tests.unit.mind.test_resumed_run import Agent, Killed
 
 pytestmark = pytest.mark.anyio

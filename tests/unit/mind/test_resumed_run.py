@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from fireswarm.redaction import Redactor
 from fireswarm.swarm.records.run_files import RunLog, read_events
 from fireswarm.swarm.records.run_steps import INTERRUPTED, RunSteps
 from fireswarm.wiring.model import make_mind
-from tests.support.minds import SYSTEM, TASK, Bench
-from tests.unit.mind.test_calling import Expert, bash, calls
+from tests.support.experts import Expert, bash, calls, on_the_wire
+from tests.support.minds import SYSTEM, TASK, Bench, Lab
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +50,7 @@ class Agent:
     asks: Callable[[Question], Awaitable[str | None]] | None = None
     says: Callable[[str], Awaitable[str | None]] | None = None
     writes: int = 0
-    models: list[ScriptedModel] = field(default_factory=list)
+    model_of: Callable[[Expert], Any] = lambda expert: ScriptedModel(expert, tools=True)
 
     def wrote(self, *_: Any) -> None:
         self.writes += 1
@@ -57,14 +58,13 @@ class Agent:
             raise Killed
 
     async def start(self) -> Conclusion:
-        self.models.append(ScriptedModel(self.expert, tools=True))
         mind = make_mind(
             self.bench.settings,
             self.bench.catalog(),
             self.bench.clock,
             self.bench.root,
             environment=self.bench.environment,
-            model=self.models[-1],
+            model=self.model_of(self.expert),
         )
         log = RunLog(self.folder, self.folder.name, self.bench.clock, Redactor(), on_event=self.wrote)
         write = log.steps._write  # pyright: ignore[reportPrivateUsage]
@@ -91,17 +91,25 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path).set(skills__prefilter_min_score=1)
 
 
+@pytest.fixture
+async def anthropic() -> AsyncGenerator[dict[str, Any]]:
+    """The model of an agent: Anthropic's SDK at its strict server."""
+    async with Lab.open() as lab:
+        yield {"model_of": partial(on_the_wire, lab, "anthropic")}
+        assert lab.served.refused == []
+
+
 def agent(bench: Bench, *answers: Any, **given: Any) -> Agent:
     return Agent(bench, bench.root / "runs" / "20260101-000000-00000001", Expert(*answers), **given)
 
 
-async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
-    whole = agent(Bench(tmp_path / "whole"), *WORK)
+async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Path, anthropic: dict[str, Any]) -> None:
+    whole = agent(Bench(tmp_path / "whole"), *WORK, **anthropic)
     await whole.start()
     assert whole.writes > 30
     for number in range(1, whole.writes + 1):
         bench = Bench(tmp_path / str(number))
-        run = agent(bench, *WORK, kill_at=number)
+        run = agent(bench, *WORK, kill_at=number, **anthropic)
         with pytest.raises((Killed, BaseExceptionGroup)):  # a group, if calls ran side by side
             await run.start()
         conclusion = await run.start()
@@ -114,7 +122,7 @@ async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Pat
         expected = Counter(event.event_type for event in whole.events)
         for kind in (EventType.RUN_STARTED, EventType.SKILL_STEP_EXECUTED, EventType.LLM_DECISION_DECODED):
             assert kinds[kind] == expected[kind], (number, kind)
-        assert sum(model.calls for model in run.models) <= len(WORK) + 1, "one answer at most is asked for again"
+        assert len(run.expert.requests) <= len(WORK) + 1, "one answer at most is asked for again"
 
 
 async def test_action_that_was_interrupted_is_told_and_not_repeated(bench: Bench, monkeypatch: Any) -> None:
@@ -135,8 +143,8 @@ async def test_action_that_was_interrupted_is_told_and_not_repeated(bench: Bench
     assert (bench.cwd / "log").read_text() == "a\n"
 
 
-async def test_question_is_answered_in_a_later_start(bench: Bench) -> None:
-    run = agent(bench, calls(("ask_user", {"question": "Who?"})), "Hello Ada.")
+async def test_question_is_answered_in_a_later_start(bench: Bench, anthropic: dict[str, Any]) -> None:
+    run = agent(bench, calls(("ask_user", {"question": "Who?"})), "Hello Ada.", **anthropic)
     waiting = await run.start()
     assert waiting.status is ConclusionStatus.WAITING
     assert waiting.questions[0].description == "Who?"

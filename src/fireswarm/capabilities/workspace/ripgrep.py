@@ -121,4 +121,5 @@ def _run(command: list[str], folder: Path, seconds: float) -> bytes | None:
             code = process.wait()
         finally:
             clock.cancel()
+            clock.join()
     return listed if code in (0, 1) else None

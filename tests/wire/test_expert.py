@@ -1,0 +1,163 @@
+"""What an expert would do, through the providers' SDKs against strict servers: each run goes on to its answer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.mind import ConclusionStatus
+from fireswarm.mind.permissions import Verdict, policy_of
+from fireswarm.settings.agent import PermissionSettings
+from tests.support.experts import PIXEL, Expert, bash, calls, run_on_the_wire
+from tests.support.minds import Bench, Lab
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai"])]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, decision_mode="tools").set(skills__prefilter_min_score=1)
+
+
+async def test_tests_that_fail_the_same_way_after_an_edit_do_not_end_the_run(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    (bench.cwd / "a.py").write_text("x = 1\n")
+    test = calls(bash("grep -q 'x = 3' a.py || { echo FAILED; exit 1; }"))
+    edit = [calls(("edit_file", {"path": "a.py", "old_text": f"x = {n}", "new_text": f"x = {n + 1}"})) for n in (1, 2)]
+    expert = Expert(test, edit[0], test, edit[1], test, "It passes now.")
+    ran = await run_on_the_wire(lab, provider, bench, expert)
+    assert ran.conclusion.status is ConclusionStatus.FINISHED
+    assert expert.told[0] == expert.told[2] == "FAILED\n[exit code 1]"
+    assert expert.told[4] == "[exit code 0]"
+    assert not any(output.failed for output in expert.outputs), "an exit code is information"
+
+
+async def test_search_without_hits_goes_on(provider: str, lab: Lab, bench: Bench) -> None:
+    expert = Expert(calls(bash("grep -r nothing .")), calls(("search_files", {"pattern": "nothing"})), "Nothing.")
+    assert (await run_on_the_wire(lab, provider, bench, expert)).conclusion.answer == "Nothing."
+    assert expert.told == ["[exit code 1]", "[no matches]"]
+
+
+async def test_calls_that_only_read_run_side_by_side_and_each_gets_its_own_output(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    started, all_started = list[str](), anyio.Event()
+
+    async def look(given: Mapping[str, Any]) -> str:
+        started.append(str(given["what"]))
+        if len(started) == 3:
+            all_started.set()
+        with anyio.fail_after(20):
+            await all_started.wait()
+        return f"saw {given['what']}"
+
+    tools = {"look": Tool("look", "Looks.", {"type": "object", "properties": {"what": {"type": "string"}}}, look)}
+    expert = Expert(calls(*(("look", {"what": name}) for name in "abc")), "Done.")
+    await run_on_the_wire(lab, provider, bench, expert, tools=tools)
+    assert expert.told == ["saw a", "saw b", "saw c"]
+    assert len({output.call_id for output in expert.outputs}) == 3
+
+
+async def test_failed_call_does_not_drop_the_rest_of_the_answer(provider: str, lab: Lab, bench: Bench) -> None:
+    both = calls(("read_file", {"path": "none"}), ("write_file", {"path": "b/c.txt", "content": "new\n"}))
+    expert = Expert(both, "Done.")
+    await run_on_the_wire(lab, provider, bench, expert)
+    assert [output.failed for output in expert.outputs] == [True, False]
+    assert "does not exist" in expert.told[0]
+    assert (bench.cwd / "b" / "c.txt").read_text() == "new\n"
+
+
+async def test_long_file_is_read_by_page(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "long.txt").write_text("".join(f"line {n} {'x' * 90}\n" for n in range(1, 401)))
+    expert = Expert(
+        calls(("read_file", {"path": "long.txt"})),
+        *(calls(("read_file", {"path": "long.txt", "offset": offset})) for offset in (131, 261, 391)),
+        "Read.",
+    )
+    await run_on_the_wire(lab, provider, bench, expert)
+    seen = {number for text in expert.told for number in range(1, 401) if f"\tline {number} " in text}
+    assert seen == set(range(1, 401))
+    assert "read on with offset=" in expert.told[0]
+
+
+async def test_edit_that_does_not_match_shows_the_nearest_passage(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "a.py").write_text("def add(a, b):\n    return a - b\n")
+    expert = Expert(
+        calls(("edit_file", {"path": "a.py", "old_text": "    return a -b", "new_text": "    return a + b"})),
+        calls(("edit_file", {"path": "a.py", "old_text": "return a - b", "new_text": "return a + b"})),
+        "Fixed.",
+    )
+    await run_on_the_wire(lab, provider, bench, expert)
+    assert "     2\t    return a - b" in expert.told[0]
+    assert (bench.cwd / "a.py").read_text() == "def add(a, b):\n    return a + b\n"
+
+
+async def test_image_is_shown_to_the_model(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "dot.png").write_bytes(PIXEL)
+    expert = Expert(calls(("read_file", {"path": "dot.png"})), "A dot.")
+    await run_on_the_wire(lab, provider, bench, expert)
+    [media] = expert.outputs[0].media
+    assert (media.media_type, base64.b64decode(media.data)) == ("image/png", PIXEL)
+
+
+async def test_skill_with_scripts_is_read_and_run_from_its_folder(provider: str, lab: Lab, bench: Bench) -> None:
+    text = "---\nname: Counter\ndescription: Counts words of texts.\n---\n# Counter\n\nRun scripts/count.py.\n"
+    bench.skill("counter", text.replace("Counter", "counter", 1), {"scripts/count.py": "print('4 words')\n"})
+    expert = Expert(
+        calls(("search_skills", {"query": "count the words of a text"})),
+        calls(("use_skill", {"name": "COUNTER", "reason": "it counts"})),
+        calls(
+            ("read_skill_file", {"skill": "counter", "path": "scripts/count.py"}),
+            bash("python3 $SKILL_DIR/scripts/count.py"),
+        ),
+        "There are 4 words.",
+    )
+    ran = await run_on_the_wire(lab, provider, bench, expert)
+    assert ran.conclusion.skill == "counter"
+    assert "counter: Counts words" in expert.told[0]
+    assert "Run scripts/count.py." in expert.told[1] and "Files: scripts/count.py" in expert.told[1]
+    assert expert.told[2] == "     1\tprint('4 words')"
+    assert expert.told[3].startswith("4 words")
+    [decision] = [each for each in ran.of(EventType.LLM_DECISION_DECODED) if each.get("required_disclosure_paths")]
+    assert decision["required_disclosure_paths"] == ["scripts/count.py"]
+
+
+async def test_person_is_asked_with_the_options_and_the_answer_is_the_output(
+    provider: str, lab: Lab, bench: Bench
+) -> None:
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> str:
+        asked.append(question)
+        return "blue"
+
+    expert = Expert(calls(("ask_user", {"question": "Which colour?", "options": ["red", "blue"]})), "Blue it is.")
+    await run_on_the_wire(lab, provider, bench, expert, ask=answer)
+    assert expert.told == ["blue"]
+    assert asked[0].choices == ("red", "blue")
+
+
+async def test_write_is_asked_for_with_its_diff_and_a_denial_is_told(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "a.txt").write_text("one\n")
+    said = iter(["no: not that file", "yes"])
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> str:
+        asked.append(question)
+        return next(said)
+
+    edit = {"path": "a.txt", "old_text": "one", "new_text": "two"}
+    expert = Expert(calls(("edit_file", edit)), calls(("edit_file", edit)), "Done.")
+    await run_on_the_wire(lab, provider, bench, expert, ask=answer, policy=policy_of(PermissionSettings(), Verdict.ASK))
+    assert "not that file" in expert.told[0]
+    assert asked[0].approval is not None and "-one\n+two" in asked[0].approval.diff
+    assert (bench.cwd / "a.txt").read_text() == "two\n"
