@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 import anyio
 import psutil
 
+from fireswarm.processes.confinement.control_group import MOUNT, PREFIX
 from tests.support.fleet import environment, role_processes, with_signal
 
 SKEWS = ("+7m", "-7m", "+90m")
@@ -182,3 +184,8 @@ def _family(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+
+
+def own_control_groups() -> set[Path]:
+    """Return the folders of the control groups that this process made; an earlier test's may wait for the kernel."""
+    return set(MOUNT.rglob(f"{PREFIX}{os.getpid()}-*"))

@@ -21,11 +21,12 @@ import pytest
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.background.command import BackgroundCommand, CannotStart
 from fireswarm.processes.background.recent_output import UNFINISHED_BYTES, RecentOutput
-from fireswarm.processes.confinement.control_group import MOUNT, PREFIX, new_control_group
+from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.shell import Shell
+from tests.support.processes import own_control_groups
 from tests.unit.processes.test_view import SECRET, SHELL, WRITING, state, workspace
 
 __all__ = ["workspace"]
@@ -160,9 +161,10 @@ async def test_fork_bomb_in_the_background_is_killed(workspace: Path) -> None:
         if not group.folders and not limits.prefix:
             pytest.skip("root cannot make control groups here: a bomb would take the whole machine for seconds")
     line = f"bomb() {{ bomb | bomb & sleep {NAP}; }}; bomb; sleep {NAP}"
+    before = own_control_groups()
     command = await start(line, workspace, View(workspace), shell=replace(SHELL, limits=limits))
     assert await ended(command) == "was ended: it had more than 60 processes"
-    assert not list(MOUNT.rglob(f"{PREFIX}{os.getpid()}-*"))
+    assert own_control_groups() <= before
     assert naps() == []
 
 
@@ -189,13 +191,14 @@ async def test_endless_output_is_bounded_and_lets_others_work(workspace: Path) -
 
 
 async def test_command_that_cannot_start_says_why(tmp_path: Path) -> None:
+    before = own_control_groups()
     with pytest.raises(CannotStart, match="null byte"):
         await start("echo \0", tmp_path)
     with pytest.raises(CannotStart, match="/nowhere/bash does not exist"):
         await start("echo", tmp_path, shell=Shell(("/nowhere/bash", "-c")))
     with pytest.raises(SandboxRefused, match="No such file"):
         await start("echo", tmp_path / "gone", View(tmp_path / "gone"))
-    assert not list(MOUNT.rglob(f"{PREFIX}{os.getpid()}-*"))
+    assert own_control_groups() <= before
 
 
 async def test_immediate_exit_kills_commands_in_the_background(workspace: Path, view: View | None) -> None:

@@ -17,11 +17,12 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.control_group import MOUNT, PREFIX, new_control_group
+from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import HOME, View, confine
 from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
+from tests.support.processes import own_control_groups
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
 
@@ -331,9 +332,10 @@ async def test_fork_bomb_is_killed(workspace: Path, writable: bool) -> None:
             pytest.skip("root cannot make control groups here: a bomb would take the whole machine for seconds")
     shell = replace(SHELL, limits=limits)
     line = f"bomb() {{ bomb | bomb & sleep {NAP}; }}; bomb; sleep {NAP}"
+    before = own_control_groups()
     ran = await shell.run(line, workspace, 60, View(workspace, writable))
     assert (ran.exit_code, ran.timed_out, ran.ended) == (KILLED, False, "it had more than 60 processes")
-    assert not list(MOUNT.rglob(f"{PREFIX}{os.getpid()}-*"))
+    assert own_control_groups() <= before
     assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
 
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fireswarm.processes.confinement.limits import ProcessLimits
@@ -31,7 +32,13 @@ exec "$@"
 """
 """Shell program: enter the groups before ``--`` that take it, then become the command after it."""
 
-_REMOVAL_SECONDS = 2.0
+REMOVAL_SECONDS = 2.0
+
+ABANDONED_SECONDS = 60.0
+"""Age at which a group of a process that is gone is removed. Another container may not see the process of a new one."""
+
+_left: set[Path] = set()
+"""Groups of this process that the kernel had not let go; they are tried again with each new group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +54,20 @@ class ControlGroup:
 
     def close(self) -> None:
         """Remove the group after its processes have ended. The kernel takes a moment to forget them."""
-        until = time.monotonic() + _REMOVAL_SECONDS
-        for folder in self.folders:
-            while time.monotonic() < until:
-                try:
-                    folder.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    time.sleep(0.005)
+        until = time.monotonic() + REMOVAL_SECONDS
+        left = [folder for folder in self.folders if not _remove(folder)]
+        while left and time.monotonic() < until:
+            time.sleep(0.005)
+            left = [folder for folder in left if not _remove(folder)]
+        _left.update(left)
 
 
 def new_control_group(name: str, limits: ProcessLimits) -> ControlGroup:
     """Return a new group with *limits*; an empty one where this process may not make any."""
+    _left.difference_update([folder for folder in list(_left) if _remove(folder)])
     made: list[Path] = []
     for parent, written in _places(limits):
+        _remove_abandoned(parent)
         folder = parent / f"{PREFIX}{os.getpid()}-{name}"
         try:
             folder.mkdir()
@@ -71,10 +76,31 @@ def new_control_group(name: str, limits: ProcessLimits) -> ControlGroup:
                 (folder / file).write_text(str(value))
         except OSError:
             for each in made:
-                with contextlib.suppress(OSError):
-                    each.rmdir()
+                _remove(each)
             return ControlGroup()
     return ControlGroup(tuple(made))
+
+
+def _remove(folder: Path) -> bool:
+    """Remove a group; False while it has processes."""
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups that killed processes left in *parent*, once in this process."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            age = time.time() - folder.stat().st_mtime
+            if age > ABANDONED_SECONDS and owner.isdecimal() and not Path("/proc", owner).exists():
+                _remove(folder)
 
 
 def _places(limits: ProcessLimits) -> list[tuple[Path, dict[str, int]]]:
