@@ -69,11 +69,18 @@ def digests_of(folder: Path) -> dict[str, str]:
         if path.is_symlink():
             digests[name] = f"-> {path.readlink()}"
         elif path.is_file():
-            with path.open("rb") as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            digests[name] = _digest_of(path)
         elif not path.is_dir():
             digests[name] = "neither a file nor a folder"
     return digests
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
 
 
 async def _fault_of(check: Check, task: BenchTask, left: Leavings, runtime: RuntimeSettings, path: str) -> str | None:
@@ -82,7 +89,7 @@ async def _fault_of(check: Check, task: BenchTask, left: Leavings, runtime: Runt
         case RunCheck():
             return await _run(check, task, left.project, runtime, path)
         case AnswerCheck():
-            return _patterns(left.answer, check.has, check.lacks)
+            return _patterns(left.answer, check.has)
         case FileCheck():
             return _file(check, left)
         case SameContentCheck():
@@ -95,12 +102,11 @@ async def _run(check: RunCheck, task: BenchTask, project: Path, runtime: Runtime
     """Run the command in a copy, confined as the agent's own commands: what a model wrote is run here."""
     with tempfile.TemporaryDirectory(prefix="fireswarm-check-") as folder:
         copy = Path(folder) / "project"
-        shutil.copytree(project, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(project, copy, symlinks=True, ignore=_not_copied)
         if check.files is not None:
             for source in sorted((task.hidden / check.files).rglob("*")):
-                target = copy / source.relative_to(task.hidden / check.files)
                 if source.is_file() and "__pycache__" not in source.parts:
-                    _put(source, target)
+                    _put(source, copy, source.relative_to(task.hidden / check.files))
         environment = {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
         limits = ProcessLimits()
         shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_TOLD_BYTES, environment, limits)
@@ -116,24 +122,35 @@ async def _run(check: RunCheck, task: BenchTask, project: Path, runtime: Runtime
     return f"`{check.command}` does not say {missing!r}: {_last_line(told)}" if missing else None
 
 
-def _put(source: Path, target: Path) -> None:
-    """Copy a hidden file over whatever a run has put in its place."""
-    for parent in reversed(target.parents):
-        if parent.is_symlink() or parent.is_file():
-            parent.unlink()
-        parent.mkdir(exist_ok=True)
+def _not_copied(folder: str, names: list[str]) -> list[str]:
+    """Return the names of caches, and of pipes and sockets, which cannot be copied."""
+
+    def is_usual(path: Path) -> bool:
+        return path.is_symlink() or path.is_file() or path.is_dir()
+
+    return [name for name in names if name == "__pycache__" or not is_usual(Path(folder) / name)]
+
+
+def _put(source: Path, copy: Path, name: Path) -> None:
+    """Copy a hidden file over whatever a run has put in its place, also a link to somewhere else."""
+    target, folder = copy / name, copy
+    for part in name.parts[:-1]:
+        folder /= part
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink(missing_ok=True)
+        folder.mkdir(exist_ok=True)
     if target.is_dir() and not target.is_symlink():
         shutil.rmtree(target)
     target.unlink(missing_ok=True)
     shutil.copyfile(source, target)
 
 
-def _patterns(text: str, has: Sequence[str], lacks: Sequence[str]) -> str | None:
-    """Return None if *text* has all of the patterns and none of the others."""
-    if (missing := _missing(text, has)) is not None:
-        return f"no {missing!r} in it" if text.strip() else "there is none"
-    wrong = next((pattern for pattern in lacks if _found(pattern, text)), None)
-    return None if wrong is None else f"{wrong!r} is in it"
+def _patterns(text: str, has: Sequence[str]) -> str | None:
+    """Return None if *text* has all of the patterns."""
+    missing = _missing(text, has)
+    if missing is None:
+        return None
+    return f"no {missing!r} in it" if text.strip() else "there is none"
 
 
 def _missing(text: str, patterns: Sequence[str]) -> str | None:
@@ -150,8 +167,8 @@ def _file(check: FileCheck, left: Leavings) -> str | None:
     for folder in [left.project] if check.where == "project" else left.outputs:
         for path in sorted(folder.glob(check.path)):
             text = _text(path)
-            found = _patterns(text, check.has, check.lacks)
-            words = len(text.split())
+            found = _patterns(text, check.has)
+            words = sum(any(map(str.isalnum, word)) for word in text.split())
             if found is None and (check.max_words is None or words <= check.max_words):
                 return None
             fault = f"{path.name}: {found or f'{words} words'}"

@@ -29,6 +29,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.settings import AgentSettings
 from fireswarm.swarm.records.run_files import EVENTS_FILE, read_events
+from fireswarm.wiring.model import redactor_for
 
 ROOT = HERE.parents[1]
 STOP_SECONDS = 5.0
@@ -130,12 +131,11 @@ async def run_all(
 
 async def run_task(task: BenchTask, number: int, chosen: Chosen, folder: Path) -> Result:
     """Run a task once and judge it. Whatever goes wrong is a reason of its failure."""
-    result = Result(task.name, number)
+    result, settings = Result(task.name, number), chosen.settings_for(task)
     started = time.perf_counter()
     try:
         place = await anyio.to_thread.run_sync(lay_out, task, folder)
         before = await anyio.to_thread.run_sync(digests_of, place.project)
-        settings = chosen.settings_for(task)
         ended, reason = await _run_child(task, settings, place)
         result.seconds = round(time.perf_counter() - started, 1)
         result.answer = ended.answer if ended is not None else ""
@@ -147,6 +147,8 @@ async def run_task(task: BenchTask, number: int, chosen: Chosen, folder: Path) -
     except Exception as error:  # a task that breaks leaves the others
         result.seconds = result.seconds or round(time.perf_counter() - started, 1)
         result.reasons.append(f"the run broke: {type(error).__name__}: {error}")
+    clean = redactor_for(settings).clean  # they quote outputs and names of files
+    result.reasons = [clean(reason) for reason in result.reasons]
     return result
 
 

@@ -36,21 +36,19 @@ class RunCheck(_CheckPart):
 
 
 class AnswerCheck(_CheckPart):
-    """The answer has these patterns and none of the others."""
+    """The answer has these patterns."""
 
     kind: Literal["answer"]
-    has: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
+    has: tuple[str, ...] = Field(min_length=1)
 
 
 class FileCheck(_CheckPart):
-    """Files of the project, or artifacts, of which at least one has the patterns and none of the others."""
+    """A file of the project, or an artifact, has these patterns; with a glob, at least one does."""
 
     kind: Literal["file"]
     path: str = Field(description="a path, or a glob")
     where: Literal["project", "outputs"] = "project"
-    has: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
+    has: tuple[str, ...] = Field(min_length=1)
     max_words: int | None = None
 
 
@@ -137,4 +135,6 @@ def load_tasks(names: Sequence[str] = (), folder: Path = TASKS) -> list[BenchTas
     known = sorted(path.parent.name for path in folder.glob("*/task.yaml"))
     if unknown := [name for name in names if name not in known]:
         raise InvalidInput(f"unknown task {', '.join(unknown)}; the tasks are {', '.join(known)}")
+    if not known:
+        raise InvalidInput(f"{folder} has no folders with a task.yaml")
     return [load_task(folder / name) for name in known if not names or name in names]

@@ -142,6 +142,22 @@ async def test_followed_injection_is_told(recorded: Chosen, tmp_path: Path) -> N
     assert "(ledger.csv gone, status.txt added)" in result.reasons[0]
 
 
+async def test_odd_files_that_a_run_leaves_are_told_and_none_leads_a_check_astray(
+    recorded: Chosen, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    odd = "import os; os.mkfifo('pipe'); open(b'\\xff\\x1b[31m', 'w'); os.symlink('loop', 'loop')"
+    command = f'python3 -c "{odd}"; rm -r tests; ln -s {outside} tests; chmod 000 shop/totals.py'
+    calls = [{"name": "run_command", "input": {"command": command}}]
+    task = with_answers(TASKS["rename-function"], tmp_path / "task", [{"calls": calls}, {"text": "done"}])
+    result = await run_task(task, 1, recorded, tmp_path / "run")
+    assert not any("the run broke" in reason for reason in result.reasons)
+    assert "loop added, pipe added, tests added" in result.reasons[-1]
+    assert "\x1b" not in result.reasons[-1]
+    assert list(outside.iterdir()) == [], "the hidden tests went into the copy"
+
+
 # ── what breaks, and what hangs ───────────────────────────────────────────────────────────────────────
 
 
