@@ -23,6 +23,9 @@ TASK_USD = 0.50
 TASK_TOKENS = 300_000
 """Limit for a model without a known price, which no limit in USD can be held for."""
 
+ALWAYS = {"capabilities": ["workspace"], "logging.jsonl_dir": "runs"}
+"""Settings that no file changes: only the tools for files and commands, and the log where the runner reads it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -89,8 +92,8 @@ def choose(
 
 
 def _agent_settings(model: str | None, provider: str | None, config: Path | None) -> AgentSettings:
-    """Return the defaults, or the settings in *config*, with the model; only the tools for files and commands."""
-    overrides: dict[str, Any] = {"capabilities": ["workspace"], "model.name": model, "model.provider": provider}
+    """Return the defaults, or the settings in *config*, with the model and what always holds."""
+    overrides: dict[str, Any] = {"model.name": model, "model.provider": provider, **ALWAYS}
     if provider is None and model is not None and not _names_provider(config):
         overrides["model.provider"] = provider_of(model)
         if overrides["model.provider"] is None:

@@ -235,7 +235,8 @@ async def test_task_passes_through_the_sdk_of_a_provider(
     async with FakeProviders(as_replies(task)).serving() as served:
         config = tmp_path / "agent.yaml"
         address = f"{served.url}/v1" if provider == "openai" else served.url
-        config.write_text(yaml.safe_dump({"model": {"providers": {provider: {"base_url": address}}}}))
+        model_settings = {"providers": {provider: {"base_url": address}}}
+        config.write_text(yaml.safe_dump({"model": model_settings, "logging": {"jsonl_dir": str(tmp_path / "logs")}}))
         chosen = await anyio.to_thread.run_sync(choose, model, provider, config, 1.0, os.environ)
         result = await run_task(task, 1, chosen, tmp_path / "run")
         assert not served.refused
