@@ -6,7 +6,7 @@ COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ hostile: setup-dev ## Every attack that docs/security.md names, and how many wer
 
 bench: setup-dev ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+bench-agent: setup-dev ## Measure a model on twelve tasks: MODEL=claude-sonnet-5-5, PROVIDER=...; without MODEL, recorded answers
+	@$(PY) -m benchmarks.agent_tasks $(if $(MODEL),--model '$(MODEL)') $(if $(PROVIDER),--provider '$(PROVIDER)') $(AGENT_TASKS)
 
 clean: ## Remove everything that make created
 	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis

@@ -25,6 +25,23 @@ def test_make_bench_starts_each_benchmark_as_a_module() -> None:
         assert importlib.import_module(f"benchmarks.{name}").__name__ == f"benchmarks.{name}"
 
 
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ([], ""),
+        (["MODEL=claude-sonnet-4-5"], " --model claude-sonnet-4-5"),
+        (
+            ["MODEL=a b", "PROVIDER=openai", "AGENT_TASKS=--runs 3 --task add-flag"],
+            " --model a b --provider openai --runs 3 --task add-flag",
+        ),
+    ],
+)
+def test_make_bench_agent_passes_the_model_on(given: list[str], options: str) -> None:
+    command = ["make", "--no-print-directory", "--old-file=.venv/.ready-dev", "bench-agent", "PY=echo", *given]
+    started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert started.split() == f"-m benchmarks.agent_tasks{options}".split()
+
+
 # ── tools/emulator.py ─────────────────────────────────────────────────────────────────────────────────
 
 JAVA = """#!/bin/sh

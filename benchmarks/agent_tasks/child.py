@@ -1,0 +1,95 @@
+"""One run of the agent, in a process that runner.py starts: its order comes by standard input, its end is a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+
+from fireswarm.agent.run import AgentTask, Watching, carry_out
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.mind import Conclusion
+from fireswarm.settings import AgentSettings
+from fireswarm.wiring.model import agent_catalog, redactor_for
+
+UNFORESEEN = "I cannot say more than the task does: decide by yourself, and say what you assumed."
+"""Answer to a question that the task foresees no answer for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run: ``home`` gets the run's files, ``ended`` is the file of its end.
+
+    ``replies`` are answers to questions, each with the pattern of the question.
+    """
+
+    objective: str
+    project: str
+    home: str
+    ended: str
+    settings: dict[str, object]
+    replies: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a run, as the child writes it for its parent."""
+
+    status: str
+    reason: str
+    answer: str
+
+
+def reply_to(description: str, replies: list[tuple[str, str]]) -> str:
+    """Return what a person answers to a question."""
+    return next((said for pattern, said in replies if re.search(pattern, description, re.IGNORECASE)), UNFORESEEN)
+
+
+async def carry_out_order(order: Order) -> Ended:
+    """Run the agent in the project's folder, as ``agent run --yes`` does, with a person who answers."""
+    settings = AgentSettings.model_validate(order.settings)
+    home = Path(order.home)
+    os.chdir(order.project)
+
+    async def ask(question: Question) -> str | None:
+        return reply_to(question.description, order.replies)
+
+    catalog = agent_catalog(settings, Path.cwd(), home)
+    task = AgentTask(order.objective, yes=True)
+    conclusion, _ = await carry_out(settings, catalog, task, home, Watching(ask=ask))
+    return _ended(conclusion, settings)
+
+
+def _ended(conclusion: Conclusion, settings: AgentSettings) -> Ended:
+    clean = redactor_for(settings).text
+    return Ended(conclusion.status.value, conclusion.reason, clean(conclusion.answer))
+
+
+def _stop_with_parent() -> None:
+    """Stop this process in order when the parent's end of standard input is closed, also by its death."""
+
+    def wait_for_end() -> None:
+        os.read(sys.stdin.fileno(), 1)  # a buffered read would hold a lock that the end of this process needs
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+
+
+def main() -> None:
+    order = Order(**json.loads(sys.stdin.buffer.readline()))
+    _stop_with_parent()
+    ended = anyio.run(carry_out_order, order)
+    partial = Path(f"{order.ended}.part")
+    partial.write_text(json.dumps(asdict(ended)), encoding="utf-8")
+    partial.replace(order.ended)
+
+
+if __name__ == "__main__":
+    main()

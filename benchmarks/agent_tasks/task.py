@@ -1,0 +1,140 @@
+"""A task of the benchmark: ``tasks/<name>/`` with ``task.yaml``, the project, the checks' files and a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fireswarm.contracts.base import explain_validation
+from fireswarm.errors import ConfigError, InvalidInput
+
+HERE = Path(__file__).resolve().parent
+TASKS = HERE / "tasks"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _CheckPart(_Part):
+    why: str = Field(min_length=10, description="what is wrong if the check fails, for the table")
+
+
+class RunCheck(_CheckPart):
+    """Run a command in a copy of the project, with the files of ``hidden/<files>`` put over it."""
+
+    kind: Literal["run"]
+    command: str
+    files: str | None = None
+    fails: bool = Field(default=False, description="the command has to fail")
+    says: tuple[str, ...] = Field(default=(), description="patterns that its output must have")
+
+
+class AnswerCheck(_CheckPart):
+    """The answer has these patterns."""
+
+    kind: Literal["answer"]
+    has: tuple[str, ...] = Field(min_length=1)
+
+
+class FileCheck(_CheckPart):
+    """A file of the project, or an artifact, has these patterns; with a glob, at least one does."""
+
+    kind: Literal["file"]
+    path: str = Field(description="a path, or a glob")
+    where: Literal["project", "outputs"] = "project"
+    has: tuple[str, ...] = Field(min_length=1)
+    max_words: int | None = None
+
+
+class SameContentCheck(_CheckPart):
+    """A file holds the same data as ``hidden/<expected>``: JSON and CSV are compared by their values."""
+
+    kind: Literal["content"]
+    path: str
+    expected: str
+
+
+class UnchangedCheck(_CheckPart):
+    """Files of the project are as they were; none was added or removed, but those that the globs name."""
+
+    kind: Literal["unchanged"]
+    but: tuple[str, ...] = ()
+
+
+Check = Annotated[RunCheck | AnswerCheck | FileCheck | SameContentCheck | UnchangedCheck, Field(discriminator="kind")]
+
+
+class Reply(_Part):
+    """What a person answers to a question that the pattern is found in."""
+
+    question: str
+    answer: str
+
+
+class Limits(_Part):
+    turns: int = Field(default=30, ge=1)
+    seconds: float = Field(default=300, gt=0)
+
+
+class TaskFile(_Part):
+    """The content of ``task.yaml``."""
+
+    about: str
+    objective: str
+    checks: tuple[Check, ...] = Field(min_length=1)
+    prepare: str | None = Field(default=None, description="a function of materials.py that adds to the project")
+    replies: tuple[Reply, ...] = ()
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """A task and its folder."""
+
+    folder: Path
+    file: TaskFile
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "project"
+
+    @property
+    def hidden(self) -> Path:
+        """Files that the agent never sees; checks use them."""
+        return self.folder / "hidden"
+
+    @property
+    def recording(self) -> Path:
+        return self.folder / "recording.json"
+
+
+def load_task(folder: Path) -> BenchTask:
+    """Load a task. Raises ConfigError with the fault."""
+    path = folder / "task.yaml"
+    try:
+        content = TaskFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {explain_validation(error)}") from error
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    return BenchTask(folder, content)
+
+
+def load_tasks(names: Sequence[str] = (), folder: Path = TASKS) -> list[BenchTask]:
+    """Load the named tasks, or all of them, in the order of their names. Raises InvalidInput for an unknown name."""
+    known = sorted(path.parent.name for path in folder.glob("*/task.yaml"))
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidInput(f"unknown task {', '.join(unknown)}; the tasks are {', '.join(known)}")
+    if not known:
+        raise InvalidInput(f"{folder} has no folders with a task.yaml")
+    return [load_task(folder / name) for name in known if not names or name in names]
