@@ -38,6 +38,7 @@ MODEL_LIMITS = {
     "claude-sonnet-5-5": _claude(2.0, 10.0, 0.10, 2.5),
     "claude-sonnet-5": _claude(2.0, 10.0, 0.20, 2.5),
     "claude-sonnet-4-6": _claude(3.0, 15.0, 0.30, 3.75),
+    "claude-sonnet-4-5": _claude(3.0, 15.0, 0.30, 3.75),
     "claude-opus-5-5": _claude(4.0, 20.0, 0.20, 5.0),
     "claude-opus-5": _claude(5.0, 25.0, 0.50, 6.25),
     "claude-opus-4-8": _claude(5.0, 25.0, 0.50, 6.25),
