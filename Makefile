@@ -44,7 +44,7 @@ lint: setup-dev
 
 unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
-	@.venv/bin/pytest -n 2 --dist worksteal --cov --cov-report= -q
+	@.venv/bin/pytest -n 4 --dist worksteal --cov --cov-report= -q
 	@for part in $(COVERED); do \
 		.venv/bin/coverage report --include "*/fireswarm/$$part" --format total > /dev/null; \
 		printf 'branch coverage of %-12s' "$$part"; \
