@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loops import TestLoops
 from tests.support.measuring import Measuring, import_core
 from tests.support.swarm import SwarmRig, open_test_swarm
 
@@ -27,6 +30,8 @@ BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENAI_BASE_URL")
 NOWHERE = "http://127.0.0.1:9"
 
 import_core()
+if sys.platform != "win32":
+    asyncio.set_event_loop_policy(TestLoops())  # pyright: ignore[reportDeprecated]
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
