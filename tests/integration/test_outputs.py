@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fireswarm as fs
-from fireswarm.contracts.ports import Write
+from fireswarm.contracts.ports import Update, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.artifacts import find_artifact, read_content
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.outputs import output_folder
+from fireswarm.swarm.turn.outputs import KEPT_DAYS, output_folder, remove_old_outputs
 from tests.integration.test_calling_in_a_swarm import Expert, report
 from tests.integration.test_thinking import Killed, events_of, one_turn, reclaimed, submit, thinking, was_killed
 from tests.support.commands import agent
@@ -268,3 +270,25 @@ def test_agent_stores_artifacts_without_asking_and_read_only(tmp_path: Path) -> 
 def test_run_without_files_leaves_no_output_folder(tmp_path: Path) -> None:
     ran = agent(tmp_path, "run", "nothing", *_agent_script(tmp_path, "Done."))
     assert (ran.code, list((tmp_path / "runs").glob("*/outputs"))) == (0, [])
+
+
+async def test_old_folders_of_tasks_that_ended_or_are_gone_are_removed(swarm: SwarmRig, tmp_path: Path) -> None:
+    core = thinking(swarm, Expert(report), tmp_path)
+    old = (core.clock.now() - timedelta(days=KEPT_DAYS + 1)).timestamp()
+    tasks = {name: await swarm.submit(name) for name in ("waits", "canceled", "recent", "unreadable")}
+    for name in ("canceled", "recent"):
+        await swarm.board.cancel(tasks[name].task_id)
+    await swarm.store.commit([Update(f"agent_tasks/{tasks['unreadable'].task_id}", {"priority": "high"})])
+    folders = {name: output_folder(core, task) for name, task in tasks.items()}
+    folders |= {"gone": core.workdir / "outputs" / "gone", "odd": core.workdir / "outputs" / "..x \n__"}
+    for name, folder in folders.items():
+        folder.mkdir(parents=True)
+        (folder / "draft.md").write_text("draft")
+        now = core.clock.now().timestamp()
+        os.utime(folder, (now, now) if name == "recent" else (old, old))
+    (core.workdir / "outputs" / "link").symlink_to(tmp_path)
+    os.utime(core.workdir / "outputs" / "link", (old, old), follow_symlinks=False)
+    assert await remove_old_outputs(core) == 3
+    assert {name for name, folder in folders.items() if folder.exists()} == {"waits", "recent", "unreadable"}
+    assert (core.workdir / "outputs" / "link").is_symlink()
+    assert await remove_old_outputs(core) == 0

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +21,17 @@ from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import SkillFailed
+from fireswarm.errors import FireswarmError, NotFound, SkillFailed
 from fireswarm.redaction import Redactor, secret_values
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.state import Turn
+
+KEPT_DAYS = 30
+"""Days after its last change for which the output folder of a task that has ended, or is gone, stays at least."""
+
+MAX_LOOKS = 200
+"""Tasks that are looked up in a search for old output folders."""
 
 
 async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> SkillResult:
@@ -61,6 +68,41 @@ async def remove_outputs(swarm: Swarm, task: Task) -> None:
     """Remove the output folder of a task that is done: its files are in the blob store."""
     folder = output_folder(swarm, task)
     await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+async def remove_old_outputs(swarm: Swarm) -> int:
+    """Remove the output folders of tasks that have ended or are gone, and return how many.
+
+    A task that was canceled, or whose worker was killed after its end, leaves one. Folders that changed in the last
+    `KEPT_DAYS` stay, without a look at their tasks.
+    """
+    removed = 0
+    before = (swarm.clock.now() - timedelta(days=KEPT_DAYS)).timestamp()
+    for folder in await anyio.to_thread.run_sync(_unchanged_since, swarm.workdir / OUTPUT_FOLDER, before):
+        try:
+            ended = (await swarm.board.get(folder.name)).status.terminal
+        except NotFound:
+            ended = True
+        except FireswarmError:
+            ended = False  # the task cannot be read: it may be repaired by hand
+        if ended:
+            await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+            removed += 1
+    return removed
+
+
+def _unchanged_since(folder: Path, before: float) -> list[Path]:
+    """Return the folders in *folder* that did not change after a time, at most `MAX_LOOKS`, the oldest first."""
+    found: list[tuple[float, Path]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    changed = entry.stat(follow_symlinks=False).st_mtime
+                    found += [(changed, Path(entry.path))] if changed < before else []
+    except OSError:
+        return []
+    return [path for _, path in sorted(found)[:MAX_LOOKS]]
 
 
 async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ()) -> tuple[Artifact, ...]:

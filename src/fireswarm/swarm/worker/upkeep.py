@@ -1,4 +1,4 @@
-"""A worker's background duties: heartbeat, lease renewal, sweep, inbox and answers by mail."""
+"""A worker's background duties: heartbeat, lease renewal, sweep, inbox, answers by mail, and old output folders."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
@@ -57,7 +58,7 @@ class Upkeep:
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
-        for duty in (self._beat, self._renew, self._sweep):
+        for duty in (self._beat, self._renew, self._sweep, self._tidy):
             group.start_soon(duty)
         swarm, role = self.swarm, self.role
         for follow in (
@@ -172,6 +173,12 @@ class Upkeep:
             self.queued.ring()
             jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
             await self.sweep_soon.heard(self.swarm.clock, pause + jitter)
+
+    async def _tidy(self) -> None:
+        """Remove old output folders at the start and once a day."""
+        while True:
+            await self.log_failure(partial(remove_old_outputs, self.swarm))
+            await self.swarm.clock.sleep(timedelta(days=1).total_seconds())
 
     async def _repeat(self, follow: Callable[[], Awaitable[None]]) -> None:
         """Listen again whenever a listener ends or fails."""
