@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from fireswarm.agent.chat import session_file
+from fireswarm.agent.chat import run_of_session, session_file
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
+from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.errors import NotFound
 from fireswarm.mind import Conclusion
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.swarm.records.run_files import RunLog, new_run_id, run_folder
+from fireswarm.swarm.records.run_files import RunLog, new_run_id
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +47,7 @@ class LiveChat:
     watching: Watching
     tell: Callable[[str], None]
     say: Callable[[Conclusion, RunLog], int]
+    options: ModelOptions = field(default_factory=ModelOptions)
     yes: bool = False
     run_id: str = ""
     tokens: int = 0
@@ -56,9 +57,8 @@ class LiveChat:
     def __post_init__(self) -> None:
         """Find the run of the session. Raises InvalidInput for a bad name of a session."""
         self._file = session_file(self._runs / "chats", self.session, ".run")
-        if self._file.is_file():
-            with contextlib.suppress(NotFound):
-                self.run_id = run_folder(self._runs, self._file.read_text(encoding="utf-8").strip()).name
+        if (folder := run_of_session(self._runs, self.session)) is not None:
+            self.run_id = folder.name
 
     @property
     def _runs(self) -> Path:
@@ -93,6 +93,8 @@ class LiveChat:
         known = self.run_id
         watching = replace(self.watching, on_event=self._count, next_message=next_message)
         self.run_id = known or new_run_id()
+        if not known:
+            self.options.keep(self._runs / self.run_id, self.settings)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(self.run_id, encoding="utf-8")
         conclusion, log = await carry_out(

@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from fireswarm.agent.chat import Chat
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
-from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
+from fireswarm.cli.agent.ask import ask_person
+from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
+from fireswarm.swarm.records.run_files import RunLog, new_run_id, read_events, run_folder
 from fireswarm.wiring.adapters import make_model
 from fireswarm.wiring.model import agent_catalog, redactor_for
 
@@ -65,17 +65,23 @@ def run_once(
     message: str = "",
     answers: Sequence[str] | None = None,
     events: bool = False,
+    options: ModelOptions | None = None,
 ) -> int:
     """Run one task, or go on with the run *resume*; returns the exit code.
 
-    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions.
+    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions. *options* chose the
+    model of a new run.
     """
     screen = Screen(Watching()) if as_json else _screen(settings, events=events)
-    watching = _with_answers(screen.watching, message, answers or ())
+    given = _answers_of(answers or ())
+    watching = _with_answers(screen.watching, message, given)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
+    run_id = resume or new_run_id()
+    if resume is None:
+        (options or ModelOptions()).keep(Path.cwd() / settings.logging.jsonl_dir / run_id, settings)
 
     async def call() -> tuple[Conclusion, RunLog]:
-        return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume)
+        return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume, run_id=run_id)
 
     conclusion, log = anyio.run(call)
     if as_json:
@@ -84,6 +90,10 @@ def run_once(
         )
     else:
         _say(conclusion, log, shown=screen.shows(conclusion))
+    if given:
+        names = ", ".join(question.name for question in conclusion.questions) or "none"
+        sys.stderr.write(f"error: no open question is named {', '.join(given)}; open questions: {names}\n")
+        return _exit_code(conclusion) or 1
     return _exit_code(conclusion)
 
 
@@ -109,13 +119,21 @@ def go_on(
     )
 
 
-def _with_answers(watching: Watching, message: str, answers: Sequence[str]) -> Watching:
-    """Return the callbacks with a message to the next answer, and answers to questions by their names."""
+def _answers_of(answers: Sequence[str]) -> dict[str, Any]:
+    """Return the answers of the options by the names of their questions. Raises InvalidInput."""
     from fireswarm.cli.shared.options import pairs
 
     if bad := next((answer for answer in answers if "=" not in answer), ""):
         raise InvalidInput(f"--resume-answer {bad!r}: write name=value")
-    given, messages = pairs(answers, "--resume-answer") if answers else {}, [message] if message else []
+    return dict(pairs(answers, "--resume-answer")) if answers else {}
+
+
+def _with_answers(watching: Watching, message: str, given: dict[str, Any]) -> Watching:
+    """Return the callbacks with a message to the next answer, and answers by the names of questions.
+
+    An answer is removed from *given* when its question was asked.
+    """
+    messages = [message] if message else []
     person = watching.ask
 
     async def ask(question: Question) -> str | None:
@@ -144,14 +162,21 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     return 0
 
 
-def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, yes: bool = False) -> int:
+def chat(
+    settings: AgentSettings,
+    session: str,
+    skills_dir: Sequence[Path],
+    *,
+    yes: bool = False,
+    options: ModelOptions | None = None,
+) -> int:
     """Read and run tasks in turn; returns the exit code of the last one."""
     from fireswarm.cli.shared.console import make_console
 
     cwd = Path.cwd()
     console = make_console()
     if _calls_tools(settings):
-        return _converse(settings, session, skills_dir, console, yes=yes)
+        return _converse(settings, session, skills_dir, console, yes=yes, options=options or ModelOptions())
     conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
@@ -172,7 +197,15 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
     return code
 
 
-def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path], console: Console, *, yes: bool) -> int:
+def _converse(
+    settings: AgentSettings,
+    session: str,
+    skills_dir: Sequence[Path],
+    console: Console,
+    *,
+    yes: bool,
+    options: ModelOptions,
+) -> int:
     """Hold a conversation with a model that calls tools; returns the exit code of the last answer."""
     from fireswarm.cli.agent.live_chat import LiveChat
     from fireswarm.cli.watch.answer import print_answer
@@ -188,7 +221,7 @@ def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path],
         if screen.view is None or screen.view.answer != answer.strip():
             print_answer(answer, console)
 
-    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, yes).hold()
+    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, options, yes).hold()
 
 
 def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
@@ -206,6 +239,22 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     for event in events:
         printer.event(event)
     _answer_of(events[-1:], console)
+    if note := _how_to_go_on(events, folder.name):
+        console.print(note, style="yellow", soft_wrap=True)
+
+
+def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
+    """Return what to say of a run that has not come to its end, or ""."""
+    last = events[-1] if events else None
+    if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
+        why = "has no end: it is in progress, or its process was killed"
+    elif last.payload.get("mode") == ConclusionStatus.WAITING.value:
+        why = "waits for an answer"
+    elif last.payload.get("mode") == ConclusionStatus.BLOCKED.value:
+        why = "is blocked"
+    else:
+        return ""
+    return f"This run {why}. Go on with `agent resume {run_id}`."
 
 
 def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
@@ -232,7 +281,7 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
     from fireswarm.cli.watch.event_line import EventPrinter
 
     console = make_console(stderr=True)
-    ask = _ask if sys.stdin.isatty() else None
+    ask = ask_person if sys.stdin.isatty() else None
     if console.is_terminal and not events and _calls_tools(settings) and settings.logging.level == "info":
         from fireswarm.cli.watch.run_view import RunView
 
@@ -250,43 +299,6 @@ def _calls_tools(settings: AgentSettings) -> bool:
     if settings.model.provider != "scripted":
         return True
     return make_model(settings, Path.cwd(), os.environ).knows_tools
-
-
-async def _ask(question: Question) -> str | None:
-    if question.approval is not None:
-        return await _ask_approval(question)
-    sys.stderr.write(f"\n{question.description}\n{question.name}> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return line.strip() or None
-
-
-async def _ask_approval(question: Question) -> str | None:
-    """Show the action and ask for a decision; None at the end of the input."""
-    from fireswarm.cli.shared.console import make_console
-    from fireswarm.cli.watch.approval_view import draw_approval
-
-    console = make_console(stderr=True)
-    console.print()
-    draw_approval(question, console)
-    sys.stderr.write("Allow it? y: yes, a: always in this run, n: no, or n and a reason> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return decision_of(line) if line else None
-
-
-def decision_of(line: str) -> str:
-    """Return the decision in a line that was typed: yes, always, or no with the reason after a colon."""
-    word, _, rest = line.strip().partition(" ")
-    match word.lower():
-        case "y" | "yes":
-            return YES
-        case "a" | "always":
-            return ALWAYS
-        case "n" | "no":
-            return f"{NO}:{rest}"
-        case _:
-            return f"{NO}:{line.strip()}"
 
 
 def _read_line() -> str:

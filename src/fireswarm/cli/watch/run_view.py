@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.answer import markdown_of
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 
 FENCE = "```"
@@ -98,6 +99,8 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     code = payload.get("exit_code")
     if name == "run_command" and code:
         result = f"exit code {code}: {result}"
+    if status == StepStatus.INTERRUPTED:
+        return name, argument, f"interrupted: {result}", "yellow"
     return name, argument, result, "red" if failed and name != "run_command" else ""
 
 
