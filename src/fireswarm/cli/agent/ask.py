@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Awaitable, Callable
 
-import anyio
-import anyio.to_thread
-
+from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question
+
+ALLOW = "Allow it? y: yes, a: always in this run, n: no, or n and a reason> "
 
 
 async def ask_person(question: Question) -> str | None:
     """Return the person's answer; None if the input has ended, or for an empty answer to a question."""
-    if question.approval is not None:
-        return await _ask_approval(question)
-    sys.stderr.write(f"\n{question.description}\n{question.name}> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return line.strip() or None
+
+    async def read(prompt: str) -> str | None:
+        try:
+            return await LineReader().read_in_thread(prompt, keeps=False)
+        except StoppedByPerson:
+            return None
+
+    return await ask_by(read, question)
 
 
-async def _ask_approval(question: Question) -> str | None:
-    """Show the action and ask for a decision; None at the end of the input."""
+async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Question) -> str | None:
+    """Show a question or an action, and *read* the answer behind a prompt; None without one."""
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.approval_view import draw_approval
 
     console = make_console(stderr=True)
     console.print()
-    draw_approval(question, console)
-    sys.stderr.write("Allow it? y: yes, a: always in this run, n: no, or n and a reason> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return decision_of(line) if line else None
+    if question.approval is not None:
+        draw_approval(question, console)
+        line = await read(ALLOW)
+        return None if line is None else decision_of(line)
+    console.print(question.description, markup=False, soft_wrap=True)
+    if choices := question.choices:
+        console.print(f"one of: {', '.join(map(str, choices))}", style="dim", markup=False, soft_wrap=True)
+    line = await read(f"{question.name}> ")
+    return (line or "").strip() or None
 
 
 def decision_of(line: str) -> str:

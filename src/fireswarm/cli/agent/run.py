@@ -21,6 +21,7 @@ from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
 from fireswarm.cli.agent.ask import ask_person
+from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -177,12 +178,13 @@ def chat(
     console = make_console()
     if _calls_tools(settings):
         return _converse(settings, session, skills_dir, console, yes=yes, options=options or ModelOptions())
-    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
+    redact = redactor_for(settings)
+    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redact)
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
     console.print(f"session {session}: {opening}. An empty line or Ctrl+D ends the chat.", style="dim")
-    code = 0
-    while task := _read_line():
+    code, reader = 0, LineReader(ChatHistory(cwd / settings.logging.jsonl_dir / "chats" / "history.jsonl", redact))
+    while task := _read_task(reader):
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
             request = AgentTask(task, material=conversation.material(), session=session, yes=yes)
@@ -301,10 +303,12 @@ def _calls_tools(settings: AgentSettings) -> bool:
     return make_model(settings, Path.cwd(), os.environ).knows_tools
 
 
-def _read_line() -> str:
-    sys.stderr.write("> ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
+def _read_task(reader: LineReader) -> str:
+    """Return the next task, or "" at the end of the input."""
+    try:
+        return (reader.read() or "").strip()
+    except StoppedByPerson:
+        return ""
 
 
 def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
