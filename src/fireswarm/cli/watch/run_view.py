@@ -98,7 +98,7 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
     code = payload.get("exit_code")
     if name == "run_command" and code:
-        result = f"exit code {code}: {result}"
+        result = f"exit code {code}: {result}" if result else f"exit code {code}"
     if status == StepStatus.INTERRUPTED:
         return name, argument, f"interrupted: {result}", "yellow"
     return name, argument, result, "red" if failed and name != "run_command" else ""
