@@ -253,7 +253,9 @@ def validate(
     path = find_agent_file(file, Path.cwd(), home_folder())
     settings = load_agent_settings(path)
     if as_json:
-        sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
+        from fireswarm.cli.shared.console import json_text
+
+        sys.stdout.write(json_text(settings.model_dump(mode="json")) + "\n")
     else:
         typer.echo(f"{path or 'built-in defaults'}: valid ({settings.model.provider}, {settings.model.model_name})")
 

@@ -5,7 +5,6 @@ Modules that draw on the terminal are imported on first use.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -23,6 +22,7 @@ from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabili
 from fireswarm.cli.agent.ask import ask_person
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.cli.shared.console import json_text
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
@@ -86,9 +86,7 @@ def run_once(
 
     conclusion, log = anyio.run(call)
     if as_json:
-        sys.stdout.write(
-            json.dumps(redactor_for(settings).value(_as_json(conclusion, log)), indent=2, ensure_ascii=False) + "\n"
-        )
+        sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
         _say(conclusion, log, shown=screen.shows(conclusion))
     if given:
@@ -159,7 +157,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
             return await first_request(settings, catalog, task, session, cwd, model)
 
     request = anyio.run(call)
-    sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(request) + "\n")
     return 0
 
 
@@ -231,7 +229,7 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     events = list(read_events(folder))
     if as_json:
-        sys.stdout.write(json.dumps([event.model_dump(mode="json") for event in events], indent=2) + "\n")
+        sys.stdout.write(json_text([event.model_dump(mode="json") for event in events]) + "\n")
         return
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
