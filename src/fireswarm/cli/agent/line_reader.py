@@ -45,6 +45,8 @@ class ChatHistory:
     def load(self) -> list[str]:
         """Return the messages, the oldest first. Damaged lines are left out."""
         messages: list[str] = []
+        if self.path.is_symlink() or not self.path.is_file():
+            return messages
         with contextlib.suppress(OSError):
             for line in self.path.read_bytes().split(b"\n")[-MAX_HISTORY - 1 :]:
                 with contextlib.suppress(ValueError, RecursionError):
@@ -64,8 +66,11 @@ class ChatHistory:
 
     def _write(self, how: int, messages: list[str]) -> None:
         content = "".join(json.dumps(message) + "\n" for message in messages)
-        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | how, 0o600), "w", encoding="utf-8") as file:
-            self.path.chmod(0o600)  # a file of an earlier umask
+        # A folder from somebody else may have a link or a pipe here.
+        how |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with os.fdopen(os.open(self.path, how, 0o600), "w", encoding="utf-8") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o600)  # the file may be older than this rule
             file.write(content)
 
 
@@ -136,6 +141,8 @@ class LineReader:
                 line = sys.stdin.readline()
                 return line.rstrip("\n") if line else None
             return self._edit(prompt) if self._readline is not None else _read_lines(prompt)
+        except OSError:  # standard input was closed
+            return None
         finally:
             self.is_reading = False
 
@@ -170,8 +177,8 @@ def _is_libedit(readline: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _ctrl_c_as_key() -> Generator[None]:
-    """Let the terminal pass Ctrl+C as a key: as a signal, it would stop the run that waits for the message."""
+def restored_terminal() -> Generator[None]:
+    """Restore the terminal's modes at the end: a prompt that a signal ends leaves them as it needs them."""
     try:
         import termios
 
@@ -179,13 +186,23 @@ def _ctrl_c_as_key() -> Generator[None]:
     except (ImportError, OSError, ValueError, AttributeError):  # no terminal, or Windows
         yield
         return
-    changed = [*before[:6], [*before[6]]]
-    changed[6][termios.VINTR] = b"\0"
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, changed)
     try:
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
+def _ctrl_c_as_key() -> Generator[None]:
+    """Let the terminal pass Ctrl+C as a key: as a signal, it would stop the run that waits for the message."""
+    with restored_terminal():
+        with contextlib.suppress(ImportError, OSError, ValueError, AttributeError):
+            import termios
+
+            changed = termios.tcgetattr(sys.stdin)
+            changed[6][termios.VINTR] = b"\0"
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, changed)
+        yield
 
 
 def _read_lines(prompt: str) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +15,7 @@ import anyio
 from fireswarm.agent.chat import run_of_session, session_file
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
 from fireswarm.cli.agent.ask import ask_by
-from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
+from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -76,6 +79,10 @@ class LiveChat:
 
     def hold(self) -> int:
         """Read messages and answer them until the person leaves; returns the exit code of the last answer."""
+        with restored_terminal():
+            return self._hold()
+
+    def _hold(self) -> int:
         opening = f"goes on (run {self.run_id})" if self.run_id else "a new conversation"
         self.console.print(f"session {self.session}: {opening}. /help lists the commands.", style="dim")
         task = self._begin()
@@ -86,7 +93,7 @@ class LiveChat:
             if not self._waits_for_work():
                 return code
             task = replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
-        return 0
+        return INTERRUPTED if self._stopped else 0
 
     def _waits_for_work(self) -> bool:
         """Ask what follows after work was stopped; a message is kept for its end. Returns False to leave."""
@@ -114,7 +121,7 @@ class LiveChat:
         """Return the task of the run; its first message begins a new one. None if the person says nothing."""
         if self.run_id:
             return replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
-        message = anyio.run(self._next_message)
+        message = anyio.run(self._first_message)
         return None if message is None else AgentTask(message, session=self.session, yes=self.yes)
 
     async def _run(self, task: AgentTask) -> int:
@@ -161,6 +168,22 @@ class LiveChat:
                 self.console.print(self._answer_to(answer.strip()), markup=False)
 
         return await ask_by(read, question)
+
+    async def _first_message(self) -> str | None:
+        """Read the first message; None at the end, or if SIGTERM ends the chat."""
+        message: str | None = None
+        async with anyio.create_task_group() as tasks:
+            if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+                tasks.start_soon(self._stop_on_sigterm, tasks.cancel_scope)
+            message = await self._next_message()
+            tasks.cancel_scope.cancel()
+        return message
+
+    async def _stop_on_sigterm(self, scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            async for _ in signals:
+                self._stopped = True
+                scope.cancel()
 
     async def _next_message(self) -> str | None:
         """Read until a message that is not a command; None at the end."""
