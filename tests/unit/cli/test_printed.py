@@ -50,12 +50,12 @@ async def test_question_is_printed_with_the_command_that_answers_it(swarm: Swarm
     questions = (Question(name="colour", description="Which colour?"),)
     task, told = await stopped(swarm, printed, Waiting(StatusReason.INPUT_REQUIRED, "Which colour?", questions))
     assert f"swarm answer {short(task.task_id)} colour=..." in told
-    assert "not done (input required)" in told
+    assert "the objective stopped (input required)" in told
 
 
 async def test_dead_letter_is_called_so_with_its_reason(swarm: SwarmRig, printed: Console) -> None:
     task, told = await stopped(swarm, printed, Failed("the disk is full", StatusReason.DEAD_LETTER))
-    assert "not done (dead letter)" in told
+    assert "the objective stopped (dead letter)" in told
     assert "It gave up: the disk is full" in told and f"swarm retry {short(task.task_id)}" in told
     assert "objective is blocked" not in told
 

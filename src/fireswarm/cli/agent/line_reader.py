@@ -66,7 +66,7 @@ class ChatHistory:
 
     def _write(self, how: int, messages: list[str]) -> None:
         content = "".join(json.dumps(message) + "\n" for message in messages)
-        # A folder from somebody else may have a link or a pipe here.
+        # A folder of unknown origin may have a link or a pipe here.
         how |= os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(self.path, how, 0o600), "w", encoding="utf-8") as file:
             if hasattr(os, "fchmod"):

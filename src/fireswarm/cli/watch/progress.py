@@ -131,7 +131,7 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         console.print(f"  {why}", soft_wrap=True, markup=False, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
     console.print(
-        f"the objective is not done ({word}); `swarm show {short(root.task_id)}` shows all",
+        f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows all",
         style="yellow",
         soft_wrap=True,
     )
