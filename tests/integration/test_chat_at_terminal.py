@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import stat
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -232,21 +230,6 @@ def test_history_that_is_damaged_is_read_as_far_as_possible(root: Path) -> None:
         terminal.type(UP + "\n")
         terminal.expect("heard 4 ")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize("message", ["", "hello\n"])
-def test_signal_at_a_prompt_leaves_the_terminal_as_it_was(message: str, root: Path) -> None:
-    with chat(root) as terminal:
-        terminal.type(message)
-        if message:
-            terminal.expect("heard 5")
-            terminal.expect("> ")
-        while termios.tcgetattr(terminal.master)[3] & termios.ICANON:
-            terminal.type("")  # the prompt is shown before the terminal is prepared
-        terminal.process.send_signal(signal.SIGTERM)
-        assert terminal.ended() == 130
-        modes = termios.tcgetattr(terminal.master)
-        assert modes[3] & termios.ECHO and modes[3] & termios.ICANON and modes[6][termios.VINTR] == b"\x03"
 
 
 def test_history_follows_no_link_and_opens_no_pipe(root: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskStatus
 
 from fireswarm.agent.chat import run_of_session, session_file
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
@@ -174,13 +175,14 @@ class LiveChat:
         message: str | None = None
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-                tasks.start_soon(self._stop_on_sigterm, tasks.cancel_scope)
+                await tasks.start(self._stop_on_sigterm, tasks.cancel_scope)
             message = await self._next_message()
             tasks.cancel_scope.cancel()
         return message
 
-    async def _stop_on_sigterm(self, scope: anyio.CancelScope) -> None:
+    async def _stop_on_sigterm(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            task_status.started()
             async for _ in signals:
                 self._stopped = True
                 scope.cancel()
