@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion
 from fireswarm.redaction import Redactor
+from fireswarm.swarm.records.run_files import run_folder
 
 REMEMBERED_TURNS = 20
 REMEMBERED_CHARS = 8_000
@@ -24,6 +25,15 @@ def session_file(folder: Path, name: str, suffix: str) -> Path:
     if not NAME.match(name):
         raise InvalidInput(f"--session {name!r}: use letters, digits, dot, underscore and hyphen")
     return folder / f"{name}{suffix}"
+
+
+def run_of_session(runs: Path, name: str) -> Path | None:
+    """Return the folder of the run that a session goes on with, or None. Raises InvalidInput for a bad name."""
+    file = session_file(runs / "chats", name, ".run")
+    try:
+        return run_folder(runs, file.read_text(encoding="utf-8").strip()) if file.is_file() else None
+    except (NotFound, InvalidInput, UnicodeDecodeError):
+        return None
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ def test_stalls_are_reported_once_each_with_stacks_and_duration() -> None:
     assert "hunter22" not in told
 
 
-def test_call_that_holds_the_interpreter_lock_is_reported_while_it_blocks() -> None:
+def test_call_that_holds_the_interpreter_lock_is_reported_with_its_stack() -> None:
     told = report("await anyio.sleep(0.01); block_in_c()", 0.1)
     assert "block_in_c" in told
     assert told.index("block_in_c") < told.index("the event loop stood still for")
@@ -58,3 +58,31 @@ def test_call_that_holds_the_interpreter_lock_is_reported_while_it_blocks() -> N
 @pytest.mark.parametrize("work", ["pass", "await anyio.sleep(0.5)", "await anyio.to_thread.run_sync(block_here, 0.2)"])
 def test_loop_that_runs_is_not_reported(work: str) -> None:
     assert report(work, 20.0 if "thread" in work else 2.0) == ""
+
+
+CHURN = """
+import sys, time
+import anyio
+from fireswarm.processes.watchdog import watch_loop
+
+def churn(depth):
+    return churn(depth - 1) if depth else [each for each in map(lambda number: number + 1, range(3))]
+
+async def main():
+    async with watch_loop(0.002):
+        for _ in range(800):
+            end = time.monotonic() + 0.004
+            while time.monotonic() < end:
+                churn(30)
+                exec(compile("def made():\\n    return 1\\nmade()", "x", "exec"), {})
+            await anyio.sleep(0.001)
+
+anyio.run(main)
+print("went on", file=sys.stdout)
+"""
+
+
+def test_report_does_not_crash_a_process_whose_code_runs_on() -> None:
+    done = subprocess.run([sys.executable, "-c", CHURN], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "went on\n")
+    assert done.stderr.count("Timeout (") > 100

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
+from anyio.abc import TaskStatus
 
-from fireswarm.agent.chat import session_file
+from fireswarm.agent.chat import run_of_session, session_file
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
+from fireswarm.cli.agent.ask import ask_by
+from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
+from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.errors import NotFound
+from fireswarm.llm.client import prompt_limit
+from fireswarm.llm.tokens import estimate_tokens
 from fireswarm.mind import Conclusion
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.swarm.records.run_files import RunLog, new_run_id, run_folder
+from fireswarm.swarm.records.run_files import RunLog, new_run_id
+from fireswarm.wiring.model import redactor_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +36,10 @@ HELP = (
     "/skills  the skills that the agent knows\n"
     "/model   the model\n"
     "/resume  how to go on with this conversation later\n"
-    "/exit    leave; an empty line or Ctrl+D does the same. Ctrl+C stops the work and keeps what was done."
+    "/exit    leave; an empty line or Ctrl+D does the same. Ctrl+C stops the work and keeps what was done.\n"
+    "A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
 )
+COMMANDS = ("/cost", "/exit", "/help", "/model", "/resume", "/skills")
 
 
 @dataclass(slots=True)
@@ -47,18 +56,23 @@ class LiveChat:
     watching: Watching
     tell: Callable[[str], None]
     say: Callable[[Conclusion, RunLog], int]
+    options: ModelOptions = field(default_factory=ModelOptions)
     yes: bool = False
     run_id: str = ""
     tokens: int = 0
     usd: float = 0.0
+    reader: LineReader = field(init=False)
     _file: Path = field(init=False)
+    _next: str = ""
+    _stopped: bool = False
 
     def __post_init__(self) -> None:
         """Find the run of the session. Raises InvalidInput for a bad name of a session."""
         self._file = session_file(self._runs / "chats", self.session, ".run")
-        if self._file.is_file():
-            with contextlib.suppress(NotFound):
-                self.run_id = run_folder(self._runs, self._file.read_text(encoding="utf-8").strip()).name
+        if (folder := run_of_session(self._runs, self.session)) is not None:
+            self.run_id = folder.name
+        history = ChatHistory(self._runs / "chats" / "history.jsonl", redactor_for(self.settings))
+        self.reader = LineReader(history)
 
     @property
     def _runs(self) -> Path:
@@ -66,33 +80,63 @@ class LiveChat:
 
     def hold(self) -> int:
         """Read messages and answer them until the person leaves; returns the exit code of the last answer."""
+        with restored_terminal():
+            return self._hold()
+
+    def _hold(self) -> int:
         opening = f"goes on (run {self.run_id})" if self.run_id else "a new conversation"
         self.console.print(f"session {self.session}: {opening}. /help lists the commands.", style="dim")
         task = self._begin()
         while task is not None:
             code = anyio.run(self._run, task)
-            if code != INTERRUPTED:
+            if self.reader.is_reading or (code != INTERRUPTED and not self._stopped):
                 return code
-            self.console.print("Stopped; what was done is kept. Enter goes on with it, Ctrl+D leaves.", style="dim")
-            if _read_message() is None:
+            if not self._waits_for_work():
                 return code
-        return 0
+            task = replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
+        return INTERRUPTED if self._stopped else 0
+
+    def _waits_for_work(self) -> bool:
+        """Ask what follows after work was stopped; a message is kept for its end. Returns False to leave."""
+        self._stopped = False
+        self.console.print("Stopped; what was done is kept. Enter goes on with it, Ctrl+D leaves.", style="dim")
+        while True:
+            try:
+                message = self.reader.read()
+            except StoppedByPerson:
+                return False
+            if message is None or message.strip() == "/exit":
+                return False
+            if message.strip() in COMMANDS:
+                self.console.print(self._answer_to(message.strip()), markup=False)
+                continue
+            if message.strip() and (reason := self._too_long(message)):
+                self.console.print(reason, style="yellow")
+                continue
+            if message.strip():
+                self._next = message
+                self.console.print("This is said when the work that was stopped has ended.", style="dim")
+            return True
 
     def _begin(self) -> AgentTask | None:
         """Return the task of the run; its first message begins a new one. None if the person says nothing."""
         if self.run_id:
             return replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
-        message = self._next_message()
+        message = anyio.run(self._first_message)
         return None if message is None else AgentTask(message, session=self.session, yes=self.yes)
 
     async def _run(self, task: AgentTask) -> int:
         async def next_message(answer: str) -> str | None:
             self.tell(answer)
-            return await anyio.to_thread.run_sync(self._next_message, abandon_on_cancel=True)
+            said, self._next = self._next, ""
+            return said or await self._next_message()
 
         known = self.run_id
-        watching = replace(self.watching, on_event=self._count, next_message=next_message)
+        asks = self.ask if self.watching.ask is not None else None
+        watching = replace(self.watching, on_event=self._count, ask=asks, next_message=next_message)
         self.run_id = known or new_run_id()
+        if not known:
+            self.options.keep(self._runs / self.run_id, self.settings)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(self.run_id, encoding="utf-8")
         conclusion, log = await carry_out(
@@ -108,16 +152,67 @@ class LiveChat:
         if self.watching.on_event is not None:
             self.watching.on_event(event)
 
-    def _next_message(self) -> str | None:
+    async def ask(self, question: Question) -> str | None:
+        """Ask the person a question of the run. A command is carried out first; None to leave, or after Ctrl+C."""
+
+        async def read(prompt: str) -> str | None:
+            while True:
+                try:
+                    answer = await self.reader.read_in_thread(prompt, keeps=False)
+                except StoppedByPerson:
+                    self._stopped = True
+                    return None
+                if answer is None or answer.strip() == "/exit":
+                    return None
+                if answer.strip() not in COMMANDS:
+                    return answer
+                self.console.print(self._answer_to(answer.strip()), markup=False)
+
+        return await ask_by(read, question)
+
+    async def _first_message(self) -> str | None:
+        """Read the first message; None at the end, or if SIGTERM ends the chat."""
+        message: str | None = None
+        async with anyio.create_task_group() as tasks:
+            if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+                await tasks.start(self._stop_on_sigterm, tasks.cancel_scope)
+            message = await self._next_message()
+            tasks.cancel_scope.cancel()
+        return message
+
+    async def _stop_on_sigterm(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            task_status.started()
+            async for _ in signals:
+                self._stopped = True
+                scope.cancel()
+
+    async def _next_message(self) -> str | None:
         """Read until a message that is not a command; None at the end."""
-        while (message := _read_message()) is not None:
-            word = message.strip()
-            if word == "/exit" or not word:
+        while True:
+            try:
+                message = await self.reader.read_in_thread()
+            except StoppedByPerson:
+                self.console.print("/exit or Ctrl+D leaves.", style="dim")
+                continue
+            if message is None or (word := message.strip()) in ("", "/exit"):
                 return None
-            if not word.startswith("/") or " " in word or "/" in word[1:]:
+            if word.startswith("/") and " " not in word and "\n" not in word and "/" not in word[1:]:
+                self.console.print(self._answer_to(word), markup=False)
+            elif reason := self._too_long(message):
+                self.console.print(reason, style="yellow")
+            else:
                 return message
-            self.console.print(self._answer_to(word), markup=False)
-        return None
+
+    def _too_long(self, message: str) -> str:
+        """Return why a message cannot be said, or "": it would stay in the conversation, and end it."""
+        tokens, limit = estimate_tokens(message), prompt_limit(self.settings.model) // 2
+        if tokens <= limit:
+            return ""
+        return (
+            f"The message has about {tokens:,} tokens, and this model takes {limit:,} at once: write it to a file, "
+            "and name the file."
+        )
 
     def _answer_to(self, command: str) -> str:
         match command:
@@ -133,20 +228,3 @@ class LiveChat:
                 return f"agent chat --session {self.session}, or agent resume {self.run_id or 'RUN'} --message TEXT"
             case _:
                 return f"unknown command {command}\n{HELP}"
-
-
-def _read_message() -> str | None:
-    """Read one message; None at the end. A terminal has line editing, and a paste of several lines is one message."""
-    if not sys.stdin.isatty():
-        sys.stderr.write("> ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
-        return line.rstrip("\n") if line else None
-    with contextlib.suppress(ImportError):
-        import readline  # gives `input` editing and history
-
-        readline.parse_and_bind("set enable-bracketed-paste on")
-    try:
-        return input("> ")
-    except (EOFError, KeyboardInterrupt):
-        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,26 +110,24 @@ def run(
     with without_collector():
         from fireswarm.cli.agent import run
 
-    settings = _settings(
-        config_file,
-        profile,
-        provider,
-        model,
-        script,
-        stream,
-        max_turns,
-        debug_llm,
-    )
+    from fireswarm.cli.agent.model_of_run import ModelOptions
+
+    options = ModelOptions(provider, model, script)
+    load = _loader(config_file, profile, stream, max_turns, debug_llm)
     if go_on:
+        settings = options.settings_for(_folder_of_run("latest", config_file), load)
         code = run.go_on(
             settings, "latest", skills_dir or (), as_json=as_json, message=task, answers=answer, yes=yes, events=events
         )
         raise typer.Exit(code)
+    settings = load(options.values())
     task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))
     raise typer.Exit(
-        run.run_once(settings, task_given, skills_dir or (), as_json=as_json, answers=answer, events=events)
+        run.run_once(
+            settings, task_given, skills_dir or (), as_json=as_json, answers=answer, events=events, options=options
+        )
     )
 
 
@@ -151,11 +149,13 @@ def resume(
 ) -> None:
     """Go on with a run that was interrupted, waits for an answer, or has ended.
 
-    What it has done already is not done again.
+    What it has done already is not done again. It uses the model that it was begun with, unless an option names one.
     """
     from fireswarm.cli.agent import run
+    from fireswarm.cli.agent.model_of_run import ModelOptions
 
-    settings = _settings(config_file, profile, provider, model, script, None, max_turns)
+    load = _loader(config_file, profile, None, max_turns)
+    settings = ModelOptions(provider, model, script).settings_for(_folder_of_run(run_id, config_file), load)
     code = run.go_on(
         settings, run_id, skills_dir or (), as_json=as_json, message=message, answers=answer, yes=yes, events=events
     )
@@ -177,10 +177,15 @@ def chat(
     yes: Yes = False,
 ) -> None:
     """Run tasks in a chat; the agent remembers earlier ones."""
+    from fireswarm.agent.chat import run_of_session
     from fireswarm.cli.agent import run
+    from fireswarm.cli.agent.model_of_run import ModelOptions
 
-    settings = _settings(config_file, profile, provider, model, script, None, max_turns)
-    raise typer.Exit(run.chat(settings, session, skills_dir or (), yes=yes))
+    options = ModelOptions(provider, model, script)
+    load = _loader(config_file, profile, None, max_turns)
+    folder = run_of_session(_runs(config_file), session)
+    settings = load(options.values()) if folder is None else options.settings_for(folder, load)
+    raise typer.Exit(run.chat(settings, session, skills_dir or (), yes=yes, options=options))
 
 
 @app.command()
@@ -248,34 +253,43 @@ def validate(
     path = find_agent_file(file, Path.cwd(), home_folder())
     settings = load_agent_settings(path)
     if as_json:
-        sys.stdout.write(settings.model_dump_json(indent=2) + "\n")
+        from fireswarm.cli.shared.console import json_text
+
+        sys.stdout.write(json_text(settings.model_dump(mode="json")) + "\n")
     else:
         typer.echo(f"{path or 'built-in defaults'}: valid ({settings.model.provider}, {settings.model.model_name})")
 
 
-def _settings(
+def _loader(
     config_file: Path | None,
     profile: str | None,
-    provider: str | None,
-    model: str | None,
-    script: str | None,
     stream: str | None,
     max_turns: int | None,
     debug_llm: str | None = None,
-) -> AgentSettings:
-    """Load the settings file and apply the options that were given."""
+) -> Callable[[dict[str, Any]], AgentSettings]:
+    """Return a function that loads the settings file and applies the options that were given, and further values."""
     from fireswarm.settings import load_found_settings
 
-    values: Mapping[str, Any] = {
+    given: Mapping[str, Any] = {
         "runtime.profile": profile,
-        "model.provider": provider or ("scripted" if script else None),
-        "model.name": model,
-        "model.script": script,
         "model.stream": None if stream is None else _yes("--stream", stream),
         "runtime.max_turns": max_turns,
         "logging.debug_llm_bodies": None if debug_llm is None else _yes("--debug-llm", debug_llm),
     }
-    return load_found_settings(config_file, Path.cwd(), home_folder(), values)
+    return lambda values: load_found_settings(config_file, Path.cwd(), home_folder(), {**given, **values})
+
+
+def _runs(config_file: Path | None) -> Path:
+    """Return the folder of the runs. It does not depend on the model, whose settings may lack an option."""
+    neutral = {"model.provider": "anthropic", "model.name": ""}
+    return Path.cwd() / _loader(config_file, None, None, None)(neutral).logging.jsonl_dir
+
+
+def _folder_of_run(run_id: str, config_file: Path | None) -> Path:
+    """Return the folder of a run. Raises NotFound and InvalidInput."""
+    from fireswarm.swarm.records.run_files import run_folder
+
+    return run_folder(_runs(config_file), run_id)
 
 
 def _yes(option: str, word: str) -> bool:

@@ -5,7 +5,6 @@ Modules that draw on the terminal are imported on first use.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -15,20 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
 
 from fireswarm.agent.chat import Chat
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
-from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
+from fireswarm.cli.agent.ask import ask_person
+from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
+from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.cli.shared.console import json_text
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.swarm.records.run_files import RunLog, read_events, run_folder
+from fireswarm.swarm.records.run_files import RunLog, new_run_id, read_events, run_folder
 from fireswarm.wiring.adapters import make_model
 from fireswarm.wiring.model import agent_catalog, redactor_for
 
@@ -65,25 +66,33 @@ def run_once(
     message: str = "",
     answers: Sequence[str] | None = None,
     events: bool = False,
+    options: ModelOptions | None = None,
 ) -> int:
     """Run one task, or go on with the run *resume*; returns the exit code.
 
-    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions.
+    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions. *options* chose the
+    model of a new run.
     """
     screen = Screen(Watching()) if as_json else _screen(settings, events=events)
-    watching = _with_answers(screen.watching, message, answers or ())
+    given = _answers_of(answers or ())
+    watching = _with_answers(screen.watching, message, given)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
+    run_id = resume or new_run_id()
+    if resume is None:
+        (options or ModelOptions()).keep(Path.cwd() / settings.logging.jsonl_dir / run_id, settings)
 
     async def call() -> tuple[Conclusion, RunLog]:
-        return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume)
+        return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume, run_id=run_id)
 
     conclusion, log = anyio.run(call)
     if as_json:
-        sys.stdout.write(
-            json.dumps(redactor_for(settings).value(_as_json(conclusion, log)), indent=2, ensure_ascii=False) + "\n"
-        )
+        sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
         _say(conclusion, log, shown=screen.shows(conclusion))
+    if given:
+        names = ", ".join(question.name for question in conclusion.questions) or "none"
+        sys.stderr.write(f"error: no open question is named {', '.join(given)}; open questions: {names}\n")
+        return _exit_code(conclusion) or 1
     return _exit_code(conclusion)
 
 
@@ -109,13 +118,21 @@ def go_on(
     )
 
 
-def _with_answers(watching: Watching, message: str, answers: Sequence[str]) -> Watching:
-    """Return the callbacks with a message to the next answer, and answers to questions by their names."""
+def _answers_of(answers: Sequence[str]) -> dict[str, Any]:
+    """Return the answers of the options by the names of their questions. Raises InvalidInput."""
     from fireswarm.cli.shared.options import pairs
 
     if bad := next((answer for answer in answers if "=" not in answer), ""):
         raise InvalidInput(f"--resume-answer {bad!r}: write name=value")
-    given, messages = pairs(answers, "--resume-answer") if answers else {}, [message] if message else []
+    return dict(pairs(answers, "--resume-answer")) if answers else {}
+
+
+def _with_answers(watching: Watching, message: str, given: dict[str, Any]) -> Watching:
+    """Return the callbacks with a message to the next answer, and answers by the names of questions.
+
+    An answer is removed from *given* when its question was asked.
+    """
+    messages = [message] if message else []
     person = watching.ask
 
     async def ask(question: Question) -> str | None:
@@ -140,24 +157,32 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
             return await first_request(settings, catalog, task, session, cwd, model)
 
     request = anyio.run(call)
-    sys.stdout.write(json.dumps(request, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(request) + "\n")
     return 0
 
 
-def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, yes: bool = False) -> int:
+def chat(
+    settings: AgentSettings,
+    session: str,
+    skills_dir: Sequence[Path],
+    *,
+    yes: bool = False,
+    options: ModelOptions | None = None,
+) -> int:
     """Read and run tasks in turn; returns the exit code of the last one."""
     from fireswarm.cli.shared.console import make_console
 
     cwd = Path.cwd()
     console = make_console()
     if _calls_tools(settings):
-        return _converse(settings, session, skills_dir, console, yes=yes)
-    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redactor_for(settings))
+        return _converse(settings, session, skills_dir, console, yes=yes, options=options or ModelOptions())
+    redact = redactor_for(settings)
+    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redact)
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
     console.print(f"session {session}: {opening}. An empty line or Ctrl+D ends the chat.", style="dim")
-    code = 0
-    while task := _read_line():
+    code, reader = 0, LineReader(ChatHistory(cwd / settings.logging.jsonl_dir / "chats" / "history.jsonl", redact))
+    while task := _read_task(reader):
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:
             request = AgentTask(task, material=conversation.material(), session=session, yes=yes)
@@ -172,7 +197,15 @@ def chat(settings: AgentSettings, session: str, skills_dir: Sequence[Path], *, y
     return code
 
 
-def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path], console: Console, *, yes: bool) -> int:
+def _converse(
+    settings: AgentSettings,
+    session: str,
+    skills_dir: Sequence[Path],
+    console: Console,
+    *,
+    yes: bool,
+    options: ModelOptions,
+) -> int:
     """Hold a conversation with a model that calls tools; returns the exit code of the last answer."""
     from fireswarm.cli.agent.live_chat import LiveChat
     from fireswarm.cli.watch.answer import print_answer
@@ -188,7 +221,7 @@ def _converse(settings: AgentSettings, session: str, skills_dir: Sequence[Path],
         if screen.view is None or screen.view.answer != answer.strip():
             print_answer(answer, console)
 
-    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, yes).hold()
+    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, options, yes).hold()
 
 
 def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
@@ -196,7 +229,7 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     events = list(read_events(folder))
     if as_json:
-        sys.stdout.write(json.dumps([event.model_dump(mode="json") for event in events], indent=2) + "\n")
+        sys.stdout.write(json_text([event.model_dump(mode="json") for event in events]) + "\n")
         return
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
@@ -206,6 +239,22 @@ def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json:
     for event in events:
         printer.event(event)
     _answer_of(events[-1:], console)
+    if note := _how_to_go_on(events, folder.name):
+        console.print(note, style="yellow", soft_wrap=True)
+
+
+def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
+    """Return what to say of a run that has not come to its end, or ""."""
+    last = events[-1] if events else None
+    if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
+        why = "has no end: it is in progress, or its process was killed"
+    elif last.payload.get("mode") == ConclusionStatus.WAITING.value:
+        why = "waits for an answer"
+    elif last.payload.get("mode") == ConclusionStatus.BLOCKED.value:
+        why = "is blocked"
+    else:
+        return ""
+    return f"This run {why}. Go on with `agent resume {run_id}`."
 
 
 def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
@@ -232,7 +281,7 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
     from fireswarm.cli.watch.event_line import EventPrinter
 
     console = make_console(stderr=True)
-    ask = _ask if sys.stdin.isatty() else None
+    ask = ask_person if sys.stdin.isatty() else None
     if console.is_terminal and not events and _calls_tools(settings) and settings.logging.level == "info":
         from fireswarm.cli.watch.run_view import RunView
 
@@ -252,47 +301,12 @@ def _calls_tools(settings: AgentSettings) -> bool:
     return make_model(settings, Path.cwd(), os.environ).knows_tools
 
 
-async def _ask(question: Question) -> str | None:
-    if question.approval is not None:
-        return await _ask_approval(question)
-    sys.stderr.write(f"\n{question.description}\n{question.name}> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return line.strip() or None
-
-
-async def _ask_approval(question: Question) -> str | None:
-    """Show the action and ask for a decision; None at the end of the input."""
-    from fireswarm.cli.shared.console import make_console
-    from fireswarm.cli.watch.approval_view import draw_approval
-
-    console = make_console(stderr=True)
-    console.print()
-    draw_approval(question, console)
-    sys.stderr.write("Allow it? y: yes, a: always in this run, n: no, or n and a reason> ")
-    sys.stderr.flush()
-    line = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-    return decision_of(line) if line else None
-
-
-def decision_of(line: str) -> str:
-    """Return the decision in a line that was typed: yes, always, or no with the reason after a colon."""
-    word, _, rest = line.strip().partition(" ")
-    match word.lower():
-        case "y" | "yes":
-            return YES
-        case "a" | "always":
-            return ALWAYS
-        case "n" | "no":
-            return f"{NO}:{rest}"
-        case _:
-            return f"{NO}:{line.strip()}"
-
-
-def _read_line() -> str:
-    sys.stderr.write("> ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
+def _read_task(reader: LineReader) -> str:
+    """Return the next task, or "" at the end of the input."""
+    try:
+        return (reader.read() or "").strip()
+    except StoppedByPerson:
+        return ""
 
 
 def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -25,3 +28,13 @@ def make_console(*, stderr: bool = False) -> CleanConsole:
     It parses no markup and no names of emoji: ``[bold]`` in a task's text is text. Styles are given by ``Text``.
     """
     return CleanConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+_UNSAFE_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that JSON may hold as they are, but that a terminal obeys or cannot print."""
+
+
+def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """Return *value* as indented JSON in which control characters and marks of direction are escaped."""
+    text = json.dumps(value, default=default, indent=2, ensure_ascii=False)
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.console import make_console
+from fireswarm.cli.shared.console import json_text, make_console
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.startup import loop_options
@@ -69,7 +69,7 @@ def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
 
 def print_json(value: Any) -> None:
     """Print contracts, timestamps and enums as JSON on standard output."""
-    sys.stdout.write(json.dumps(value, default=_jsonable, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(value, _jsonable) + "\n")
 
 
 def _jsonable(value: Any) -> Any:
@@ -82,14 +82,21 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], *, none: str) -> None:
-    """Print a table, or *none* if there are no rows."""
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    none: str,
+    folded: Sequence[str] = (),
+) -> None:
+    """Print a table, or *none* if there are no rows. Long words are folded in the last column and in those *folded*."""
     if not rows:
         console.print(none)
         return
     drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
     for number, column in enumerate(columns):
-        words = number >= len(columns) - 1
+        words = number >= len(columns) - 1 or column in folded
         drawn.add_column(column, no_wrap=not words, overflow="fold" if words else "ellipsis")
     for row in rows:
         drawn.add_row(*row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -187,19 +187,25 @@ def memory(
         if as_json:
             print_json(entries)
             return
-        rows = [
-            (
-                str(fact.get("type")),
-                str(fact.get("bucket") or fact.get("role") or ""),
-                str(fact.get("key") or fact.get("agent_id") or ""),
-                clip(_value_of(fact), 90),
-                ago(fact.get("created_at")),
-            )
-            for fact in entries
-        ]
-        table("memory", ["type", "bucket", "key", "value", "learned"], rows, none="no memory documents yet")
+        print_memory(entries)
 
     run_async(main)
+
+
+def print_memory(entries: Sequence[Mapping[str, Any]]) -> None:
+    """Print memory documents as a table."""
+    rows = [
+        (
+            str(fact.get("type")),
+            str(fact.get("bucket") or fact.get("role") or ""),
+            ago(fact.get("created_at")),
+            str(fact.get("key") or fact.get("agent_id") or ""),
+            clip(_value_of(fact), 90),
+        )
+        for fact in entries
+    ]
+    columns = ["type", "bucket", "learned", "key", "value"]
+    table("memory", columns, rows, none="no memory documents yet", folded=("key",))
 
 
 def _value_of(fact: Mapping[str, Any]) -> str:

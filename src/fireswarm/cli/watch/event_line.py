@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 
 SEVERITY = {"debug": 0, "info": 1, "warning": 2, "error": 3}
@@ -106,7 +107,8 @@ def _describe_step(payload: Payload) -> str:
     params: Payload = payload.get("params", {})
     what = params.get("command") or params.get("skill") or params.get("tool") or params.get("question") or ""
     out = payload.get("stdout_summary") or payload.get("stderr_summary") or ""
-    ended = f"{payload.get('status')} ({payload.get('exit_code')})"
+    status = str(payload.get("status"))
+    ended = status if status == StepStatus.INTERRUPTED else f"{status} ({payload.get('exit_code')})"
     return f"{payload.get('type')} `{clip(str(what), 80)}`: {ended} {clip(str(out), 100)}"
 
 

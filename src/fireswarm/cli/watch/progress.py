@@ -16,7 +16,7 @@ from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, shor
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.graph import is_over, sort_objective
@@ -26,6 +26,7 @@ REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
 SHOWN_SPEAKING = 4
 REPORT = "report"
+_WAITS_FOR_OTHERS = (StatusReason.DELEGATING, StatusReason.DEPENDENCIES)
 GRID_CHARS = 200
 """Length of a summary in the final table. The answer is printed whole below it."""
 
@@ -115,12 +116,25 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
     print_answer(await read_answer(swarm, root), console)
     _print_files(swarm, tasks)
     if root.status is not TaskStatus.DONE:
-        stuck = [task for task in tasks if task.status is TaskStatus.BLOCKED]
-        for task in stuck:
-            console.print(f"{short(task.task_id)} {task.assigned_to}: {task.summary}", soft_wrap=True, markup=False)
-        console.print(f"the objective is {root.status.value}; `swarm show {short(root_id)}` says why", style="yellow")
+        await _print_what_is_needed(swarm, root, tasks)
     everything_done = all(task.status is TaskStatus.DONE for task in tasks)
     return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
+
+
+async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None:
+    """Print why each task stopped that waits for no other, with the command that moves it, and the objective's end."""
+    for task in tasks:
+        if task.status is not TaskStatus.BLOCKED or task.status_reason in _WAITS_FOR_OTHERS:
+            continue
+        why = await swarm.board.explain(task)
+        console.print(f"{short(task.task_id)} {task.assigned_to}: {task.summary}", soft_wrap=True, markup=False)
+        console.print(f"  {why}", soft_wrap=True, markup=False, style="yellow")
+    word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
+    console.print(
+        f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows all",
+        style="yellow",
+        soft_wrap=True,
+    )
 
 
 def _print_files(swarm: Swarm, tasks: Sequence[Task]) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.answer import markdown_of
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 
 FENCE = "```"
@@ -97,7 +98,9 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
     code = payload.get("exit_code")
     if name == "run_command" and code:
-        result = f"exit code {code}: {result}"
+        result = f"exit code {code}: {result}" if result else f"exit code {code}"
+    if status == StepStatus.INTERRUPTED:
+        return name, argument, f"interrupted: {result}", "yellow"
     return name, argument, result, "red" if failed and name != "run_command" else ""
 
 

@@ -43,12 +43,16 @@ class ModelDecision(Contract):
 
 
 class StepStatus(StrEnum):
-    """Result of a step. A ``refused`` step was never started: a constraint or allowed-tools forbids it."""
+    """Result of a step. A ``refused`` step was never started: a constraint or allowed-tools forbids it.
+
+    An ``interrupted`` step was running when its process ended: it is not known if it took effect.
+    """
 
     OK = "ok"
     FAILED = "failed"
     TIMEOUT = "timeout"
     REFUSED = "refused"
+    INTERRUPTED = "interrupted"
 
 
 class StepExecutionResult(Contract):

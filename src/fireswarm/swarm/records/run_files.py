@@ -14,11 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
-from fireswarm.swarm.records.run_steps import RunSteps
+from fireswarm.swarm.records.run_steps import STEPS_FILE, RunSteps
 
 EVENTS_FILE = "events.jsonl"
 RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
@@ -62,6 +63,9 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._earlier = _earlier_events(folder)
         self.steps = RunSteps(folder, redactor)
+        if self._earlier and (reason := _lost_steps(folder, self.steps)):
+            self.steps.close()
+            raise InvalidInput(reason)
         self._file = (folder / EVENTS_FILE).open("a", encoding="utf-8")
 
     @property
@@ -141,6 +145,30 @@ def _earlier_events(folder: Path) -> Counter[str]:
     ended = (EventType.RUN_FINISHED, EventType.RUN_FAILED)
     return Counter(
         _key_of(event.event_type.value, event.payload) for event in read_events(folder) if event.event_type not in ended
+    )
+
+
+def _lost_steps(folder: Path, steps: RunSteps) -> str:
+    """Return why a run cannot go on: its events tell of steps that ``steps.jsonl`` has lost. Returns "" if it has all.
+
+    The newest answer alone may be missing after a crash of the machine: it is asked for again.
+    """
+    turns, actions = set[int](), set[str]()
+    for event in read_events(folder):
+        payload = event.payload
+        if event.event_type is EventType.LLM_DECISION_DECODED and payload.get("ok"):
+            turns.add(int(payload["turn"]))
+        done = event.event_type is EventType.SKILL_STEP_EXECUTED and payload.get("status") != StepStatus.REFUSED
+        if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
+            actions.add(str(payload.get("step_id")))
+    lost_turns = {turn for turn in turns if not steps.has_answer(turn)}
+    lost_actions = {action for action in actions if not steps.has_begun(action)}
+    if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
+        return ""
+    return (
+        f"{folder / STEPS_FILE} has lost {len(lost_turns)} answers and {len(lost_actions)} commands or skills that the "
+        f"events of the run tell of: going on would repeat them. Restore the file, or begin a new run; "
+        f"`agent replay {folder.name}` shows what was done"
     )
 
 

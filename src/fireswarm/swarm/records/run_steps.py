@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import IO, Any, cast
 
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
 
@@ -60,6 +61,14 @@ class RunSteps:
         """Return True for a step that will not be run."""
         return name in self._finished
 
+    def has_answer(self, turn: int) -> bool:
+        """Return True if the model's answer of a turn is known."""
+        return any(name.startswith(f"llm:{turn}.") for name in self._finished)
+
+    def has_begun(self, action: str) -> bool:
+        """Return True if an action has finished, or was interrupted."""
+        return f"act:{action}" in self._finished or f"act:{action}" in self._in_doubt
+
     async def run(
         self,
         name: str,
@@ -72,7 +81,7 @@ class RunSteps:
         if name in self._finished:
             return dict(self._finished[name])
         if name in self._in_doubt and not idempotent:
-            result = {**(skipped or {}), "stdout_summary": INTERRUPTED}
+            result = {**(skipped or {}), "stdout_summary": INTERRUPTED, "status": StepStatus.INTERRUPTED.value}
         else:
             if not idempotent:
                 self._write({"step": name, "state": STARTED})

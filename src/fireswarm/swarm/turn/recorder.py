@@ -13,6 +13,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import StoreError
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.swarm.records.journal import Journal
+from fireswarm.swarm.turn.key_order import in_key_order, with_key_order
 
 LIVE_SECONDS = 2.0
 """Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
@@ -78,10 +79,10 @@ class JournalRecorder:
 
         async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
-            return self.redact.step_result(await (self._run_showing_words(run) if shown else run()))
+            return with_key_order(self.redact.step_result(await (self._run_showing_words(run) if shown else run())))
 
         full_name = f"{self.phase}/{name}"
-        return dict(
+        return in_key_order(
             await self.journal.step(full_name, None, clean_result, idempotent=idempotent, skipped=skipped or {})
         )
 

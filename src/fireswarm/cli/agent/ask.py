@@ -1,0 +1,55 @@
+"""Ask the person at the terminal: questions of the model, and approvals of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson
+from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
+from fireswarm.contracts.skills.skill import Question
+
+ALLOW = "Allow it? y: yes, a: always in this run, n: no, or n and a reason> "
+
+
+async def ask_person(question: Question) -> str | None:
+    """Return the person's answer; None if the input has ended, or for an empty answer to a question."""
+
+    async def read(prompt: str) -> str | None:
+        try:
+            return await LineReader().read_in_thread(prompt, keeps=False)
+        except StoppedByPerson:
+            return None
+
+    return await ask_by(read, question)
+
+
+async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Question) -> str | None:
+    """Show a question or an action, and *read* the answer behind a prompt; None without one."""
+    from fireswarm.cli.shared.console import make_console
+    from fireswarm.cli.watch.approval_view import draw_approval
+
+    console = make_console(stderr=True)
+    console.print()
+    if question.approval is not None:
+        draw_approval(question, console)
+        line = await read(ALLOW)
+        return None if line is None else decision_of(line)
+    console.print(question.description, markup=False, soft_wrap=True)
+    if choices := question.choices:
+        console.print(f"one of: {', '.join(map(str, choices))}", style="dim", markup=False, soft_wrap=True)
+    line = await read(f"{question.name}> ")
+    return (line or "").strip() or None
+
+
+def decision_of(line: str) -> str:
+    """Return the decision in a line that was typed: yes, always, or no with the reason after a colon."""
+    word, _, rest = line.strip().partition(" ")
+    match word.lower():
+        case "y" | "yes":
+            return YES
+        case "a" | "always":
+            return ALWAYS
+        case "n" | "no":
+            return f"{NO}:{rest}"
+        case _:
+            return f"{NO}:{line.strip()}"

@@ -1,0 +1,161 @@
+"""`agent resume` and `--continue`: the model of the run, answers by name, lost steps, and runs without an end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import TASK, agent, lay_out, script
+
+ASKING: list[Any] = [{"calls": [{"name": "ask_user", "input": {"question": "Who?", "name": "who"}}]}, "Hello.", "Bye."]
+WORKING: list[Any] = [
+    {"calls": [{"name": "run_command", "input": {"command": "echo a >> log"}}]},
+    {"calls": [{"name": "run_command", "input": {"command": "echo b >> log"}}]},
+    "Done.",
+]
+FUNCTION = "def answer(request):\n    return 'from a function'\n\nanswer.tools = True\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return lay_out(tmp_path)
+
+
+def run_folder(root: Path) -> Path:
+    [events] = (root / "runs").glob("*/events.jsonl")
+    return events.parent
+
+
+# ── the model ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_run_goes_on_with_the_model_that_it_was_begun_with(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
+    answered = agent(root, "resume", "latest", "--resume-answer", "who=Ada")
+    assert (answered.code, "Hello." in answered.stdout) == (0, True), answered.stderr
+    further = agent(root, "run", "say goodbye", "--continue")
+    assert (further.code, "Bye." in further.stdout) == (0, True), further.stderr
+
+
+def test_model_named_by_an_option_wins(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
+    (root / "others.json").write_text(json.dumps([ASKING[0], "From the other script."]))
+    options = ("--script", "others.json", "--resume-answer", "who=Ada")
+    assert "From the other script." in agent(root, "resume", "latest", *options).stdout
+    refused = agent(root, "resume", "latest", "--provider", "anthropic")
+    assert (refused.code, "ANTHROPIC_API_KEY" in refused.stderr) == (1, True)
+
+
+def test_chat_goes_on_with_its_model(root: Path) -> None:
+    (root / "model.py").write_text(FUNCTION)
+    assert "from a function" in agent(root, "chat", "--script", "model.py:answer", typed="hello\n").stdout
+    again = agent(root, "chat", typed="hello again\n/model\n")
+    assert (again.code, again.stdout.count("from a function")) == (0, 2), again.stderr
+    assert "scripted" in again.stdout
+
+
+def test_script_that_has_gone_is_named(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
+    (root / "answers.json").unlink()
+    done = agent(root, "resume", "latest")
+    assert done.code == 1
+    assert f"{root / 'answers.json'} of run" in done.stderr and "--script" in done.stderr
+
+
+@pytest.mark.parametrize("model", [{"provider": "scripted", "script": "/x.py:f"}, {"provider": "anthropic-vertex"}])
+def test_run_folder_of_a_stranger_chooses_no_script_and_no_account(model: dict[str, str], root: Path) -> None:
+    (root / "model.py").write_text(FUNCTION)
+    assert agent(root, "run", TASK, "--script", "model.py:answer").code == 0
+    (run_folder(root) / "model.json").write_text(json.dumps({"name": "m", **model}))
+    done = agent(root, "resume", "latest")
+    assert (done.code, "you did not choose here" in done.stderr) == (1, True)
+    assert f"--provider {model['provider']}" in done.stderr
+
+
+def test_script_of_a_trusted_settings_file_needs_no_option(root: Path) -> None:
+    script(root, *ASKING)
+    (root / "agent.yaml").write_text("model: {provider: scripted, script: answers.json}\n")
+    assert agent(root, "trust").code == 0
+    assert agent(root, "run", TASK).code == 3
+    assert "Hello." in agent(root, "resume", "latest", "--resume-answer", "who=Ada").stdout
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", "7", '{"provider": "x"}', '{"provider": {"a": 1}}', "\ud800"])
+def test_damaged_model_file_is_named_and_an_option_helps(content: str, root: Path) -> None:
+    options = script(root, *ASKING)
+    assert agent(root, "run", TASK, *options).code == 3
+    (run_folder(root) / "model.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    done = agent(root, "resume", "latest")
+    assert done.code == 1 and "Traceback" not in done.stderr
+    assert "Hello." in agent(root, "resume", "latest", *options, "--resume-answer", "who=Ada").stdout
+
+
+# ── answers by name ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_answer_to_no_open_question_is_refused_with_the_names_of_those(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
+    refused = agent(root, "resume", "latest", "--resume-answer", "whom=Ada")
+    assert refused.code == 3
+    assert "no open question is named whom; open questions: who" in refused.stderr
+    assert agent(root, "resume", "latest", "--resume-answer", "who=Ada").code == 0
+    none = agent(root, "resume", "latest", "--resume-answer", "who=Bea")
+    assert (none.code, "open questions: none" in none.stderr) == (1, True)
+
+
+# ── lost steps, and runs without an end ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kept_lines", [None, 0, 2])
+def test_run_whose_steps_are_lost_is_refused(kept_lines: int | None, root: Path) -> None:
+    assert agent(root, "run", TASK, "--yes", *script(root, *WORKING)).code == 0
+    steps = run_folder(root) / "steps.jsonl"
+    lines = steps.read_bytes().splitlines(keepends=True)
+    if kept_lines is None:
+        steps.unlink()
+    else:
+        steps.write_bytes(b"".join(lines[:kept_lines]))
+    done = agent(root, "resume", "latest", "--yes")
+    assert done.code == 1
+    assert "going on would repeat them" in done.stderr and "agent replay" in done.stderr
+    assert (root / "log").read_text() == "a\nb\n"
+
+
+def interrupt(root: Path) -> None:
+    """Take the end of the last command out of the run's files, as a kill in the middle of it leaves them."""
+    folder = run_folder(root)
+    for name in ("steps.jsonl", "events.jsonl"):
+        lines = (folder / name).read_text().splitlines(keepends=True)
+        done = [n for n, line in enumerate(lines) if '"act:' in line or "skill_step_executed" in line]
+        (folder / name).write_text("".join(lines[: done[-1]]))
+
+
+def test_action_that_was_interrupted_is_shown_as_such(root: Path) -> None:
+    assert agent(root, "run", TASK, "--yes", *script(root, *WORKING[:1], "Done.")).code == 0
+    interrupt(root)
+    done = agent(root, "resume", "latest", "--yes", "--events")
+    assert done.code == 0, done.stderr
+    assert "interrupted The run was interrupted during this action" in done.stderr
+    assert "ok (0)" not in done.stderr
+    assert (root / "log").read_text() == "a\n"
+
+
+def test_replay_of_a_run_without_an_end_says_so(root: Path) -> None:
+    assert agent(root, "run", TASK, "--yes", *script(root, *WORKING)).code == 0
+    folder = run_folder(root)
+    assert "agent resume" not in agent(root, "replay", "latest").stdout
+    events = folder / "events.jsonl"
+    events.write_text("".join(events.read_text().splitlines(keepends=True)[:-1]))
+    told = agent(root, "replay", "latest").stdout
+    assert f"has no end: it is in progress, or its process was killed. Go on with `agent resume {folder.name}`" in told
+
+
+def test_replay_of_a_run_that_waits_says_so(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
+    assert (
+        f"This run waits for an answer. Go on with `agent resume {run_folder(root).name}`"
+        in agent(root, "replay", "latest").stdout
+    )

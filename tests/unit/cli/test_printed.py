@@ -1,0 +1,90 @@
+"""What commands print: why an objective stopped and how it goes on, JSON that no terminal obeys, narrow tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncGenerator
+
+import pytest
+from rich.console import Console
+
+from fireswarm.cli.shared.console import CleanConsole, json_text
+from fireswarm.cli.shared.options import short
+from fireswarm.cli.swarm import inspect
+from fireswarm.cli.watch import progress
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.outcome import Failed, Outcome, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from tests.support.swarm import SwarmRig, open_test_swarm
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def swarm() -> AsyncGenerator[SwarmRig]:
+    async with open_test_swarm() as opened:
+        yield opened
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> Console:
+    console = CleanConsole(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
+    monkeypatch.setattr(progress, "console", console)
+    return console
+
+
+async def stopped(swarm: SwarmRig, printed: Console, outcome: Outcome) -> tuple[Task, str]:
+    """Submit a task that ends so; returns it, and what `--wait` prints."""
+    await swarm.submit()
+    held = await swarm.claim_one()
+    await swarm.settle(held, outcome)
+    task = await swarm.task(held.task.task_id)
+    status = await progress.report(swarm.core, task.task_id, [task], 1.0)
+    assert status is TaskStatus.BLOCKED
+    assert isinstance(printed.file, io.StringIO)
+    return task, printed.file.getvalue()
+
+
+async def test_question_is_printed_with_the_command_that_answers_it(swarm: SwarmRig, printed: Console) -> None:
+    questions = (Question(name="colour", description="Which colour?"),)
+    task, told = await stopped(swarm, printed, Waiting(StatusReason.INPUT_REQUIRED, "Which colour?", questions))
+    assert f"swarm answer {short(task.task_id)} colour=..." in told
+    assert "the objective stopped (input required)" in told
+
+
+async def test_dead_letter_is_called_so_with_its_reason(swarm: SwarmRig, printed: Console) -> None:
+    task, told = await stopped(swarm, printed, Failed("the disk is full", StatusReason.DEAD_LETTER))
+    assert "the objective stopped (dead letter)" in told
+    assert "It gave up: the disk is full" in told and f"swarm retry {short(task.task_id)}" in told
+    assert "objective is blocked" not in told
+
+
+@pytest.mark.parametrize("mark", ["\x9b", "\x7f", "\u202e", "\u2066", "\u061c", "\u2028", "\ud800"])
+def test_json_escapes_what_a_terminal_obeys(mark: str) -> None:
+    text = json_text({"a": f"x{mark}ä"})
+    assert mark not in text and "ä" in text
+    assert json.loads(text) == {"a": f"x{mark}ä"}
+
+
+def test_memory_fits_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = [
+        {
+            "type": "fact",
+            "bucket": "workspace",
+            "key": "folder-8d3ea91fe2bc:largest_files:by_lines",
+            "value": "w " * 80,
+        },
+        {"type": "session_summary", "session_hash": "s", "text": "summary " * 30},
+    ]
+    console = CleanConsole(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
+    monkeypatch.setattr("fireswarm.cli.shared.options.console", console)
+    inspect.print_memory(facts)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 100
+    text = " ".join(lines)
+    assert all(
+        word in text for word in ("type", "bucket", "learned", "session_summary", "folder-8d3ea91fe2bc", "w w w")
+    )
+    assert "".join(line.split("│")[4].strip() for line in lines if "│" in line).startswith(str(facts[0]["key"]))
