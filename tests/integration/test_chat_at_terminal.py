@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
+import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,13 @@ def answer(request):
     return f"heard {len(message)} characters, {message.count(chr(10)) + 1} lines"
 
 answer.tools = True
+"""
+
+CHAT = """
+import sys
+sys.argv = ["agent", "chat", "--script", "model.py:answer", "--yes"]
+from fireswarm.cli import agent_command
+agent_command()
 """
 
 
@@ -246,3 +256,38 @@ def test_history_follows_no_link_and_opens_no_pipe(root: Path) -> None:
     with chat(root, "--session", "another") as terminal:
         terminal.type("hello\n")
         terminal.expect("heard 5")
+
+
+@pytest.mark.parametrize(("given", "answers"), [("hello\n/exit\n", 1), ("", 0), ("a\nb\n", 2)])
+def test_chat_reads_a_pipe_to_its_end(root: Path, given: str, answers: int) -> None:
+    command = [sys.executable, "-c", CHAT]
+    ran = subprocess.run(
+        command, cwd=root, env=environment(root), input=given, capture_output=True, text=True, timeout=60
+    )
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+    assert ran.stdout.count("heard ") == answers
+
+
+def test_chat_whose_input_is_closed_ends(root: Path) -> None:
+    command = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", CHAT]
+    ran = subprocess.run(command, cwd=root, env=environment(root), capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+
+
+@pytest.mark.parametrize("place", ["first prompt", "next prompt", "after work was stopped"])
+def test_sigterm_at_a_prompt_leaves_the_terminal_as_it_was(root: Path, place: str) -> None:
+    with chat(root) as terminal:
+        if place == "next prompt":
+            terminal.type("hello\n")
+            terminal.expect("heard 5")
+            terminal.expect("> ")
+        elif place == "after work was stopped":
+            terminal.type("work\n")
+            terminal.expect("I begin.")
+            terminal.type(CTRL_C)
+            terminal.expect("Stopped; what was done is kept.")
+            terminal.expect("> ")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.ended() == 130
+        edits_and_shows = termios.ICANON | termios.ECHO
+        assert termios.tcgetattr(terminal.master)[3] & edits_and_shows == edits_and_shows

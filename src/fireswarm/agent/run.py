@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import psutil
+from anyio.abc import TaskStatus
 from pydantic import ValidationError
 
 from fireswarm.agent.folder_notes import describe_folder
@@ -256,7 +257,7 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
         async with anyio.create_task_group() as tasks:
             # On Windows, Ctrl+C raises KeyboardInterrupt, which cancels as well.
             if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-                tasks.start_soon(stop.listen)
+                await tasks.start(stop.listen)  # before the first turn, which may come to its end without a pause
             with stop.scope:
                 stop.conclusion = await think(mind, assignment, log)
             tasks.cancel_scope.cancel()
@@ -287,9 +288,10 @@ class _Stop:
     signal_name: str = ""
     _watchdog: threading.Timer | None = None
 
-    async def listen(self) -> None:
+    async def listen(self, *, task_status: TaskStatus[None]) -> None:
         """Cancel the run on the first signal and start the grace timer; exit on the second signal."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
             async for number in signals:
                 if self.signal_name:
                     self.leave()

@@ -3,27 +3,33 @@
 Nothing is imported until a command is called: a skill's process loads this module and must start fast.
 """
 
+from collections.abc import Callable
+
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.processes.startup import freeze, without_collector
+    from fireswarm.processes.startup import replace_closed_streams, without_collector
 
+    replace_closed_streams()
     with without_collector():
         from fireswarm.cli.swarm.main import main
 
-    freeze()
-    try:
-        main()
-    finally:
-        freeze()
+    _call(main)
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.processes.startup import freeze, without_collector
+    from fireswarm.processes.startup import replace_closed_streams, without_collector
 
+    replace_closed_streams()
     with without_collector():
         from fireswarm.cli.agent.main import main
+
+    _call(main)
+
+
+def _call(main: Callable[[], None]) -> None:
+    from fireswarm.processes.startup import freeze
 
     freeze()
     try:

@@ -1,4 +1,4 @@
-"""Faster startup: pause the garbage collector during imports, use uvloop."""
+"""The start of a command: the garbage collector pauses during imports, closed streams are replaced, uvloop is used."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Generator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 _has_frozen = False
@@ -31,6 +32,13 @@ def without_collector() -> Generator[None]:
             gc.freeze()
         if enabled:
             gc.enable()
+
+
+def replace_closed_streams() -> None:
+    """Open the null device for each standard stream that the caller closed: a file would take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
 
 
 def freeze() -> None:

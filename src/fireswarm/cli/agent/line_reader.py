@@ -179,30 +179,44 @@ def _is_libedit(readline: Any) -> bool:
 @contextlib.contextmanager
 def restored_terminal() -> Generator[None]:
     """Restore the terminal's modes at the end: a prompt that a signal ends leaves them as it needs them."""
-    try:
-        import termios
-
-        before = termios.tcgetattr(sys.stdin)
-    except (ImportError, OSError, ValueError, AttributeError):  # no terminal, or Windows
-        yield
-        return
+    before = _terminal_modes()
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        if before is not None:
+            _set_terminal_modes(before)
 
 
 @contextlib.contextmanager
 def _ctrl_c_as_key() -> Generator[None]:
     """Let the terminal pass Ctrl+C as a key: as a signal, it would stop the run that waits for the message."""
     with restored_terminal():
-        with contextlib.suppress(ImportError, OSError, ValueError, AttributeError):
+        if (changed := _terminal_modes()) is not None:
             import termios
 
-            changed = termios.tcgetattr(sys.stdin)
             changed[6][termios.VINTR] = b"\0"
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, changed)
+            _set_terminal_modes(changed)
         yield
+
+
+def _terminal_modes() -> list[Any] | None:
+    """Return the modes of the terminal at standard input, or None without one."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return None
+    try:
+        return termios.tcgetattr(sys.stdin)
+    except (termios.error, OSError, ValueError, AttributeError, TypeError):  # a pipe, or closed
+        return None
+
+
+def _set_terminal_modes(modes: list[Any]) -> None:
+    """Set the modes of the terminal, unless it has gone."""
+    import termios
+
+    with contextlib.suppress(termios.error, OSError, ValueError):
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, modes)
 
 
 def _read_lines(prompt: str) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,10 +102,7 @@ class LiveChat:
         self._stopped = False
         self.console.print("Stopped; what was done is kept. Enter goes on with it, Ctrl+D leaves.", style="dim")
         while True:
-            try:
-                message = self.reader.read()
-            except StoppedByPerson:
-                return False
+            message = anyio.run(self._until_sigterm, self.reader.read_in_thread)
             if message is None or message.strip() == "/exit":
                 return False
             if message.strip() in COMMANDS:
@@ -122,7 +120,7 @@ class LiveChat:
         """Return the task of the run; its first message begins a new one. None if the person says nothing."""
         if self.run_id:
             return replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
-        message = anyio.run(self._first_message)
+        message = anyio.run(self._until_sigterm, self._next_message)
         return None if message is None else AgentTask(message, session=self.session, yes=self.yes)
 
     async def _run(self, task: AgentTask) -> int:
@@ -170,13 +168,14 @@ class LiveChat:
 
         return await ask_by(read, question)
 
-    async def _first_message(self) -> str | None:
-        """Read the first message; None at the end, or if SIGTERM ends the chat."""
+    async def _until_sigterm(self, read: Callable[[], Awaitable[str | None]]) -> str | None:
+        """Read a message while no run is in progress; None at the end, after Ctrl+C, or if SIGTERM ends the chat."""
         message: str | None = None
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
                 await tasks.start(self._stop_on_sigterm, tasks.cancel_scope)
-            message = await self._next_message()
+            with contextlib.suppress(StoppedByPerson):
+                message = await read()
             tasks.cancel_scope.cancel()
         return message
 
