@@ -178,6 +178,25 @@ async def test_permission_is_denied_then_granted_for_another_command(swarm: Swar
     assert (logged(tmp_path), expert.asked) == (["b"], [0, 1, 2])
 
 
+async def test_edit_is_approved_once_though_its_diff_changes_with_the_file(swarm: SwarmRig, tmp_path: Path) -> None:
+    asks = {"permissions": {"ask": ["Edit"]}}
+    edits = [calls(("edit_file", {"path": "a", "old_text": f"{n}\n", "new_text": f"{n + 1}\n"})) for n in (1, 1)]
+    expert = Expert(*edits, calls(("ask_user", {"question": "Go on?", "options": ["yes"]})), "Two.")
+    await submit(swarm, tmp_path)
+    (tmp_path / "space").mkdir(exist_ok=True)
+    (tmp_path / "space" / "a").write_text("1\n")
+    for decision in ("no", "yes"):
+        waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path, **asks))
+        assert waiting.status_reason is StatusReason.APPROVAL_REQUIRED
+        await swarm.board.answer(waiting.task_id, {request_of(waiting): decision})
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path, **asks))
+    assert waiting.status_reason is StatusReason.INPUT_REQUIRED, waiting.summary
+    await swarm.board.answer(waiting.task_id, {waiting.questions[0].key: "yes"})
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path, **asks), "another")
+    assert ended.result is not None and ended.result.summary == "Two.", ended.summary
+    assert (tmp_path / "space" / "a").read_text() == "2\n"
+
+
 async def test_plan_is_given_with_finish_and_its_results_come_back(swarm: SwarmRig, tmp_path: Path) -> None:
     task = {"key": "look", "assigned_to": "predictor", "objective": "look at a"}
     plan = calls(("finish", {"answer": "planned", "result": {"tasks": [task]}}))

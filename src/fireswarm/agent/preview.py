@@ -34,6 +34,9 @@ class _SilentRecorder:
     def words(self, text: str) -> None: ...
     def record_usage(self, usage: Mapping[str, Any]) -> None: ...
     def body(self, name: str, content: str) -> None: ...
+    def has_begun(self, name: str) -> bool:
+        return False
+
     async def step(self, name: str, run: Any, *, idempotent: bool, skipped: Any = None) -> dict[str, Any]:
         raise AssertionError("a preview has no steps")
 

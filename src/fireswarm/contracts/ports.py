@@ -148,6 +148,7 @@ class Sandbox(Protocol):
 class Recorder(Protocol):
     """Records a run. A ``step`` that is known as finished is not run again.
 
+    ``has_begun`` is true for a step that an earlier start finished or may have executed; none is executed again.
     ``follows`` is true if a reader watches the streamed text; only then are answers streamed.
     """
 
@@ -158,6 +159,7 @@ class Recorder(Protocol):
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None: ...
     def words(self, text: str) -> None: ...
     def record_usage(self, usage: Mapping[str, Any]) -> None: ...
+    def has_begun(self, name: str) -> bool: ...
     async def step(
         self,
         name: str,

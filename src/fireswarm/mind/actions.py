@@ -131,14 +131,14 @@ class Actor:
         behind = self.background if planned.params.get("background") is True else None
         cwd = self.place.cwd
         writes = may_write(command, self.profile, skill, cwd)
+        view, line = self.place.view(skill, writes=writes), self.place.line_of(command, skill)
         reason = refuse_outside_scripts(skill, self.outside_scripts) or refuse_command(command, skill, self._named)
         if not reason and not writes and self.runtime.confinement == "none":
             reason = f"the task is {self.profile}: commands run confined or not at all, and runtime.confinement is none"
         shown = command if behind is None else f"{command}\n(in the background, until this run ends)"
         action = Action("Bash", command, shown, cwd, changes=writes)
-        if reason := reason or await self._refuse(step, action):
+        if reason := await self._refuse(step, action, reason):
             return _refusal(step, reason, retry)
-        view, line = self.place.view(skill, writes=writes), self.place.line_of(command, skill)
 
         async def run() -> dict[str, Any]:
             try:
@@ -175,7 +175,7 @@ class Actor:
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
         reason = refuse_tool(tool, inputs, self.profile, skill, self._named)
-        if reason := reason or await self._refuse(step, await self._tool_action(tool, inputs)):
+        if reason := await self._refuse(step, await self._tool_action(tool, inputs), reason):
             return _refusal(step, reason, retry)
 
         async def run() -> dict[str, Any]:
@@ -211,7 +211,7 @@ class Actor:
 
         shown = f"{name} {permissions.input_text(inputs)}"
         wanted = Action("Skill", name, shown, self.assignment.cwd, changes=skill.writes)
-        if reason := refuse_skill(skill, self.profile, self.outside_scripts) or await self._refuse(step, wanted):
+        if reason := await self._refuse(step, wanted, refuse_skill(skill, self.profile, self.outside_scripts)):
             return _refusal(step, reason, retry)
         place = self._place(step, name)
 
@@ -257,23 +257,41 @@ class Actor:
             diff=await tool.preview(inputs) if tool.preview is not None else "",
         )
 
-    async def _refuse(self, step: str, action: Action) -> str:
-        """Return the reason why an action may not run, or "". A person is asked if the permissions say so.
+    async def _refuse(self, step: str, action: Action, reason: str) -> str:
+        """Return the reason why an action may not run, or "": *reason*, or what a person decides if rules ask for it.
 
-        The decision is a step of the run: it is not asked for again. Raises NeedsAnswer until it is known.
+        The decision is a step of the run: it is not asked for again, unless the action was allowed, has not begun, and
+        would do something else by now. Raises NeedsAnswer until it is known.
         """
+        denied = f"denied:{step}"
+        if self.recorder.has_begun(f"act:{step}"):
+            return ""  # its result is known, and nothing is executed
+        if self.recorder.has_begun(denied):
+            return await self._denial(denied, "")
         judged = self.assignment.policy.judge(action)
-        if judged.verdict is not Verdict.ASK:
-            return judged.because
+        if reason or judged.verdict is not Verdict.ASK:
+            return reason or judged.because
         if reason := permissions.too_long(action):
             return reason
-        step = step.removesuffix(RETRIED)
+        reason = permissions.refusal_reason(await self._decision(step.removesuffix(RETRIED), action, judged.because))
+        return reason and await self._denial(denied, f"{reason}. Do not try it again in another form.")
+
+    async def _denial(self, name: str, reason: str) -> str:
+        """Record why a person denied an action, and return it; if it is known, *reason* is not used."""
+
+        async def tell() -> dict[str, Any]:
+            return {"reason": reason}
+
+        return str((await self.recorder.step(name, tell, idempotent=True))["reason"])
+
+    async def _decision(self, step: str, action: Action, because: str) -> dict[str, Any]:
+        """Return a person's answers about an action. Raises NeedsAnswer without them."""
         place = action.place(f"{self.assignment.phase}/{step}")
 
         async def decide() -> dict[str, Any]:
             known = {**self.assignment.answered, **self.decided}
             answers = permissions.decision_on(action, place, known)
-            asked = permissions.questions_for(action, place, judged.because, self.redact.clean)
+            asked = permissions.questions_for(action, place, because, self.redact.clean)
             if answers is None and self.assignment.ask is not None:
                 answers = permissions.spoken(await self.assignment.ask(asked[0]))
             if answers is None:
@@ -281,9 +299,7 @@ class Actor:
             self.decided[place] = answers
             return dict(answers)
 
-        name = f"{APPROVE}:{step}/{place.rpartition('/')[2]}"
-        reason = permissions.refusal_reason(await self.recorder.step(name, decide, idempotent=True))
-        return reason and f"{reason}. Do not try it again in another form."
+        return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
 
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])
@@ -292,11 +308,8 @@ class Actor:
         answer = self.assignment.answered.get(place, {}).get(name)
         description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
         options = action.params.get("options")
-        allowed = (
-            {"enum": [str(option) for option in cast("list[Any]", options)]}
-            if isinstance(options, list) and options
-            else {}
-        )
+        choices = list(map(str, cast("list[Any]", options))) if isinstance(options, list) else []
+        allowed = {"enum": choices} if choices else {}
         question = Question(name=name, description=description, step=place, allowed=allowed)
 
         async def hear() -> dict[str, Any]:

@@ -17,7 +17,9 @@ from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
+from fireswarm.mind.permissions import Policy, Verdict, policy_of
 from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import PermissionSettings
 from fireswarm.swarm.records.run_files import RunLog, read_events
 from fireswarm.swarm.records.run_steps import INTERRUPTED, RunSteps
 from fireswarm.wiring.model import make_mind
@@ -35,6 +37,9 @@ WORK = (
 )
 
 
+ALLOW_ALL = Policy()
+
+
 class Killed(BaseException):
     """The process is gone."""
 
@@ -49,6 +54,7 @@ class Agent:
     kill_at: int = 0
     asks: Callable[[Question], Awaitable[str | None]] | None = None
     says: Callable[[str], Awaitable[str | None]] | None = None
+    policy: Policy = ALLOW_ALL
     writes: int = 0
     model_of: Callable[[Expert], Any] = lambda expert: ScriptedModel(expert, tools=True)
 
@@ -75,7 +81,9 @@ class Agent:
 
         log.steps._write = counted  # type: ignore[method-assign]
         tools = workspace_tools(self.bench.cwd)
-        given = Assignment(TASK, SYSTEM, self.bench.cwd, tools=tools, ask=self.asks, next_message=self.says)
+        given = Assignment(
+            TASK, SYSTEM, self.bench.cwd, tools=tools, ask=self.asks, next_message=self.says, policy=self.policy
+        )
         try:
             return await think(mind, given, log)
         finally:
@@ -157,6 +165,59 @@ async def test_question_is_answered_in_a_later_start(bench: Bench, anthropic: di
     assert run.expert.told == ["Ada"]
     run.asks = None
     assert (await run.start()).answer == "Hello Ada.", "the answer is a part of the run"
+
+
+async def test_person_is_asked_once_about_an_edit_whose_diff_changes_with_the_file(bench: Bench) -> None:
+    edits = [calls(("edit_file", {"path": "a", "old_text": f"{n}\n", "new_text": f"{n + 1}\n"})) for n in (1, 1, 2)]
+    run = agent(bench, *edits, "Three.")
+    run.policy = policy_of(PermissionSettings(), Verdict.ASK)
+    (bench.cwd / "a").write_text("1\n")
+    asked: list[str] = []
+    said = iter(["no: wait", "yes", "yes"])
+
+    async def decide(question: Question) -> str:
+        assert question.approval is not None
+        asked.append(question.approval.diff)
+        return next(said)
+
+    run.asks = decide
+    assert (await run.start()).answer == "Three."
+    assert len(asked) == 3 and len(set(asked)) == 2
+    events = len(run.events)
+    again = await run.start()
+    assert (again.status, again.answer, len(asked)) == (ConclusionStatus.FINISHED, "Three.", 3)
+    assert {event.event_type for event in run.events[events:]} <= {EventType.RUN_FINISHED}, "it is replayed as it was"
+    assert (bench.cwd / "a").read_text() == "3\n"
+
+
+async def test_edit_that_was_approved_is_asked_for_again_if_the_file_changed_before_it_began(
+    bench: Bench, monkeypatch: Any
+) -> None:
+    run = agent(bench, calls(("edit_file", {"path": "a", "old_text": "1", "new_text": "2"})), "Two.")
+    run.policy = policy_of(PermissionSettings(), Verdict.ASK)
+    (bench.cwd / "a").write_text("1 apple\n")
+    diffs: list[str] = []
+
+    async def allow(question: Question) -> str:
+        assert question.approval is not None
+        diffs.append(question.approval.diff)
+        return "yes"
+
+    run.asks = allow
+    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+
+    def die(self: RunSteps, step: dict[str, Any]) -> None:
+        if step["step"].startswith("act:"):
+            raise Killed
+        write(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSteps, "_write", die)
+        with pytest.raises(Killed):
+            await run.start()
+    (bench.cwd / "a").write_text("1 pear\n")
+    assert (await run.start()).answer == "Two."
+    assert ["apple" in diffs[0], "pear" in diffs[1], len(diffs)] == [True, True, 2]
 
 
 async def test_conversation_goes_on_with_a_message_and_knows_all_that_was_before(bench: Bench) -> None:

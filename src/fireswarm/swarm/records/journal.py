@@ -74,6 +74,10 @@ class KnownSteps:
                 case _:
                     pass
 
+    def has_begun(self, step: str) -> bool:
+        """Return True for a step that is not executed again."""
+        return step in self.finished or step in self.in_doubt or step in self.skipped
+
     def decide(self, decisions: Mapping[str, StepDecision]) -> None:
         """Apply an operator's decisions, by step name, to the steps of the runs learned so far."""
         for step in {*self.finished, *self.in_doubt}:
@@ -165,6 +169,10 @@ class Journal:
         """Store the text a model is writing with the next flush; "" when it has finished."""
         self.live = words
         self._dirty = True
+
+    def has_begun(self, name: str, inputs: Any) -> bool:
+        """Return True for a step that an earlier run has finished, or may have executed."""
+        return self.earlier.has_begun(step_id(name, inputs))
 
     async def step(
         self,

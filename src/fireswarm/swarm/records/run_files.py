@@ -103,6 +103,10 @@ class RunLog:
     def record_usage(self, usage: Mapping[str, Any]) -> None:
         """Do nothing: the events and the ledger record the spend."""
 
+    def has_begun(self, name: str) -> bool:
+        """Return True for a step that an earlier start of the run has finished, or may have executed."""
+        return self.steps.has_begun(name)
+
     async def step(
         self,
         name: str,
@@ -162,7 +166,7 @@ def _lost_steps(folder: Path, steps: RunSteps) -> str:
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
     lost_turns = {turn for turn in turns if not steps.has_answer(turn)}
-    lost_actions = {action for action in actions if not steps.has_begun(action)}
+    lost_actions = {action for action in actions if not steps.has_begun(f"act:{action}")}
     if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
         return ""
     return (

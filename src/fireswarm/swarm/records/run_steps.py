@@ -65,9 +65,9 @@ class RunSteps:
         """Return True if the model's answer of a turn is known."""
         return any(name.startswith(f"llm:{turn}.") for name in self._finished)
 
-    def has_begun(self, action: str) -> bool:
-        """Return True if an action has finished, or was interrupted."""
-        return f"act:{action}" in self._finished or f"act:{action}" in self._in_doubt
+    def has_begun(self, name: str) -> bool:
+        """Return True for a step that has finished, or was interrupted."""
+        return name in self._finished or name in self._in_doubt
 
     async def run(
         self,

@@ -67,6 +67,10 @@ class JournalRecorder:
             counts = isinstance(value, (int, float)) and not isinstance(value, bool)
             total[name] = total.get(name, 0) + value if counts else value
 
+    def has_begun(self, name: str) -> bool:
+        """Return True for a step that an earlier run has finished, or may have executed."""
+        return self.journal.has_begun(f"{self.phase}/{name}", None)
+
     async def step(
         self,
         name: str,
