@@ -13,6 +13,7 @@ from fireswarm.cli.shared.console import CleanConsole, json_text
 from fireswarm.cli.shared.options import short
 from fireswarm.cli.swarm import inspect
 from fireswarm.cli.watch import progress
+from fireswarm.cli.watch.answer import markdown_of
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Failed, Outcome, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -88,3 +89,11 @@ def test_memory_fits_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) 
         word in text for word in ("type", "bucket", "learned", "session_summary", "folder-8d3ea91fe2bc", "w w w")
     )
     assert "".join(line.split("│")[4].strip() for line in lines if "│" in line).startswith(str(facts[0]["key"]))
+
+
+def test_table_of_an_answer_has_one_empty_line_around_it() -> None:
+    console = CleanConsole(file=io.StringIO(), width=60, highlight=False)
+    console.print(markdown_of("Before.\n\n| file | change |\n| --- | --- |\n| a.py | one |\n\nAfter."))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert lines[:3] == ["Before.", "", "file  change"] and lines[4:] == ["a.py  one", "", "After."]

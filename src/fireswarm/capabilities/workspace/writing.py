@@ -49,7 +49,8 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         place, named = find_place(path)
         target = place.locate(named, new=True, writes=True)
         place.write(target, _encode(content))
-        return f"wrote {_shown_name(place, target, root)}: {len(content.splitlines()):,} lines"
+        lines = len(content.splitlines())
+        return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
 
     def edit_file(
         path: FilePath,

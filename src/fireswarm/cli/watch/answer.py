@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from markdown_it import MarkdownIt
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, TableElement
+from rich.table import Table
 
 from fireswarm.cli.shared.options import console as standard_output
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
@@ -17,6 +18,22 @@ from fireswarm.swarm.swarm import Swarm
 
 ANSWER = "answer"
 """Type of the artifact that holds a model's answer."""
+
+
+class _PlainTable(TableElement):
+    """A table without the empty lines that rich draws as its edges."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for drawn in super().__rich_console__(console, options):
+            if isinstance(drawn, Table):
+                drawn.show_edge = False
+            yield drawn
+
+
+class AnswerMarkdown(Markdown):
+    """Markdown of a model."""
+
+    elements = {**Markdown.elements, "table_open": _PlainTable}
 
 
 async def read_answer(swarm: Swarm, task: Task) -> str:
@@ -40,7 +57,7 @@ def print_answer(text: str, console: Console | None = None) -> None:
 
 def markdown_of(text: str) -> Markdown:
     """Return *text* as Markdown in which HTML is text, which rich would leave out, and links show their address."""
-    drawn = Markdown("", hyperlinks=False)
+    drawn = AnswerMarkdown("", hyperlinks=False)
     drawn.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(text)
     return drawn
 

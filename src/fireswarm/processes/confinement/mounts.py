@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+MAX_CONFIG_CHARS = 10_000
+
+_BASE = re.compile(r"(?m)^home[ \t]*=[ \t]*(/[^\n]*)$")
+"""Folder of the interpreter in the file ``pyvenv.cfg`` of a virtual environment."""
 
 _SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
 _OUTER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -74,6 +81,30 @@ def shared_python() -> tuple[Path, ...]:
     """Return the interpreter's shared library as loaded in this process, if it has one."""
     mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
     return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))
+
+
+def python_environment(folder: Path) -> list[Path]:
+    """Return what the programs of a Python environment need: *folder*, and the Python that it was made from.
+
+    Nothing for other folders, and for one that holds more than an environment: a home, or the root of the file system.
+    """
+    config = folder / "pyvenv.cfg"
+    try:
+        if not config.is_file():
+            return [folder] if (folder / "conda-meta").is_dir() and not _holds_a_home(folder) else []
+        with config.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_CONFIG_CHARS)
+    except OSError:
+        return []
+    found = _BASE.search(text)
+    base = Path(found[1].strip()).parent if found else folder
+    whole = (base / "lib").is_dir() and any((base / "lib").glob("python3*"))
+    return [place for place in (folder, *([base.resolve()] if whole else [])) if not _holds_a_home(place)]
+
+
+def _holds_a_home(folder: Path) -> bool:
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
+    return len(folder.parts) < 3 or _within(home, (str(folder),)) or folder.parent == Path("/home")
 
 
 def hidden_kernel_files() -> list[str]:

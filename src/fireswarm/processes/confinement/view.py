@@ -22,7 +22,7 @@ from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
 from fireswarm.processes.confinement.memory_file import memory_file
-from fireswarm.processes.confinement.mounts import hidden_kernel_files, system_mounts
+from fireswarm.processes.confinement.mounts import hidden_kernel_files, python_environment, system_mounts
 from fireswarm.processes.confinement.seccomp import call_filter
 from fireswarm.processes.descendants import MARK
 
@@ -202,12 +202,10 @@ def _output_mount(folder: Path | None) -> list[str]:
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
     """Return the paths outside of the workspace that may be read."""
-    named = (Path(part) for part in path.split(os.pathsep) if part.startswith("/"))
-    programs = [
-        sys.base_prefix,
-        sys.prefix,
-        *(str(folder.resolve()) for folder in named if folder.name in _PROGRAM_FOLDERS),
-    ]
+    named = [Path(part) for part in path.split(os.pathsep) if part.startswith("/")]
+    folders = [folder.resolve() for folder in named if folder.name in _PROGRAM_FOLDERS]
+    environments = (place for folder in folders for place in python_environment(folder.parent))
+    programs = [sys.base_prefix, sys.prefix, *map(str, (*folders, *environments))]
     try:
         allowed = [place.expanduser().resolve() for place in view.readable]
     except RuntimeError as error:
