@@ -159,3 +159,52 @@ def test_replay_of_a_run_that_waits_says_so(root: Path) -> None:
         f"This run waits for an answer. Go on with `agent resume {run_folder(root).name}`"
         in agent(root, "replay", "latest").stdout
     )
+
+
+# ── odd input ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("said", "made"), [("y", True), ("yes", True), ("a", True), ("no: not now", False)])
+def test_approval_is_answered_by_an_option(root: Path, said: str, made: bool) -> None:
+    waiting = agent(root, "run", TASK, *script(root, *WORKING[1:]))
+    assert (waiting.code, "--resume-answer approval=yes" in waiting.stdout) == (3, True)
+    answered = agent(root, "resume", "latest", "--resume-answer", f"approval={said}")
+    assert (answered.code, (root / "log").exists()) == (0, made), answered.stderr
+
+
+@pytest.mark.parametrize("said", ["maybe", "allow", ""])
+def test_unclear_answer_to_an_approval_decides_nothing(root: Path, said: str) -> None:
+    assert agent(root, "run", TASK, *script(root, *WORKING[1:])).code == 3
+    refused = agent(root, "resume", "latest", "--resume-answer", f"approval={said}")
+    assert (refused.code, "write yes, always, or no and a reason" in refused.stderr) == (1, True), refused.stderr
+    assert agent(root, "resume", "latest", "--resume-answer", "approval=yes").code == 0
+    assert (root / "log").read_text() == "b\n"
+
+
+def test_message_that_no_model_takes_does_not_stay_in_the_run(root: Path) -> None:
+    (root / "agent.yaml").write_text("model:\n  max_context_tokens: 20000\n")
+    assert agent(root, "run", TASK, *script(root, "One.", "Two.")).code == 0
+    refused = agent(root, "run", "word " * 30_000, "--continue")
+    assert (refused.code, "The message has about" in refused.stderr) == (1, True), refused.stderr
+    further = agent(root, "run", "a short one", "--continue")
+    assert (further.code, "Two." in further.stdout) == (0, True), further.stderr
+
+
+def test_script_that_fails_ends_the_run_with_its_error_and_its_line(root: Path) -> None:
+    (root / "model.py").write_text(
+        "def answer(request):\n    raise RuntimeError('boom \\x1b[31m')\n\nanswer.tools = True\n"
+    )
+    failed = agent(root, "run", TASK, "--script", "model.py:answer")
+    assert failed.code == 1
+    assert "the script failed: RuntimeError: boom" in failed.stdout + failed.stderr
+    assert "model.py:2" in failed.stdout + failed.stderr
+    assert "Traceback" not in failed.stderr and "\x1b" not in failed.stderr
+    unnamed = agent(root, "run", TASK, "--script", "model.py")
+    assert "model.py:FUNCTION" in unnamed.stderr
+
+
+def test_folder_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "runs").write_text("a file")
+    refused = agent(root, "run", TASK, *script(root, "One."))
+    assert (refused.code, "Traceback" in refused.stderr) == (1, False)
+    assert "runs" in refused.stderr

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.llm.client import prompt_limit
+from fireswarm.llm.tokens import estimate_tokens
 from fireswarm.mind import Conclusion
 from fireswarm.redaction import Redactor
+from fireswarm.settings.agent import ModelSettings
 from fireswarm.swarm.records.run_files import run_folder
 
 REMEMBERED_TURNS = 20
@@ -34,6 +37,17 @@ def run_of_session(runs: Path, name: str) -> Path | None:
         return run_folder(runs, file.read_text(encoding="utf-8").strip()) if file.is_file() else None
     except (NotFound, InvalidInput, UnicodeDecodeError):
         return None
+
+
+def too_long(message: str, model: ModelSettings) -> str:
+    """Return why a message cannot be said, or "": it would stay in the conversation, and end it."""
+    tokens, limit = estimate_tokens(message), prompt_limit(model) // 2
+    if tokens <= limit:
+        return ""
+    return (
+        f"The message has about {tokens:,} tokens, and this model takes {limit:,} at once: write it to a file, "
+        "and name the file."
+    )
 
 
 @dataclass(slots=True)

@@ -5,14 +5,20 @@ Nothing is imported until a command is called: a skill's process loads this modu
 
 from collections.abc import Callable
 
+INTERRUPTED = 130
+"""Exit code after Ctrl+C."""
+
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
     from fireswarm.processes.startup import replace_closed_streams, without_collector
 
     replace_closed_streams()
-    with without_collector():
-        from fireswarm.cli.swarm.main import main
+    try:
+        with without_collector():
+            from fireswarm.cli.swarm.main import main
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
     _call(main)
 
@@ -22,8 +28,11 @@ def agent_command() -> None:
     from fireswarm.processes.startup import replace_closed_streams, without_collector
 
     replace_closed_streams()
-    with without_collector():
-        from fireswarm.cli.agent.main import main
+    try:
+        with without_collector():
+            from fireswarm.cli.agent.main import main
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
     _call(main)
 

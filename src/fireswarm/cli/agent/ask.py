@@ -31,9 +31,11 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
     console = make_console(stderr=True)
     console.print()
     if question.approval is not None:
-        draw_approval(question, console)
-        line = await read(ALLOW)
-        return None if line is None else decision_of(line)
+        draw_approval(question, console, always="a")
+        while (line := await read(ALLOW)) is not None:
+            if decision := decision_of(line):
+                return decision
+        return None
     console.print(question.description, markup=False, soft_wrap=True)
     if choices := question.choices:
         console.print(f"one of: {', '.join(map(str, choices))}", style="dim", markup=False, soft_wrap=True)
@@ -42,14 +44,14 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
 
 
 def decision_of(line: str) -> str:
-    """Return the decision in a line that was typed: yes, always, or no with the reason after a colon."""
+    """Return the decision in a line that was typed: yes, always, no with the reason after a colon, or "" for others."""
     word, _, rest = line.strip().partition(" ")
-    match word.lower():
+    match word.lower().rstrip(":,"):
         case "y" | "yes":
             return YES
         case "a" | "always":
             return ALWAYS
         case "n" | "no":
-            return f"{NO}:{rest}"
+            return f"{NO}:{rest.strip()}"
         case _:
-            return f"{NO}:{line.strip()}"
+            return ""

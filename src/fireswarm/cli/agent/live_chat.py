@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskStatus
 
-from fireswarm.agent.chat import run_of_session, session_file
+from fireswarm.agent.chat import run_of_session, session_file, too_long
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.llm.client import prompt_limit
-from fireswarm.llm.tokens import estimate_tokens
 from fireswarm.mind import Conclusion
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
@@ -108,7 +106,7 @@ class LiveChat:
             if message.strip() in COMMANDS:
                 self.console.print(self._answer_to(message.strip()), markup=False)
                 continue
-            if message.strip() and (reason := self._too_long(message)):
+            if message.strip() and (reason := too_long(message, self.settings.model)):
                 self.console.print(reason, style="yellow")
                 continue
             if message.strip():
@@ -198,20 +196,10 @@ class LiveChat:
                 return None
             if word.startswith("/") and " " not in word and "\n" not in word and "/" not in word[1:]:
                 self.console.print(self._answer_to(word), markup=False)
-            elif reason := self._too_long(message):
+            elif reason := too_long(message, self.settings.model):
                 self.console.print(reason, style="yellow")
             else:
                 return message
-
-    def _too_long(self, message: str) -> str:
-        """Return why a message cannot be said, or "": it would stay in the conversation, and end it."""
-        tokens, limit = estimate_tokens(message), prompt_limit(self.settings.model) // 2
-        if tokens <= limit:
-            return ""
-        return (
-            f"The message has about {tokens:,} tokens, and this model takes {limit:,} at once: write it to a file, "
-            "and name the file."
-        )
 
     def _answer_to(self, command: str) -> str:
         match command:

@@ -311,5 +311,5 @@ def with_values(arguments: Sequence[str]) -> list[str]:
 
 def main() -> None:
     """Entry point: known errors are printed on standard error, with exit code 1."""
-    with report_errors():
+    with report_errors(OSError):
         app(with_values(sys.argv[1:]))

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from fireswarm.agent.chat import Chat
+from fireswarm.agent.chat import Chat, too_long
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
-from fireswarm.cli.agent.ask import ask_person
+from fireswarm.cli.agent.ask import ask_person, decision_of
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
+from fireswarm.contracts.skills.permissions import APPROVAL
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
@@ -113,6 +114,8 @@ def go_on(
     task = replace(task, yes=yes)
     if message and (settings.model.decision_mode != "tools"):
         raise InvalidInput("a message to an earlier run needs model.decision_mode tools")
+    if reason := too_long(message, settings.model):
+        raise InvalidInput(reason)
     return run_once(
         settings, task, skills_dir, as_json=as_json, resume=folder.name, message=message, answers=answers, events=events
     )
@@ -124,7 +127,12 @@ def _answers_of(answers: Sequence[str]) -> dict[str, Any]:
 
     if bad := next((answer for answer in answers if "=" not in answer), ""):
         raise InvalidInput(f"--resume-answer {bad!r}: write name=value")
-    return dict(pairs(answers, "--resume-answer")) if answers else {}
+    given = dict(pairs(answers, "--resume-answer")) if answers else {}
+    if APPROVAL in given:
+        if not (decision := decision_of(str(given[APPROVAL]))):
+            raise InvalidInput(f"--resume-answer {APPROVAL}={given[APPROVAL]}: write yes, always, or no and a reason")
+        given[APPROVAL] = decision
+    return given
 
 
 def _with_answers(watching: Watching, message: str, given: dict[str, Any]) -> Watching:
@@ -343,8 +351,8 @@ def _say_waiting(conclusion: Conclusion, console: Console) -> None:
         draw_approval(question, console)
     if approvals:
         hint = (
-            "Go on in a terminal to be asked (`agent resume`), add the rule to permissions.allow in agent.yaml, "
-            "or allow all: --yes"
+            "Go on in a terminal to be asked (`agent resume`), answer with --resume-answer approval=yes (always, or no "
+            "and a reason), add the rule to permissions.allow in agent.yaml, or allow all: --yes"
         )
         console.print(hint, soft_wrap=True)
         return

@@ -80,5 +80,5 @@ class _CleanFormatter(logging.Formatter):
 
 def main() -> None:
     """Entry point: known errors are one line on standard error, with exit code 1."""
-    with report_errors(FireliteError):
+    with report_errors(FireliteError, OSError):
         app()

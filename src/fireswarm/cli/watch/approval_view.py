@@ -11,8 +11,8 @@ from fireswarm.contracts.skills.skill import Question
 _STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
 
-def draw_approval(asked: Question, console: Console = standard_output) -> None:
-    """Print a request: its id, the tool, the reason, what would run, the diff, and what ``always`` would allow."""
+def draw_approval(asked: Question, console: Console = standard_output, always: str = "--always") -> None:
+    """Print a request: its id, the tool, the reason, what would run, the diff, and what *always* would allow."""
     approval = asked.approval
     if approval is None:
         return
@@ -27,4 +27,4 @@ def draw_approval(asked: Question, console: Console = standard_output) -> None:
         style = next((style for start, style in _STYLES if line.startswith(start)), "dim")
         console.print(Text(f"    {line}", style=style), soft_wrap=True)
     if approval.rule:
-        console.print(Text(f"  --always allows {approval.rule}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {always} allows {approval.rule}", style="dim"), soft_wrap=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, TokenUsage, ToolCall
-from fireswarm.errors import ConfigError, ModelRejected
+from fireswarm.errors import ConfigError, FireswarmError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
 from fireswarm.llm.recording import recording_of
 from fireswarm.llm.tokens import estimate_tokens
@@ -47,11 +49,18 @@ class ScriptedModel:
         self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
 
     async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
-        """Return the answer of the script."""
+        """Return the answer of the script. Raises ModelRejected if the script fails."""
         self.calls += 1
-        answer = self._script(request)
-        if inspect.isawaitable(answer):
-            answer = await answer
+        try:
+            answer = self._script(request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except FireswarmError:
+            raise
+        except Exception as error:  # foreign code may raise anything
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+            raise ModelRejected(truncate(f"the script failed: {told}", MAX_DETAIL_CHARS)) from error
         response = _response(answer, request, self.name)
         if on_text is not None:
             on_text(response.text)
@@ -79,7 +88,8 @@ def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
     try:
         answers = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ConfigError(f"model.script: {path} is not JSON: {error}") from error
+        hint = f"; name the function of a Python file: {spec}:FUNCTION" if path.suffix == ".py" else ""
+        raise ConfigError(f"model.script: {path} is not JSON: {error}{hint}") from error
     if isinstance(answers, dict):
         return recording_of(cast("dict[str, Any]", answers), path)
     if not isinstance(answers, list):
