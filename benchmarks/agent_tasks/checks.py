@@ -107,6 +107,8 @@ async def _run(check: RunCheck, task: BenchTask, project: Path, runtime: Runtime
             for source in sorted((task.hidden / check.files).rglob("*")):
                 if source.is_file() and "__pycache__" not in source.parts:
                     _put(source, copy, source.relative_to(task.hidden / check.files))
+        for name in check.restored:
+            _put(task.project / name, copy, Path(name))
         environment = {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
         limits = ProcessLimits()
         shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_TOLD_BYTES, environment, limits)

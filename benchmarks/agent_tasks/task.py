@@ -26,11 +26,12 @@ class _CheckPart(_Part):
 
 
 class RunCheck(_CheckPart):
-    """Run a command in a copy of the project, with the files of ``hidden/<files>`` put over it."""
+    """Run a command in a copy of the project, with files of ``hidden/<files>`` put over it, and those that it had."""
 
     kind: Literal["run"]
     command: str
     files: str | None = None
+    restored: tuple[str, ...] = Field(default=(), description="files of the project as they were before the run")
     fails: bool = Field(default=False, description="the command has to fail")
     says: tuple[str, ...] = Field(default=(), description="patterns that its output must have")
 

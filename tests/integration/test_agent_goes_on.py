@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.cli.shared.errors import report_errors
 from tests.support.commands import TASK, agent, lay_out, script
 
 ASKING: list[Any] = [{"calls": [{"name": "ask_user", "input": {"question": "Who?", "name": "who"}}]}, "Hello.", "Bye."]
@@ -208,3 +209,11 @@ def test_folder_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.
     refused = agent(root, "run", TASK, *script(root, "One."))
     assert (refused.code, "Traceback" in refused.stderr) == (1, False)
     assert "runs" in refused.stderr
+
+
+def test_only_an_error_about_a_file_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit), report_errors(OSError):
+        raise PermissionError(13, "Permission denied", "notes.md")
+    assert "notes.md" in capsys.readouterr().err
+    with pytest.RaisesGroup(ConnectionResetError), report_errors(OSError):
+        raise ConnectionResetError(104, "Connection reset by peer")

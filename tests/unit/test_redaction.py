@@ -204,6 +204,7 @@ def test_few_harmless_texts_are_remembered() -> None:
     redactor = Redactor()
     for number in range(3 * MAX_REMEMBERED):
         redactor.value({f"name {number}": [f"text {number}", f"{number}" + "x" * MAX_REMEMBERED_CHARS]})
+    redactor.value([f"item {number}" for number in range(20 * MAX_REMEMBERED)])
     kept = redactor._harmless | redactor._harmless_names  # pyright: ignore[reportPrivateUsage]
     assert len(kept) <= 4 * MAX_REMEMBERED
     assert max(map(len, kept)) <= MAX_REMEMBERED_CHARS

@@ -43,6 +43,7 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.permissions import Action, Policy, Verdict, policy_of
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.descendants import kill_running
+from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
@@ -59,8 +60,6 @@ from fireswarm.wiring.model import (
 )
 
 TASK_FILE = "task.json"
-INTERRUPTED = 130
-"""Exit code after SIGINT or SIGTERM, as in shells."""
 
 
 @dataclass(frozen=True, slots=True)

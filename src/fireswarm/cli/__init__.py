@@ -3,38 +3,37 @@
 Nothing is imported until a command is called: a skill's process loads this module and must start fast.
 """
 
-from collections.abc import Callable
-
-INTERRUPTED = 130
-"""Exit code after Ctrl+C."""
+import contextlib
+from collections.abc import Callable, Generator
 
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    from fireswarm.processes.startup import replace_closed_streams, without_collector
-
-    replace_closed_streams()
-    try:
-        with without_collector():
-            from fireswarm.cli.swarm.main import main
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+    with _loading():
+        from fireswarm.cli.swarm.main import main
 
     _call(main)
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    from fireswarm.processes.startup import replace_closed_streams, without_collector
+    with _loading():
+        from fireswarm.cli.agent.main import main
+
+    _call(main)
+
+
+@contextlib.contextmanager
+def _loading() -> Generator[None]:
+    """Import inside this block: with all standard streams, fast, and ended by Ctrl+C without a traceback."""
+    from fireswarm.processes.startup import INTERRUPTED, replace_closed_streams, without_collector
 
     replace_closed_streams()
     try:
         with without_collector():
-            from fireswarm.cli.agent.main import main
+            yield
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-
-    _call(main)
 
 
 def _call(main: Callable[[], None]) -> None:

@@ -11,6 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+INTERRUPTED = 130
+"""Exit code after SIGINT or SIGTERM, as in shells."""
+
 _has_frozen = False
 """True in a process of our commands. The collector could tell only by counting all frozen objects."""
 

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
@@ -232,7 +233,8 @@ def _remember(known: set[str], texts: Iterable[str]) -> None:
     """Add the short ones of *texts* to *known*, which is emptied when it is full."""
     if len(known) > MAX_REMEMBERED:
         known.clear()
-    known.update(text for text in texts if len(text) <= MAX_REMEMBERED_CHARS)
+    short = (text for text in texts if len(text) <= MAX_REMEMBERED_CHARS)
+    known.update(islice(short, MAX_REMEMBERED))
 
 
 def _has_format(text: str) -> bool:

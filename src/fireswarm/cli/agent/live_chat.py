@@ -15,13 +15,14 @@ import anyio
 from anyio.abc import TaskStatus
 
 from fireswarm.agent.chat import run_of_session, session_file, too_long
-from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, carry_out
+from fireswarm.agent.run import AgentTask, Watching, carry_out
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import Conclusion
+from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.swarm.records.run_files import RunLog, new_run_id

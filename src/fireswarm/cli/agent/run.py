@@ -18,7 +18,7 @@ import anyio
 from fireswarm.agent.chat import Chat, too_long
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
-from fireswarm.agent.run import INTERRUPTED, AgentTask, Watching, agent_capabilities, carry_out
+from fireswarm.agent.run import AgentTask, Watching, agent_capabilities, carry_out
 from fireswarm.cli.agent.ask import ask_person, decision_of
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
@@ -28,6 +28,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
+from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.swarm.records.run_files import RunLog, new_run_id, read_events, run_folder

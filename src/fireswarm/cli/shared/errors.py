@@ -12,13 +12,15 @@ from fireswarm.redaction import environment_redactor
 
 @contextlib.contextmanager
 def report_errors(*more: type[Exception]) -> Generator[None]:
-    """Turn a known error, or one in a group, into a message and an exit code."""
+    """Turn a known error, or one in a group, into a message and an exit code; of an OSError, one that names a file."""
     try:
         yield
     except* (FireswarmError, *more) as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
+        if isinstance(error, OSError) and error.filename is None:
+            raise
         red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
         sys.stderr.write(
             f"{red}error ({getattr(error, 'code', 'error')}): {environment_redactor().clean(str(error))}{plain}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fireswarm.errors import ModelError
+from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
 
 
@@ -31,7 +31,7 @@ class KeyAccess:
 
     def fault_of(self, error: Exception) -> ModelError:
         """Convert one of ``faults``."""
-        raise NotImplementedError
+        return ModelRejected(f"{self.provider}: the credentials cannot be used: {error}")
 
     def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
         """Return the error for an HTTP status, with advice for this way of access; *token* is what was sent."""
