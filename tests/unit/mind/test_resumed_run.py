@@ -151,6 +151,26 @@ async def test_action_that_was_interrupted_is_told_and_not_repeated(bench: Bench
     assert (bench.cwd / "log").read_text() == "a\n"
 
 
+async def test_interrupted_action_is_not_repeated_by_a_start_with_a_stricter_profile(
+    bench: Bench, monkeypatch: Any
+) -> None:
+    run = agent(bench, calls(bash("echo a >> log")), "I looked.")
+    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+
+    def die(self: RunSteps, step: dict[str, Any]) -> None:
+        if step["step"].startswith("act:") and step["state"] == "finished":
+            raise Killed
+        write(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSteps, "_write", die)
+        with pytest.raises(Killed):
+            await run.start()
+    bench.set(skills__prefilter_min_score=1, runtime__profile="read_only", permissions__deny=["Bash(echo:*)"])
+    assert (await run.start()).answer == "I looked."
+    assert run.expert.told == [INTERRUPTED]
+
+
 async def test_question_is_answered_in_a_later_start(bench: Bench, anthropic: dict[str, Any]) -> None:
     run = agent(bench, calls(("ask_user", {"question": "Who?"})), "Hello Ada.", **anthropic)
     waiting = await run.start()

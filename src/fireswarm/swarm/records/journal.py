@@ -199,7 +199,7 @@ class Journal:
         if step in self.earlier.finished:
             self.note(STEP_REPLAYED, step=step)
             return await self._result(self.earlier.finished[step])
-        if step in self.earlier.in_doubt and not idempotent:
+        if step in self.earlier.in_doubt:  # begun as one that may not be repeated, whatever it would be now
             raise StepUncertain(
                 f"step {name!r} was started by an earlier run and may have taken effect. Check that. If it did, "
                 f"run `swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",

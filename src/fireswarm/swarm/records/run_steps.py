@@ -80,7 +80,7 @@ class RunSteps:
         """Run a step once. One that may not be repeated and was interrupted gets *skipped*, which says so."""
         if name in self._finished:
             return dict(self._finished[name])
-        if name in self._in_doubt and not idempotent:
+        if name in self._in_doubt:  # begun as one that may not be repeated, whatever it would be now
             result = {**(skipped or {}), "stdout_summary": INTERRUPTED, "status": StepStatus.INTERRUPTED.value}
         else:
             if not idempotent:
