@@ -62,8 +62,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse connections to anything but this machine."""
+def same_environment() -> Iterator[None]:
+    """Fail a test that leaves the environment changed: the next test of this process would run in it."""
+
+    def variables() -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+    before = variables()
+    yield
+    changed = {name for name, _ in before.items() ^ variables().items()}
+    assert not changed, f"left changed: {sorted(changed)}"
+
+
+@pytest.fixture(autouse=True)
+def no_network(same_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections to anything but this machine. Before anything is patched, the environment is noted."""
     monkeypatch.setattr(socket.socket, "connect", _loopback_only(_connect))
     monkeypatch.setattr(socket.socket, "connect_ex", _loopback_only(_connect_ex))
 

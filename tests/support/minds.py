@@ -207,9 +207,13 @@ class Lab:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls) -> AsyncGenerator[Lab]:
-        """For one event loop. The accounts' credentials are where the clouds' own tools look for them."""
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    async def open(cls, patch: pytest.MonkeyPatch) -> AsyncGenerator[Lab]:
+        """For one event loop. *patch* puts the accounts' credentials where the clouds' own tools look for them.
+
+        It must be the one that the test itself patches with, or one that outlives the test: what two patches change
+        in turn must be put back in the opposite order.
+        """
+        with tempfile.TemporaryDirectory() as folder:
             async with FakeProviders(()).serving() as served:
                 key_file = service_account_file(Path(folder), served.url)
                 for name, value in {**AWS_ENVIRONMENT, "GOOGLE_APPLICATION_CREDENTIALS": str(key_file)}.items():

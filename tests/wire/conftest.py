@@ -19,8 +19,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
-        # The loop's own thread lives as long as the loop; the SDKs use it to renew tokens and to sign.
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-        await asyncio.to_thread(lambda: None)
-        yield opened
+    with pytest.MonkeyPatch.context() as patch:
+        async with Lab.open(patch) as opened:
+            # The loop's own thread lives as long as the loop; the SDKs use it to renew tokens and to sign.
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            await asyncio.to_thread(lambda: None)
+            yield opened

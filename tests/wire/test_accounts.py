@@ -34,8 +34,8 @@ DEFAULTS = load_agent_settings(None, {})
 
 
 @pytest.fixture
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
+async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Lab]:
+    async with Lab.open(monkeypatch) as opened:
         yield opened
 
 

@@ -23,8 +23,8 @@ CALLS = Reply("I add.", thinking="Twice.", calls=(("add", {"a": 1}), ("add", {"a
 
 
 @pytest.fixture
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
+async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Lab]:
+    async with Lab.open(monkeypatch) as opened:
         yield opened
 
 

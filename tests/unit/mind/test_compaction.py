@@ -29,8 +29,8 @@ TURNS = 60
 
 
 @pytest.fixture
-async def lab() -> AsyncGenerator[Lab]:
-    async with Lab.open() as opened:
+async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Lab]:
+    async with Lab.open(monkeypatch) as opened:
         yield opened
 
 

@@ -100,9 +100,9 @@ def bench(tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-async def anthropic() -> AsyncGenerator[dict[str, Any]]:
+async def anthropic(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[dict[str, Any]]:
     """The model of an agent: Anthropic's SDK at its strict server."""
-    async with Lab.open() as lab:
+    async with Lab.open(monkeypatch) as lab:
         yield {"model_of": partial(on_the_wire, lab, "anthropic")}
         assert lab.served.refused == []
 
