@@ -26,6 +26,7 @@ KEYS = (
     *("GOOGLE_APPLICATION_CREDENTIALS", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK"),
 )
 ON_NO_CLOUD = ("NO_GCE_CHECK", "AWS_EC2_METADATA_DISABLED")
+SET_BY_LIBRARIES = ("PYTEST_CURRENT_TEST", "GRPC_ENABLE_FORK_SUPPORT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
 BASE_URLS = ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENAI_BASE_URL")
 NOWHERE = "http://127.0.0.1:9"
 
@@ -66,7 +67,7 @@ def same_environment() -> Iterator[None]:
     """Fail a test that leaves the environment changed: the next test of this process would run in it."""
 
     def variables() -> dict[str, str]:
-        return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        return {name: value for name, value in os.environ.items() if name not in SET_BY_LIBRARIES}
 
     before = variables()
     yield

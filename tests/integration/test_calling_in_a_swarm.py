@@ -223,3 +223,26 @@ async def test_delegation_to_an_unknown_or_forbidden_role_is_explained(
     ended = await one_turn(swarm, thinking(swarm, expert, tmp_path))
     assert ended.result is not None and role in ended.result.summary
     assert await children_of(swarm, ended) == []
+
+
+async def test_answer_with_control_characters_is_executed_and_sent_back_as_it_was(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    odd = "one\r\ntwo\x1b[1m\x0c\x00\r\n\u05d0\u200f\n"
+    write = ("write_file", {"path": "odd", "content": odd})
+    sent: list[ChatRequest] = []
+
+    def report(request: ChatRequest) -> str:
+        sent.append(request)
+        return "Written."
+
+    expert = Expert(calls(("ask_user", {"question": "Shall I?"}), write, text="\u05d0\u200f\x1b[1m"), report)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    await swarm.board.answer(waiting.task_id, {waiting.questions[0].key: "yes"})
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
+    assert (ended.status, expert.asked) == (TaskStatus.DONE, [0, 1])
+    assert (tmp_path / "space" / "odd").read_bytes() == odd.encode()
+    [answer] = [message.content for message in sent[0].messages if message.role == "assistant"]
+    assert answer is not None
+    assert (answer[0]["text"], answer[-1]["input"]) == ("\u05d0\u200f\x1b[1m", write[1])

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values
-from fireswarm.redaction.redactor import MAX_REMEMBERED, MAX_REMEMBERED_CHARS
+from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values, shows, spell
+from fireswarm.redaction.redactor import (
+    MAX_REMEMBERED,
+    MAX_REMEMBERED_CHARS,
+    _clean_value,  # pyright: ignore[reportPrivateUsage]
+)
 
 SHAPES = [
     "sk-" + "ant-" + "aB3_" * 9, "sk-" + "proj-" + "a1" * 14, "AI" + "za" + "B" * 35, "ya" + "29." + "c" * 30,
@@ -196,8 +200,42 @@ def test_values_are_cleaned_as_their_texts_are_whatever_was_cleaned_before(value
     used = Redactor([KNOWN, QUOTED])
     for value in values + values:
         fresh = Redactor([KNOWN, QUOTED])
-        assert used.value(value) == fresh._clean_value(value)  # pyright: ignore[reportPrivateUsage]
+        assert used.value(value) == _clean_value(value, fresh.clean)
         assert used.clean(str(value)) == fresh.clean(str(value))
+
+
+@settings(deadline=None)
+@given(st.lists(VALUES, max_size=6))
+def test_calls_keep_their_control_characters_and_lose_the_same_secrets(values: list[Any]) -> None:
+    redactor = Redactor([KNOWN, QUOTED])
+    for value in values:
+        kept = redactor.without_secrets(value)
+        assert _clean_value(kept, sanitize, by_name=False) == redactor.value(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a\r\nb\x1b[1m\x0c\x00\u200f\u202e", "a\r\nb\x1b[1m\x0c\x00\u200f\u202e"),
+        (f"\x1b[1m{KNOWN}\r\n", f"\x1b[1m{REDACTED}\r\n"),
+        (f"{KNOWN[:4]}\x00{KNOWN[4:]}\r\n", f"{REDACTED}\n"),  # control characters that hide a secret
+        ("a\ud800\r\n", "a\ufffd\r\n"),
+    ],
+)
+def test_control_characters_of_a_call_stay_unless_they_hide_a_secret(text: str, kept: str) -> None:
+    assert Redactor([KNOWN]).without_secrets({"content": [text]}) == {"content": [kept]}
+
+
+def test_escape_sequence_without_an_end_does_not_hide_the_following_lines() -> None:
+    assert sanitize("a\x1b]0;title\nb\n") == "a\nb\n"
+    assert sanitize("a\x1b]0;title\x07b") == "ab"
+
+
+@given(st.text(st.sampled_from("a\x1b]m[\x07\r\n\t\u200b\u202e\xa0\\é😀\x7f\x85"), max_size=30))
+def test_spelled_text_hides_nothing(text: str) -> None:
+    assert spell(spell(text)) == spell(text)
+    assert sanitize(spell(text)) == spell(text) and shows(spell(text))
+    assert (spell(text) == text) is shows(text)
 
 
 def test_few_harmless_texts_are_remembered() -> None:

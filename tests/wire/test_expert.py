@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -161,3 +162,33 @@ async def test_write_is_asked_for_with_its_diff_and_a_denial_is_told(provider: s
     assert "not that file" in expert.told[0]
     assert asked[0].approval is not None and "-one\n+two" in asked[0].approval.diff
     assert (bench.cwd / "a.txt").read_text() == "two\n"
+
+
+def texts_in(value: Any) -> list[str]:
+    """All texts of a request's body; some providers have the input of a call as JSON in a text."""
+    if isinstance(value, str):
+        return [value, *texts_in(json.loads(value))] if value.startswith("{") else [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in items for text in texts_in(item)]
+
+
+ODD = "one\r\ntwo\x1b[1m\x0c\x00\r\n\u05d0\u200f\n"
+
+
+async def test_control_characters_of_calls_are_kept_and_sent_back(provider: str, lab: Lab, bench: Bench) -> None:
+    (bench.cwd / "ansi.sh").write_text("echo '\x1b[1mhello\x1b[0m'\n")
+    given = ({"path": "odd", "content": ODD}, {"path": "ansi.sh", "old_text": "hello'", "new_text": "bye'"})
+    expert = Expert(
+        calls(("write_file", given[0])),
+        calls(("read_file", {"path": "ansi.sh"})),
+        calls(("edit_file", given[1])),
+        "Done.",
+    )
+    ran = await run_on_the_wire(lab, provider, bench, expert)
+    assert (bench.cwd / "odd").read_bytes() == ODD.encode()
+    assert (bench.cwd / "ansi.sh").read_text() == "echo '\x1b[1mbye'\n"
+    assert "2 control characters that cannot be shown" in expert.told[1]
+    assert expert.told[2] == "edited ansi.sh; 1 control character was in what it replaced"
+    assert ODD in texts_in(lab.served.calls[-1].body), "the call is sent back as it was"
+    [wrote, *_] = ran.of(EventType.SKILL_STEP_EXECUTED)
+    assert wrote["params"]["input"].isprintable()

@@ -12,11 +12,16 @@ CONTEXT_LINES = 3
 
 
 def text_diff(path: str, before: str | bytes | None, after: str | bytes | None) -> str:
-    """Return the change from *before* to *after* (None: no file) as a unified diff, or as sizes if it has no text."""
+    r"""Return the change from *before* to *after* (None: no file) as a unified diff, or as sizes if it has no text.
+
+    Lines that do not end with \n alone show their \r, unless all of both texts do.
+    """
     if before == after:
         return f"{path} stays as it is"
     if isinstance(before, bytes) or isinstance(after, bytes):
         return f"{path}: {_size(before)} -> {_size(after)}"
+    if all(text is None or "\n" not in text.replace("\r\n", "") for text in (before, after)):
+        before, after = (text and text.replace("\r\n", "\n") for text in (before, after))
     old, new = _lines(before), _lines(after)
     if len(old) > MAX_LINES or len(new) > MAX_LINES:
         shown = "\n".join(f"+{line}" for line in new[:MAX_LINES])
@@ -26,7 +31,7 @@ def text_diff(path: str, before: str | bytes | None, after: str | bytes | None) 
 
 
 def _lines(text: str | None) -> list[str]:
-    return [line[:MAX_LINE_CHARS] for line in (text or "").splitlines()]
+    return [line[:MAX_LINE_CHARS] for line in (text or "").removesuffix("\n").split("\n")] if text else []
 
 
 def _size(content: str | bytes | None) -> str:

@@ -322,9 +322,12 @@ def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
 
 
 def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
-    """Remove secrets from an answer. A thought that holds one is left out: it may not be sent back changed."""
+    """Remove secrets from an answer, and control characters from its text, which is shown.
+
+    Its blocks and calls keep theirs. A thought that holds a secret is left out: it may not be sent back changed.
+    """
     content = [_clean_block(block, redact) for block in response.content]
-    calls = tuple(call.model_copy(update={"input": redact.value(call.input)}) for call in response.calls)
+    calls = tuple(call.model_copy(update={"input": redact.without_secrets(call.input)}) for call in response.calls)
     kept = tuple(block for block in content if block is not None)
     return response.model_copy(update={"text": redact.clean(response.text), "content": kept, "calls": calls})
 
@@ -332,10 +335,11 @@ def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
 def _clean_block(block: Any, redact: Redactor) -> Any:
     """Return a block or part of an answer without secrets, its signature as it is; None for a thought with one."""
     if not isinstance(block, dict):
-        return redact.value(block)
+        return redact.without_secrets(block)
     fields = cast("dict[str, Any]", block)
     signed = {name: fields[name] for name in _SIGNATURES if name in fields}
-    cleaned: dict[str, Any] = redact.value({name: value for name, value in fields.items() if name not in signed})
+    unsigned = {name: value for name, value in fields.items() if name not in signed}
+    cleaned: dict[str, Any] = redact.without_secrets(unsigned)
     is_thought = fields.get("type") in _THOUGHTS or bool(fields.get("thought"))
     if is_thought and cleaned | signed != fields:
         return None

@@ -271,7 +271,7 @@ class Actor:
         judged = self.assignment.policy.judge(action)
         if reason or judged.verdict is not Verdict.ASK:
             return reason or judged.because
-        if reason := permissions.too_long(action):
+        if reason := permissions.too_long(action, self.redact.clean):
             return reason
         reason = permissions.refusal_reason(await self._decision(step.removesuffix(RETRIED), action, judged.because))
         return reason and await self._denial(denied, f"{reason}. Do not try it again in another form.")
@@ -308,7 +308,9 @@ class Actor:
         answer = self.assignment.answered.get(place, {}).get(name)
         description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
         options = action.params.get("options")
-        choices = list(map(str, cast("list[Any]", options))) if isinstance(options, list) else []
+        choices = (
+            [self.redact.clean(str(each)) for each in cast("list[Any]", options)] if isinstance(options, list) else []
+        )
         allowed = {"enum": choices} if choices else {}
         question = Question(name=name, description=description, step=place, allowed=allowed)
 

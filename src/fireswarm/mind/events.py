@@ -10,6 +10,7 @@ from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
 from fireswarm.mind.mind import Mind
+from fireswarm.redaction import spell
 
 SHOWN_OUTPUT_CHARS = 20_000
 """Maximum length of an output in an event; the step's own record has all of it."""
@@ -42,7 +43,7 @@ def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, r
             "turn": turn,
             "skill": skill,
             "type": action.type.value,
-            "params": {key: str(value)[:SHOWN_CHARS] for key, value in action.params.items()},
+            "params": {key: spell(str(value)[:SHOWN_CHARS]) for key, value in action.params.items()},
             **result.model_dump(mode="json", exclude={"media"}),
             "stdout_summary": truncate(result.stdout_summary, SHOWN_OUTPUT_CHARS),
             "stderr_summary": truncate(result.stderr_summary, SHOWN_OUTPUT_CHARS),

@@ -29,6 +29,8 @@ def profile_of(constraints: Constraints, profile: str) -> str:
 
 def refuse_command(command: str, *skills: Skill | None) -> str:
     """Return the reason why *command* may not run, or "": each skill must allow it."""
+    if "\0" in command:
+        return "a command has no zero bytes"
     reasons = (denial_reason(skill.allowed_tools, "Bash", command) for skill in skills if skill is not None)
     return next((reason for reason in reasons if reason), "")
 

@@ -28,6 +28,7 @@ from fireswarm.contracts.skills.permissions import (
     StricterPermissions,
 )
 from fireswarm.contracts.skills.skill import Question
+from fireswarm.redaction import shows, spell
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.allowed_tools import allowing_rule, naming_rule
 
@@ -133,13 +134,17 @@ def policy_of(settings: PermissionSettings, auto: Verdict, *stricter: StricterPe
     return Policy(settings, combined, default, yes)
 
 
-def too_long(action: Action) -> str:
-    """Return why a person cannot approve the action, or "": nothing is approved that was not shown whole."""
-    if len(action.shown) <= MAX_RULE_CHARS:
+def too_long(action: Action, clean: Callable[[str], str]) -> str:
+    """Return why a person cannot approve the action, or "": nothing is approved that was not shown whole.
+
+    *clean* removes secrets.
+    """
+    length = max(len(clean(_visible(action.shown))), len(action.shown))
+    if length <= MAX_RULE_CHARS:
         return ""
     return (
-        f"it needs an approval and has {len(action.shown):,} characters, of which at most {MAX_RULE_CHARS:,} can be "
-        "shown: take smaller steps, or put a script into a file"
+        f"it needs an approval and has {length:,} characters as it would be shown, of which at most "
+        f"{MAX_RULE_CHARS:,} can be: take smaller steps, or put a script into a file"
     )
 
 
@@ -152,9 +157,9 @@ def questions_for(action: Action, place: str, because: str, clean: Callable[[str
     approval = Approval(
         tool=action.tool,
         shown=shown,
-        diff=truncate(clean(action.diff), MAX_DIFF_CHARS),
-        rule=clean(action.rule),
-        because=clean(because),
+        diff=truncate(clean(spell(action.diff)), MAX_DIFF_CHARS),
+        rule=truncate(clean(spell(action.rule)), MAX_RULE_CHARS),
+        because=truncate(clean(spell(because)), MAX_RULE_CHARS),
     )
     decision = Question(
         name=APPROVAL,
@@ -197,8 +202,8 @@ def refusal_reason(answers: Mapping[str, Any]) -> str:
 
 
 def input_text(inputs: Mapping[str, Any]) -> str:
-    """Return the input of a tool or skill as it is shown for approval."""
-    return json.dumps(inputs, ensure_ascii=False, sort_keys=True, default=str)
+    """Return the input of a tool or skill as it is shown for approval: JSON without characters that hide others."""
+    return spell(json.dumps(inputs, ensure_ascii=False, sort_keys=True, default=str))
 
 
 def text_values(inputs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -218,8 +223,7 @@ def text_values(inputs: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _visible(text: str) -> str:
     """Return the text as it is, or as JSON if it has characters that a screen does not show."""
-    plain = all(char.isprintable() or char in "\n\t" for char in text)
-    return text if plain else json.dumps(text)[:MAX_RULE_CHARS]
+    return text if shows(text) else json.dumps(text)
 
 
 def _digest(*parts: str) -> str:

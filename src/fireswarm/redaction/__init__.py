@@ -1,6 +1,7 @@
 """Redaction of secrets, and removal of control characters, in everything that leaves the program. Pure."""
 
 from fireswarm.redaction.redactor import (
+    HIDDEN,
     REDACTED,
     Redactor,
     StreamRedactor,
@@ -8,10 +9,13 @@ from fireswarm.redaction.redactor import (
     sanitize,
     secret_name,
     secret_values,
+    shows,
+    spell,
     without_credentials,
 )
 
 __all__ = [
+    "HIDDEN",
     "REDACTED",
     "Redactor",
     "StreamRedactor",
@@ -19,5 +23,7 @@ __all__ = [
     "sanitize",
     "secret_name",
     "secret_values",
+    "shows",
+    "spell",
     "without_credentials",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from typing import Any, cast
@@ -37,9 +37,15 @@ _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK
 
 _KEY_END = re.compile(r"-----END[^-\n]*-----")
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
+"""A sequence without an end does not go beyond its line: the rest of a text stays."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Includes lone surrogates, which cannot be encoded in a file."""
+
+HIDDEN = re.compile(f"{_ESCAPES.pattern}|{_CONTROLS.pattern}")
+"""Matches what ``sanitize`` removes; it also removes the first character of \\r\\n."""
+
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def sanitize(text: str) -> str:
@@ -47,6 +53,16 @@ def sanitize(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def spell(text: str) -> str:
+    """Return *text* with JSON's escapes for all characters that a screen does not show; tabs and line feeds stay."""
+    return text if shows(text) else "".join(char if shows(char) else json.dumps(char)[1:-1] for char in text)
+
+
+def shows(text: str) -> bool:
+    """Return True if a screen shows all characters of *text*."""
+    return text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def secret_name(name: str) -> bool:
@@ -131,6 +147,12 @@ class Redactor:
             _remember(self._harmless, (text,))
         return cleaned
 
+    def _without_secrets(self, text: str) -> str:
+        """Return *text* without secrets; control characters stay, unless they hide a secret."""
+        text = _SURROGATES.sub("\ufffd", text)
+        cleaned, kept = self.clean(text), self.text(text)
+        return kept if sanitize(kept) == cleaned else cleaned
+
     def has_secret(self, data: bytes) -> bool:
         """Return True if a secret is in the content of a file."""
         text = data.decode("utf-8", "replace")
@@ -146,10 +168,10 @@ class Redactor:
     def step_result(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a step without secrets.
 
-        Images stay as they are, and so does the ``content`` of a model's answer: its signed parts may not change, and
-        the others have been cleaned.
+        Images stay as they are, and so do the ``content`` and the ``calls`` of a model's answer: its signed parts may
+        not change, and from the others the secrets have been removed.
         """
-        kept = {name: result[name] for name in ("content", "media") if isinstance(result.get(name), list)}
+        kept = {name: result[name] for name in ("content", "calls", "media") if isinstance(result.get(name), list)}
         cleaned: dict[str, Any] = self.value({name: value for name, value in result.items() if name not in kept})
         return cleaned | kept
 
@@ -161,14 +183,24 @@ class Redactor:
         Most values contain nothing to clean. A check of the JSON of their texts detects that, and they are returned
         as they are.
         """
+        return self._changed_value(value, self.clean, by_name)
+
+    def without_secrets(self, value: Any) -> Any:
+        """Return a JSON-like value without secrets, as ``value`` does; control characters stay.
+
+        Lone surrogates, which no request can contain, become replacement characters.
+        """
+        return self._changed_value(value, self._without_secrets, by_name=True)
+
+    def _changed_value(self, value: Any, clean: Callable[[str], str], by_name: bool) -> Any:
         texts: list[str] = []
         names: list[str] = []
         if self._has_secret_name(value, by_name, texts, names):
-            return self._clean_value(value, by_name)
+            return _clean_value(value, clean, by_name)
         new = texts + names
         if new and self._is_suspicious(json.dumps(new, ensure_ascii=False)):
             _remember(self._harmless_names, [name for name in names if self.clean(name) == name])
-            return self._clean_value(value, by_name)
+            return _clean_value(value, clean, by_name)
         _remember(self._harmless, new)
         _remember(self._harmless_names, names)
         return value
@@ -203,30 +235,32 @@ class Redactor:
             return True
         return _has_format(text) or has_assignments(text)
 
-    def _clean_value(self, value: Any, by_name: bool = True) -> Any:
-        if isinstance(value, str):
-            return self.clean(value)
-        if isinstance(value, Mapping):
-            pairs = cast("Mapping[Any, Any]", value)
-            return {
-                self._clean_value(key): self._clean_named(key, item) if by_name else self._clean_value(item, by_name)
-                for key, item in pairs.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [self._clean_value(item, by_name) for item in cast("Iterable[Any]", value)]
-        return value
-
     def named_value(self, name: Any, value: Any) -> Any:
         """Return the cleaned value of a field called *name*: under a secret's name, texts and numbers are redacted."""
-        return self._clean_named(name, value)
+        return _clean_named(name, value, self.clean)
 
-    def _clean_named(self, name: Any, value: Any) -> Any:
-        if not (isinstance(name, str) and secret_field(name)):
-            return self._clean_value(value)
-        if isinstance(value, (list, tuple)):
-            return [self._clean_named(name, item) for item in cast("Iterable[Any]", value)]
-        hidden = value and isinstance(value, (str, int, float)) and not isinstance(value, bool)
-        return REDACTED if hidden else self._clean_value(value)
+
+def _clean_value(value: Any, clean: Callable[[str], str], by_name: bool = True) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value)
+        return {
+            _clean_value(key, clean): _clean_named(key, item, clean) if by_name else _clean_value(item, clean, by_name)
+            for key, item in pairs.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_clean_value(item, clean, by_name) for item in cast("Iterable[Any]", value)]
+    return value
+
+
+def _clean_named(name: Any, value: Any, clean: Callable[[str], str]) -> Any:
+    if not (isinstance(name, str) and secret_field(name)):
+        return _clean_value(value, clean)
+    if isinstance(value, (list, tuple)):
+        return [_clean_named(name, item, clean) for item in cast("Iterable[Any]", value)]
+    hidden = value and isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return REDACTED if hidden else _clean_value(value, clean)
 
 
 def _remember(known: set[str], texts: Iterable[str]) -> None:

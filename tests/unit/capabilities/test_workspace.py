@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from fireswarm.capabilities.workspace.describe import describe_tools
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.capabilities.workspace.reading import MAX_ENTRIES, MAX_MATCHES, MAX_SEARCHED_BYTES
+from fireswarm.capabilities.workspace.shown_text import find_passage
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.errors import InvalidInput
+from fireswarm.redaction import sanitize
 
 pytestmark = pytest.mark.anyio
 
@@ -126,9 +131,9 @@ async def test_folder_that_becomes_a_link_after_the_check_leads_nowhere(
 async def test_files_of_the_swarm_are_not_a_part_of_the_workspace(root: Path) -> None:
     (root / ".fireswarm").mkdir()
     (root / ".fireswarm" / "store.db").write_text("ada")
-    for tool, given in GIVEN.items():
+    for tool, inputs in GIVEN.items():
         with pytest.raises(InvalidInput, match="belongs to fireswarm"):
-            await use(root, tool, path=".fireswarm/store.db", **given)
+            await use(root, tool, path=".fireswarm/store.db", **inputs)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +191,68 @@ async def test_file_with_windows_line_ends_keeps_them(root: Path) -> None:
     (root / "dos.txt").write_bytes(b"a\r\nb\r\nc\r\n")
     await use(root, "edit_file", path="dos.txt", old_text="a\nb", new_text="1\n2\n3")
     assert (root / "dos.txt").read_bytes() == b"1\r\n2\r\n3\r\nc\r\n"
+    assert (await use(root, "read_file", path="dos.txt")).endswith(r"[its lines end with '\r\n'; edit_file keeps them]")
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        ("a\x1b[1mb\x1b[0mc\n", "abc", "xyz", "xyz\n"),
+        ("\x1b[1mname\x1b[0m: 1\n", "name\x1b[0m: 1", "name: 2", "\x1b[1mname: 2\n"),  # it knows what is there
+        ("\x1b[1mname\x1b[0m: 1\n", ": 1", ": 2", "\x1b[1mname\x1b[0m: 2\n"),
+        ("\u05d0\u200f\u05d1 one\n", "\u05d0\u05d1 one", "two", "two\n"),
+        ("a\r\nb\nc\r\n", "a\nb\nc\n", "x\n", "x\r\n"),  # line ends of both kinds
+        ("a\r\nb\nc\r\n", "b\nc", "b\nx", "b\nx".join(["a\r\n", "\r\n"])),
+        ("a\r\nb\r\n", "\nb", "\nx", "a\r\nx\r\n"),
+        ("a\r\nb\r\n", "a\r\nb\r\n", "a\nb\n", "a\r\nb\r\n"),
+        ("a\nb\n", "a\nb\n", "a\r\nb\r\n", "a\r\nb\r\n"),
+        ("a\rb\rc", "a\nb", "x\ny\nz", "x\ry\rz\rc"),
+        ("a\fb\n", "ab", "c", "c\n"),
+        ("x\n\x1b]0;\ny\n", "x\n\ny", "z", "z\n"),
+    ],
+)
+async def test_passage_is_found_as_it_was_shown(root: Path, before: str, old: str, new: str, after: str) -> None:
+    (root / "odd.txt").write_bytes(before.encode())
+    await use(root, "edit_file", path="odd.txt", old_text=old, new_text=new)
+    assert (root / "odd.txt").read_bytes() == after.encode()
+
+
+async def test_hidden_characters_are_counted_when_a_file_is_read_and_when_an_edit_removes_them(root: Path) -> None:
+    (root / "odd.txt").write_bytes(b"a\x1b[1mb\x0cc\n\x07d\n")
+    read = await use(root, "read_file", path="odd.txt")
+    assert read.endswith("[it has 3 control characters that cannot be shown; edit_file keeps them]")
+    edited = await use(root, "edit_file", path="odd.txt", old_text="abc", new_text="e")
+    assert edited == "edited odd.txt; 2 control characters were in what it replaced"
+    assert (root / "odd.txt").read_bytes() == b"e\n\x07d\n"
+    await use(root, "edit_file", path="odd.txt", old_text="\x07", new_text="")
+    assert "cannot be shown" not in await use(root, "read_file", path="odd.txt")
+
+
+@given(st.text(st.sampled_from("ab\r\n\x1b[m\x07\u200f"), max_size=20), st.data())
+def test_any_shown_passage_is_found_and_the_rest_stays(text: str, data: st.DataObject) -> None:
+    shown = sanitize("\n".join(re.split("\r\n?|\n", text)))
+    start = data.draw(st.integers(0, max(0, len(shown) - 1)))
+    passage = shown[start : start + data.draw(st.integers(1, 5))]
+    assume(passage and passage != shown)
+    spans = find_passage(text, passage)
+    assert spans and all(end > start for start, end in spans)
+    for start, end in spans:
+        assert sanitize("\n".join(re.split("\r\n?|\n", text[start:end]))) == passage
+
+
+async def test_lines_are_counted_as_editors_count_them(root: Path) -> None:
+    (root / "odd.txt").write_bytes("one\fstill one\u2028and\x85one\ntwo ada\rthree\r\n".encode())
+    assert "     2\ttwo ada\n     3\tthree\n" in await use(root, "read_file", path="odd.txt")
+    assert await use(root, "search_files", pattern="two", glob="odd.txt") == "odd.txt:2:two ada"
+
+
+@pytest.mark.parametrize("name", ["a\x1b]0;x\x07", "\u202egpj.exe", "a\rb", "a\u200bb"])
+async def test_new_file_gets_no_name_that_a_screen_would_not_show(root: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="no control characters"):
+        await use(root, "write_file", path=name, content="x")
+    (root / name).write_text("old")
+    await use(root, "write_file", path=name, content="x")
+    assert (root / name).read_text() == "x", "one that is there can be written"
 
 
 @pytest.mark.parametrize("tool", ["write_file", "edit_file"])

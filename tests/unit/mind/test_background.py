@@ -237,7 +237,7 @@ async def test_run_killed_at_any_write_starts_no_command_twice(tmp_path: Path) -
 
 async def test_model_is_told_that_its_command_ended_with_the_process(bench: Bench) -> None:
     seen = ("command_output", {"id": "c1", "wait_seconds": 60})
-    begin = calls(bash("echo once | tee -a log; sleep 60", background=True), seen)
+    begin = calls(bash("echo once >> log; echo once; sleep 60", background=True), seen)
     waiting = agent(bench, begin, calls(("ask_user", {"question": "Who?"})), output(), "Done.")
     assert (await waiting.start()).status is ConclusionStatus.WAITING
 

@@ -47,6 +47,25 @@ async def test_folder_of_a_command_stays_for_the_next_one_within_the_workspace(b
     assert expert.told[2].strip() == str(bench.cwd)
 
 
+async def test_command_with_control_characters_runs_as_it_is_and_is_recorded_without_hiding_any(bench: Bench) -> None:
+    line = "printf '\x1b[1m\x0c\r\n' > odd; : '\x1b]0;hidden\x07'"
+    expert = Expert(
+        calls(bash(line)), calls(bash("echo\0 zero")), calls(("ask_user", {"question": "a\x1b[2J?"})), "Done."
+    )
+
+    async def answer(question: Any) -> str:
+        return f"{question.description}\x1b[0m"
+
+    ran = await run(bench, expert, ask=answer)
+    assert (bench.cwd / "odd").read_bytes() == b"\x1b[1m\x0c\r\n"
+    assert "zero bytes" in expert.told[1]
+    assert expert.told[2] == "a?"
+    commands = [
+        event["params"]["command"] for event in ran.of(EventType.SKILL_STEP_EXECUTED) if "command" in event["params"]
+    ]
+    assert "\\u001b]0;hidden\\u0007" in commands[0]
+
+
 async def test_long_output_is_kept_and_read_by_page(bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=1, runtime__max_output_bytes=1_000)
     expert = Expert(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fireswarm.capabilities.text_diff import text_diff
 from fireswarm.contracts.skills.permissions import MAX_RULE_CHARS, StricterPermissions, lasting_approvals
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind.permissions import (
@@ -16,6 +17,7 @@ from fireswarm.mind.permissions import (
     Policy,
     Verdict,
     decision_on,
+    input_text,
     policy_of,
     questions_for,
     refusal_reason,
@@ -23,6 +25,7 @@ from fireswarm.mind.permissions import (
     text_values,
     too_long,
 )
+from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import PermissionSettings
 
 CWD = Path("/workspace")
@@ -187,11 +190,32 @@ def test_always_holds_for_the_same_rule_in_later_steps_and_planned_tasks() -> No
 
 
 def test_a_person_is_shown_the_whole_action_or_cannot_approve_it() -> None:
-    assert too_long(command("x" * MAX_RULE_CHARS)) == ""
-    assert "smaller steps" in too_long(command("x" * (MAX_RULE_CHARS + 1)))
+    assert too_long(command("x" * MAX_RULE_CHARS), str) == ""
+    assert "smaller steps" in too_long(command("x" * (MAX_RULE_CHARS + 1)), str)
+    hidden = "echo \u200b" + '"' * (MAX_RULE_CHARS - 100) + "; rm -rf ."
+    assert len(hidden) < MAX_RULE_CHARS
+    assert "smaller steps" in too_long(command(hidden), str), "its escaped form would be cut before its end"
     [decision, _] = questions_for(command("echo a\x1b[2Jrm"), "place", "because", str)
     assert decision.approval is not None and "\x1b" not in decision.approval.shown
     assert "\\u001b" in decision.approval.shown, "what a screen hides is shown escaped"
+
+
+def test_change_and_input_are_shown_with_the_characters_that_a_screen_hides() -> None:
+    content = "safe\x1b]0;\nrm -rf .\x07\u202e\r\n"
+    shown = f"write_file {input_text({'path': 'a', 'content': content})}"
+    action = Action("Write", "a\x1b[2J", shown, CWD, diff=text_diff("a", "safe\r\n", content))
+    [decision, _] = questions_for(action, "place", "because\x1b", Redactor().clean)
+    assert decision.approval is not None
+    shown = decision.approval
+    for text in (shown.shown, shown.diff):
+        assert "\\u001b]0;" in text and "rm -rf .\\u0007\\u202e" in text
+    assert (shown.rule, shown.because) == ("Write(a\\u001b[2J)", "because\\u001b")
+
+
+def test_diff_shows_line_ends_only_where_they_differ() -> None:
+    assert text_diff("a", "1\r\n2\r\n", "1\r\n3\r\n").splitlines()[-2:] == ["-2", "+3"]
+    assert text_diff("a", "1\r\n", "1\n").split("\n")[-2:] == ["-1\r", "+1"]
+    assert text_diff("a", None, "1\n\n").split("\n")[-2:] == ["+1", "+"]
 
 
 @pytest.mark.parametrize(

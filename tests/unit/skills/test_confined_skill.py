@@ -231,7 +231,9 @@ async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
         await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
-        assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]
+        with anyio.fail_after(20):  # it has begun, but may not be called sleep yet
+            while not [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
+                await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     with anyio.fail_after(20):
         while [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.errors import InvalidInput
+from fireswarm.redaction import shows, spell
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -45,8 +46,10 @@ class Workspace:
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
         if writes and ".git" in path.relative_to(self.root).parts:
             raise InvalidInput(f"{named} belongs to git: use its commands")
-        if not new and not exists:
+        if not exists and not new:
             raise InvalidInput(f"{named} does not exist")
+        if not exists and writes and not shows(text):
+            raise InvalidInput(f"{spell(text)}: the name of a new file has no control characters")
         return path
 
     def name_of(self, path: Path) -> str:

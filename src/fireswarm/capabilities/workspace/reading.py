@@ -14,6 +14,7 @@ from pydantic import Field
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
+from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
@@ -102,10 +103,21 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
         return ToolAnswer(f"{named}: {kind}, {len(content):,} bytes", (media,))
     if b"\0" in content[:SNIFF_BYTES]:
         raise InvalidInput(f"{named} is not text: it has {len(content):,} bytes; use run_command to look into it")
-    lines = content.decode("utf-8", "replace").splitlines()
+    text = content.decode("utf-8", "replace")
+    lines = lines_of(text)
     if offset > max(1, len(lines)):
         raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one")
-    return page_of_lines(lines, offset, limit, named)
+    return page_of_lines(lines, offset, limit, named) + _not_shown(text)
+
+
+def _not_shown(text: str) -> str:
+    """Return a note on what a page of lines does not show of a text, or ""."""
+    notes: list[str] = []
+    if (end := line_end_of(text)) != "\n":
+        notes.append(f"its lines end with {end!r}")
+    if hidden := count_hidden(text):
+        notes.append(f"it has {hidden:,} control character{'' if hidden == 1 else 's'} that cannot be shown")
+    return f"\n[{', and '.join(notes)}; edit_file keeps them]" if notes else ""
 
 
 def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) -> str:
@@ -125,7 +137,7 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
             break
         if candidates is not None and os.fsencode(file.relative_to(start)) not in candidates:
             continue
-        lines = _text_in(place, file).splitlines()
+        lines = lines_of(_text_in(place, file))
         hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
         for number in hits[: max(0, MAX_MATCHES - total)]:
             found += _shown_match(name, lines, number, context)

@@ -14,6 +14,7 @@ from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.text_diff import text_diff
 from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
+from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
 
@@ -49,7 +50,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         place, named = find_place(path)
         target = place.locate(named, new=True, writes=True)
         place.write(target, _encode(content))
-        lines = len(content.splitlines())
+        lines = len(lines_of(content))
         return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
 
     def edit_file(
@@ -64,7 +65,11 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         before = _text(place, target)
         after = replace_text(before, old_text, new_text, replace_all=replace_all)
         place.write(target, _encode(after))
-        return f"edited {_shown_name(place, target, root)}"
+        lost = count_hidden(before) - count_hidden(after)
+        gone = (
+            f"; {lost:,} control character{' was' if lost == 1 else 's were'} in what it replaced" if lost > 0 else ""
+        )
+        return f"edited {_shown_name(place, target, root)}{gone}"
 
     async def preview_write(given: Mapping[str, Any]) -> str:
         return await anyio.to_thread.run_sync(_preview, find_place, given)
@@ -92,22 +97,20 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
 
     The error shows the passage that is nearest to a text that was not found.
     """
-    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):  # a model writes the ends of lines as \n
-        old_text, new_text = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old_text, new_text))
-    count = text.count(old_text)
-    if count > 1 and not replace_all:
+    spans = find_passage(text, old_text)
+    if len(spans) > 1 and not replace_all:
         raise InvalidInput(
-            f"old_text occurs {count} times: give more lines around it so that it is unique, or set replace_all"
+            f"old_text occurs {len(spans)} times: give more lines around it so that it is unique, or set replace_all"
         )
-    if count:
-        return text.replace(old_text, new_text)
+    if spans:
+        return replace_passage(text, spans, new_text)
     near = _nearest(text, old_text)
     raise InvalidInput("old_text was not found" + (f". The nearest passage is:\n{near}" if near else ""))
 
 
 def _nearest(text: str, wanted: str) -> str:
     """Return the numbered lines of *text* that are most like *wanted*, or "" if none is."""
-    lines, size = text.splitlines()[:MAX_COMPARED_LINES], max(1, len(wanted.splitlines()))
+    lines, size = lines_of(text)[:MAX_COMPARED_LINES], max(1, len(lines_of(wanted)))
     first = next((line.strip() for line in wanted.splitlines() if line.strip()), "")
     starts = difflib.get_close_matches(first, [line.strip() for line in lines], n=3, cutoff=NEAR)
     best, best_ratio = -1, NEAR

@@ -327,7 +327,7 @@ class CallingRun(MindRun):
             if self.result_faults > MAX_RESULT_FAULTS:
                 raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
             raise InvalidInput(f"the result was rejected: {fault}")
-        self._finished = (str(given.get("answer") or ""), dict(result))
+        self._finished = (self.mind.redact.clean(str(given.get("answer") or "")), dict(self.mind.redact.value(result)))
         return "finished"
 
     def _fault_of(self, result: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import StoreError
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.turn.key_order import in_key_order, with_key_order
+from fireswarm.swarm.turn.exact_answer import exact_answer, with_exact_answer
 
 LIVE_SECONDS = 2.0
 """Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
@@ -83,10 +83,11 @@ class JournalRecorder:
 
         async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
-            return with_key_order(self.redact.step_result(await (self._run_showing_words(run) if shown else run())))
+            result = self.redact.step_result(await (self._run_showing_words(run) if shown else run()))
+            return with_exact_answer(result, self.redact.value)
 
         full_name = f"{self.phase}/{name}"
-        return in_key_order(
+        return exact_answer(
             await self.journal.step(full_name, None, clean_result, idempotent=idempotent, skipped=skipped or {})
         )
 

@@ -33,7 +33,7 @@ def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
         return None
     if judged.verdict is Verdict.DENY:
         raise InvalidInput(f"skill {skill.name!r} was not run: {judged.because}")
-    if reason := permissions.too_long(action):
+    if reason := permissions.too_long(action, str):
         raise InvalidInput(f"skill {skill.name!r}: {reason}")
     place = action.place("skill")
     answers = permissions.decision_on(action, place, task.answered)

@@ -1,0 +1,69 @@
+"""Store a model's answer so that it comes back exactly: it is sent to the model again, and its calls are executed.
+
+Firestore sorts the keys of maps, and the store removes control characters from every text that it is given.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+ANSWER, CALLS = "content", "calls"
+"""The blocks and the calls of an answer in the result of a step."""
+
+ORDER, EXACT = "content_order", "exact"
+"""The names of the blocks' keys in order, as JSON; or blocks and calls, as compressed JSON in Base64."""
+
+
+def with_exact_answer(result: dict[str, Any], clean: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a result with what a store loses of its answer: the order of keys, or a text that *clean* changes."""
+    answer = result.get(ANSWER)
+    if not isinstance(answer, list):
+        return result
+    kept = {name: result[name] for name in (ANSWER, CALLS) if name in result}
+    if clean(kept) != kept:
+        packed = zlib.compress(json.dumps(kept).encode())
+        return result | {EXACT: base64.b64encode(packed).decode()}
+    if json.dumps(answer) == json.dumps(answer, sort_keys=True):
+        return result
+    return result | {ORDER: json.dumps(_keys_of(answer), separators=(",", ":"))}
+
+
+def exact_answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result of the journal with its answer as the model gave it, as far as that is known."""
+    restored = {name: value for name, value in result.items() if name not in (ORDER, EXACT)}
+    try:
+        if result.get(EXACT):
+            return restored | dict(json.loads(zlib.decompress(base64.b64decode(str(result[EXACT])))))
+    except (ValueError, TypeError, zlib.error):
+        return restored
+    try:
+        order = json.loads(str(result.get(ORDER) or "null"))
+    except ValueError:
+        return restored
+    if ANSWER in restored:
+        restored[ANSWER] = _put_in_order(restored[ANSWER], order)
+    return restored
+
+
+def _keys_of(value: Any) -> Any:
+    """Return the value with its keys only: everything else is None."""
+    if isinstance(value, dict):
+        return {name: _keys_of(each) for name, each in cast("dict[str, Any]", value).items()}
+    return [_keys_of(each) for each in cast("list[Any]", value)] if isinstance(value, list) else None
+
+
+def _put_in_order(value: Any, order: Any) -> Any:
+    """Return the value with its keys in the order of *order*. Parts that differ from it stay as they are."""
+    if isinstance(value, dict) and isinstance(order, dict):
+        fields, names = cast("dict[str, Any]", value), cast("dict[str, Any]", order)
+        if fields.keys() == names.keys():
+            return {name: _put_in_order(fields[name], names[name]) for name in names}
+    if isinstance(value, list) and isinstance(order, list):
+        items, orders = cast("list[Any]", value), cast("list[Any]", order)
+        if len(items) == len(orders):
+            return [_put_in_order(*pair) for pair in zip(items, orders, strict=True)]
+    return value
