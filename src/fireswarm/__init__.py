@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from fireswarm.settings import load_settings as load_settings
     from fireswarm.skills.functions import FunctionSkill as FunctionSkill
     from fireswarm.skills.functions import skill as skill
+    from fireswarm.skills.routing.fit import Fit as Fit
+    from fireswarm.skills.routing.fit import measure_fit as measure_fit
     from fireswarm.skills.running.in_child import load_entry as load_entry
     from fireswarm.swarm.swarm import Swarm as Swarm
     from fireswarm.swarm.swarm import TaskEvent as TaskEvent
@@ -91,6 +93,7 @@ _HOMES = {
     "EventType": "contracts.swarm.event",
     "Evidence": "contracts.skills.advice",
     "Fact": "contracts.skills.skill",
+    "Fit": "skills.routing.fit",
     "FunctionSkill": "skills.functions",
     "InputField": "contracts.skills.conversation",
     "InputRequest": "contracts.skills.conversation",
@@ -100,6 +103,7 @@ _HOMES = {
     "Material": "contracts.skills.advice",
     "MAX_DETAIL_CHARS": "contracts.limits",
     "MAX_MATERIAL_CHARS": "contracts.skills.advice",
+    "measure_fit": "skills.routing.fit",
     "NoConfig": "capabilities.capability",
     "PatchAdvice": "contracts.skills.advice",
     "PlannedTask": "contracts.skills.skill",
@@ -154,6 +158,7 @@ __all__ = [
     "EventType",
     "Evidence",
     "Fact",
+    "Fit",
     "FunctionSkill",
     "InputField",
     "InputRequest",
@@ -163,6 +168,7 @@ __all__ = [
     "Material",
     "MAX_DETAIL_CHARS",
     "MAX_MATERIAL_CHARS",
+    "measure_fit",
     "NoConfig",
     "PatchAdvice",
     "pipelines",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.base_query import FieldFilter
@@ -26,6 +28,25 @@ def shortest_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("query.aggregate", "query.sorted_index", "storage.snapshot_scan"):
         monkeypatch.setattr(f"fireswarm.firelite.{module}.STEP_DOCUMENTS", 8)
     monkeypatch.setattr(versions, "SMALL_DOCUMENTS", DOCUMENTS // 2)
+
+
+class FirstPause:
+    """The first pause of long work: it lasts until ``over`` is set, so that no test depends on the machine's speed."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = asyncio.Event(), asyncio.Event()
+
+    async def sleep(self, _seconds: float) -> None:
+        self.begun.set()
+        await self.over.wait()
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def first_pause(monkeypatch: pytest.MonkeyPatch) -> FirstPause:
+    pause = FirstPause()
+    monkeypatch.setattr(slices, "asyncio", SimpleNamespace(sleep=pause.sleep))
+    return pause
 
 
 async def fill(client: AsyncClient) -> None:
@@ -50,22 +71,30 @@ LONG: dict[str, Callable[[Any], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("work", LONG)
-async def test_get_finishes_before_a_long_query_that_began_earlier(lite: AsyncClient, work: str) -> None:
+async def test_gets_finish_while_a_long_query_pauses(lite: AsyncClient, work: str, first_pause: FirstPause) -> None:
     await fill(lite)
     task = asyncio.ensure_future(LONG[work](lite))
-    await asyncio.sleep(0)
-    for number in range(3):
-        assert (await lite.document(f"c/{number:04}").get()).exists
+    with anyio.fail_after(20):
+        await first_pause.begun.wait()
+        for number in range(3):
+            assert (await lite.document(f"c/{number:04}").get()).exists
     assert not task.done()
+    first_pause.over.set()
     await task
 
 
-async def test_sum_sees_one_state_while_values_move_between_documents(lite: AsyncClient) -> None:
+async def test_sum_sees_one_state_while_values_move_between_documents(
+    lite: AsyncClient, first_pause: FirstPause
+) -> None:
     await fill(lite)
     everything: Any = lite.collection("c")
     task = asyncio.ensure_future(everything.sum("n", alias="sum").count(alias="count").get())
     moves = 0
+    with anyio.fail_after(20):
+        await first_pause.begun.wait()
     while not task.done():
+        if moves == 2:
+            first_pause.over.set()
         batch = lite.batch()
         batch.set(lite.document(f"c/{moves % DOCUMENTS:04}"), {"n": 0})
         batch.set(lite.document(f"c/{(DOCUMENTS - 1 - moves) % DOCUMENTS:04}"), {"n": 2})

@@ -40,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-async def ended(swarm: fs.Swarm, objective: str, **fields: Any) -> fs.Task:
-    """Submit an objective to the architect and follow it until it cannot move."""
-    task = await swarm.submit(objective, role="architect", **fields)
+async def ended(swarm: fs.Swarm, objective: str, role: str = "architect", **fields: Any) -> fs.Task:
+    """Submit an objective and follow it until it cannot move."""
+    task = await swarm.submit(objective, role=role, **fields)
     async with swarm.events(task) as events:
         async for _ in events:
             pass
@@ -86,3 +86,51 @@ async def test_best_effort_reports_in_its_first_line_that_nothing_was_answered(f
         assert task.result.confidence < 0.5
         report = await swarm.blobs.get(str(task.result.artifacts[0].uri))
         assert report.decode().splitlines()[0].startswith("**This report does not answer the objective**")
+
+
+@pytest.mark.parametrize("role", ["scout", "executor", "predictor", "memory"])
+async def test_role_does_not_answer_what_its_code_was_not_asked(role: str, folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        for objective in (*UNKNOWN, "delete the duplicate files"):
+            task = await ended(swarm, objective, role, context={"path": str(folder)})
+            assert (task.status, task.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.NEEDS_MODEL), objective
+            assert any(f"--skill {name}" in task.summary for name in swarm.roles[role].skills)
+            assert task.result is None
+
+
+async def test_role_works_on_what_its_code_can_be_asked(folder: Path) -> None:
+    known = {
+        "scout": ("How many files are in this folder?", "."),
+        "executor": ("Draft a report with a chart", "."),
+        "predictor": ("Forecast won by size and region", "leads.csv"),
+        "memory": ("Recall what was learned about this folder", "."),
+    }
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        for role, (objective, path) in known.items():
+            context = {"path": str(folder / path)}
+            context |= {"csv": context["path"], "target": "won"} if role == "predictor" else {}
+            task = await ended(swarm, objective, role, context=context)
+            assert task.status_reason is not fs.StatusReason.NEEDS_MODEL, (objective, task.summary)
+
+
+async def test_role_does_what_a_person_asks_for_by_the_name_of_the_skill_or_by_best_effort(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        context = {"path": str(folder)}
+        named = await ended(swarm, UNKNOWN[0], "scout", skill="workspace-inventory", context=context)
+        assert named.status is fs.TaskStatus.DONE
+        assert not named.summary.startswith("The objective was not answered")
+        effort = await ended(swarm, UNKNOWN[0], "scout", context={**context, "best_effort": True})
+        assert effort.status is fs.TaskStatus.DONE
+        assert effort.result is not None
+        assert effort.summary.startswith("The objective was not answered: it needs a model. ")
+        assert effort.result.confidence is not None
+        assert effort.result.confidence < 0.5
+
+
+async def test_skill_that_does_not_say_what_it_is_asked_for_works_on_every_objective() -> None:
+    @fs.skill("count", "Counts.")
+    def count(request: fs.SkillRequest) -> fs.SkillResult:
+        return fs.SkillResult(summary="counted")
+
+    async with fs.Swarm.local(settings=KEYLESS, roles={"clerk": [count]}) as swarm:
+        assert (await ended(swarm, UNKNOWN[0], "clerk")).status is fs.TaskStatus.DONE

@@ -35,7 +35,7 @@ def test_skill_frontmatter_is_complete(name: str) -> None:
     assert head["name"] == name
     assert 1 <= len(head["description"]) <= 1024
     assert "Use it" in head["description"]
-    assert set(head["metadata"]) - {"needs"} == {"version", "tags", "roles", "entry", "writes"}
+    assert set(head["metadata"]) - {"needs", "asked_for"} == {"version", "tags", "roles", "entry", "writes"}
     assert head["metadata"].get("needs", "swarm") == "swarm"
     assert head["metadata"]["writes"] in ("false", "unless_read_only")
     assert all(isinstance(value, str) for value in head["metadata"].values())

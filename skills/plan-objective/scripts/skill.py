@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState, truncate
+from fireswarm import Artifact, Fit, PlannedTask, Question, SkillRequest, SkillResult, SkillState, truncate
 
-from .fit import THRESHOLD, Fit, measure
+from .fit import measure
 from .graph import PlanInvalid, fill, validate
 from .match import Match, choose, rank_templates, wanted
 from .review import review
@@ -67,8 +67,8 @@ def _needs_model(fit: Fit) -> SkillResult:
     unknown = f": it knows no plan for {words}" if words else ""
     return SkillResult.failure(
         f"This objective needs a model; the code cannot answer it{unknown} (fit {fit.score:.2f}, needed "
-        f"{THRESHOLD:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it with --skill "
-        "NAME, or with --best-effort for a report that does not answer it.",
+        f"{fit.threshold:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it with "
+        "--skill NAME, or with --best-effort for a report that does not answer it.",
         needs_model=True,
     )
 

@@ -74,6 +74,11 @@ class Skill:
         return self.metadata.get("writes", "").strip().lower()
 
     @property
+    def asked_for(self) -> tuple[str, ...]:
+        """Words and phrases of ``metadata.asked_for``; an objective for this skill's code has one of them."""
+        return tuple(word.strip() for word in self.metadata.get("asked_for", "").lower().split(",") if word.strip())
+
+    @property
     def needs_swarm(self) -> bool:
         """True if only a swarm can run it, by its ``metadata.needs: swarm`` or as a step of a pipeline."""
         return self.metadata.get("needs", "").strip().lower() == "swarm" or self.execution_mode is not None

@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import anyio.to_thread
+
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.swarm import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
+from fireswarm.swarm.turn.engines.unnamed import can_answer, without_answer
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
@@ -41,16 +44,21 @@ class InlineEngine:
 
 @dataclass(frozen=True, slots=True)
 class CodeEngine:
-    """Runs a skill's entry in its own process."""
+    """Runs a skill's entry in its own process, if it can answer the objective or is wanted all the same."""
 
     skill: Skill
     because: str
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill as one journaled step; after a crash, a journaled result is not computed again."""
+        """Run the skill as one journaled step; after a crash, a journaled result is not computed again.
+
+        Raises SkillReportedFailure for an objective that needs a model.
+        """
+        answers = await anyio.to_thread.run_sync(can_answer, turn.task, self.skill)
 
         async def execute(request: SkillRequest) -> SkillResult:
-            return await run_in_process(turn, self.skill, request)
+            result = await run_in_process(turn, self.skill, request)
+            return result if answers else without_answer(result)
 
         return await run_journaled(turn, self.skill, execute, because=self.because)
 

@@ -1,0 +1,163 @@
+"""Fit of an objective to what code can do: the share of its words that are known there.
+
+The figures and lists were chosen on the parts ``chosen_on`` of ``tests/packs/objectives.yaml`` and
+``tests/packs/role_objectives.yaml``; their parts ``held_out`` measure them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from rapidfuzz.distance import OSA
+
+THRESHOLD = 0.7
+"""Lowest fit of an objective that code works on without a model."""
+
+FIRST_WEIGHT = 2.0
+"""Weight of the first word that counts, usually the verb, relative to 1 for the others."""
+
+PRIOR = 0.5
+"""Weight of unknown words that every objective is assumed to have, so that one known word alone is not certainty."""
+
+MAX_HEADER_BYTES = 65_536
+
+_IGNORED = """
+a about all also an and any are as at be been being by can could did do does done each every for from get give given
+had has have how i if in into is it its just let like look make may me might more most must my need next no not of off
+on one only or our out over per please produce put same shall she should show since so some such take tell than that
+the their them then there these they thing things this those to too up us use very want was way we were what when where
+which while who will with within without would write you your
+anybody anyone anything before cheers d don else everything generate got hello hey hi isn kindly ll m ought pls plz re
+really s someone something somewhere t teh thank thanks together turn ve yet
+"""
+IGNORED = frozenset(_IGNORED.split())
+"""Words that say neither what is wanted nor about what."""
+
+_SUBJECTS = """
+attachment code codebase csv dataset directory doc docs document documents documentation file files folder here minutes
+note notes page pages project repo repository row rows source sources table text workspace
+"""
+SUBJECTS = frozenset(_SUBJECTS.split())
+"""Words for what is worked on."""
+
+_CHANGING = """
+add answer book build buy compose convert delete deploy email explain fix implement improve install move publish
+refactor remove rename repair replace rewrite send solve translate update
+"""
+CHANGING = frozenset(_CHANGING.split())
+"""Words for work that is more than reading. They count as known only if they are asked for in just that form."""
+
+_ADVICE = re.compile(r"\bhow (?:(?:do|can|could|should|would) (?:i|we|you)|to)\b")
+"""A question for advice, which no code gives, as opposed to one for figures, such as "how many"."""
+
+_QUOTED = re.compile(r"""(?<!\w)["'`“][^"'`“”]{2,400}+["'`”](?!\w)""")
+_WORD = re.compile(r"[^\W_]+")
+_SHORTEST_MISSPELT = 6
+_SHORTEST_COMMON_MISSPELT = 4
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fit from 0 to 1, and the words of the objective that are not known."""
+
+    score: float
+    unknown: tuple[str, ...]
+    threshold: ClassVar[float] = THRESHOLD
+
+    @property
+    def enough(self) -> bool:
+        """True if code can work on the objective."""
+        return self.score >= THRESHOLD
+
+
+def measure_fit(
+    objective: str,
+    asking: Iterable[str],
+    known: Iterable[str],
+    *,
+    phrases: Collection[str] = (),
+    target: Path | None = None,
+    table: Path | None = None,
+) -> Fit:
+    """Compare the words of *objective* with the *asking* words, which say what is wanted, and those of *known* texts.
+
+    *phrases* in lower case say what is wanted as a whole. Without one of them or an asking word, nothing fits.
+    Quoted texts and paths in the objective do not count. The name of the *target* and the columns of the *table*, a
+    CSV file, are known as well. Raises OSError for a table that cannot be read.
+    """
+    asking = frozenset(asking)
+    texts = [*known, *([target.name.replace("_", " ")] if target else ()), *(_columns(table) if table else ())]
+    asked_by = {_root(word) for word in asking}
+    known_roots = asked_by | {_root(word) for text in texts for word in _words_in(text)}
+    text = " ".join(_words_in(_without_paths(_QUOTED.sub(" ", objective))))
+    found = [phrase for phrase in phrases if f" {phrase} " in f" {text} "]
+    in_phrases = {_root(word) for phrase in found for word in phrase.split()}
+    words = [_correct(word) for word in text.split()]
+    counted = list(dict.fromkeys(word for word in words if word not in IGNORED and word not in SUBJECTS))
+    weights = {word: FIRST_WEIGHT if place == 0 else 1.0 for place, word in enumerate(counted)}
+    possible = [word for word in counted if word not in CHANGING or word in asking]
+    asked = {word for word in possible if _root(word) in in_phrases or _is_among(word, asked_by)}
+    if (not asked and not found) or _ADVICE.search(text):
+        return Fit(0.0, tuple(counted))
+    fits = {word for word in possible if word in asked or _is_among(word, known_roots)}
+    # Of a phrase such as "what is in", no word counts by itself.
+    plain = any(weights.keys().isdisjoint(phrase.split()) for phrase in found)
+    matched = sum(weights[word] for word in fits) + plain + any(word in SUBJECTS for word in words)
+    missed = sum(weights.values()) - sum(weights[word] for word in fits)
+    return Fit(round(matched / (matched + missed + PRIOR), 4), tuple(word for word in counted if word not in fits))
+
+
+def _root(word: str) -> str:
+    """Return a word without its usual endings, so that its forms are equal."""
+    for ending in ("ing", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending)
+    return word
+
+
+def _words_in(text: str) -> list[str]:
+    """Return the words of a text in lower case, without numbers."""
+    return [word for word in _WORD.findall(text.lower().replace("'s", "")) if not word.isdigit()]
+
+
+def _columns(table: Path) -> list[str]:
+    with table.open(encoding="utf-8", errors="replace", newline="") as file:
+        header = next(csv.reader([file.readline(MAX_HEADER_BYTES)]), [])
+    return [name.replace("_", " ") for name in header]
+
+
+def _without_paths(text: str) -> str:
+    """Return *text* without paths and file names."""
+    return " ".join(token for token in text.split() if not _is_path(token.strip(".,;:!?()")))
+
+
+def _is_path(token: str) -> bool:
+    stem, dot, suffix = token.rpartition(".")
+    return "/" in token or token.startswith("~") or (bool(stem and dot) and suffix.isalpha() and len(suffix) <= 5)
+
+
+def _correct(word: str) -> str:
+    """Return the ignored word or subject that *word* is with a single typo, or *word* itself."""
+    if len(word) < _SHORTEST_COMMON_MISSPELT or word in IGNORED or word in SUBJECTS:
+        return word
+    near = (
+        common for common in (*sorted(SUBJECTS), *sorted(IGNORED))
+        if len(common) >= _SHORTEST_COMMON_MISSPELT and common[0] == word[0]
+        and OSA.distance(common, word, score_cutoff=1) <= 1
+    )  # fmt: skip
+    return next(near, word)
+
+
+def _is_among(word: str, roots: Collection[str]) -> bool:
+    """Return True if *word* is among *roots*, for longer words also with a single typo."""
+    key = _root(word)
+    if key in roots:
+        return True
+    if len(word) < _SHORTEST_MISSPELT:
+        return False
+    return any(known[0] == key[0] and OSA.distance(known, key, score_cutoff=1) <= 1 for known in roots)
