@@ -246,10 +246,11 @@ def test_uv_cache_is_in_the_tools_folder_when_the_home_folder_is_missing(machine
 
 @pytest.fixture
 def as_root(tmp_path: Path) -> Machine:
-    """A machine with root rights, apt-get and PostgreSQL, but without bubblewrap."""
+    """A machine with root rights, apt-get, PostgreSQL and ripgrep, but without bubblewrap."""
     machine = Machine(tmp_path, root=True)
     machine.program("apt-get", APT)
     machine.program("initdb", "#!/bin/sh\n")
+    machine.program("rg", "#!/bin/sh\n")
     return machine
 
 
@@ -265,7 +266,7 @@ def test_full_set_up_as_root_announces_system_packages_and_installs_them(as_root
         "apt-get update -qq",
         "apt-get install -y -qq --no-install-recommends bubblewrap",
     ]
-    reason, refusal, *rest = done.stderr.splitlines()
+    reason, _, refusal, *rest = done.stderr.splitlines()
     assert reason.startswith("Some tests need system packages that are missing: bubblewrap for the sandbox")
     assert "FIRESWARM_NO_SYSTEM_PACKAGES=1 prevents that" in refusal
     assert phases("\n".join(rest))[:2] == [
