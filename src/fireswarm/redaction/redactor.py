@@ -216,17 +216,26 @@ class Redactor:
             if isinstance(item, str):
                 if item not in self._harmless:
                     texts.append(item)
-            elif isinstance(item, Mapping):
-                for name, inner in cast("Mapping[Any, Any]", item).items():
-                    waiting.append(inner)
-                    if not by_name or not isinstance(name, str):
-                        waiting.append(name)
-                    elif name not in self._harmless_names:
-                        if secret_field(name):
-                            return True
-                        names.append(name)
             elif isinstance(item, (list, tuple)):
                 waiting.extend(cast("Iterable[Any]", item))
+            elif not isinstance(item, _SCALARS) and isinstance(item, (dict, Mapping)):
+                fields = cast("Mapping[Any, Any]", item)
+                waiting.extend(fields.values())
+                if not by_name:
+                    waiting.extend(fields)
+                elif self._names_secret(fields, waiting, names):
+                    return True
+        return False
+
+    def _names_secret(self, fields: Mapping[Any, Any], waiting: list[Any], names: list[str]) -> bool:
+        """Return True if a field has the name of a secret. Collects unknown names, and keys that are no names."""
+        for name in fields:
+            if not isinstance(name, str):
+                waiting.append(name)
+            elif name not in self._harmless_names:
+                if secret_field(name):
+                    return True
+                names.append(name)
         return False
 
     def _is_suspicious(self, text: str) -> bool:
@@ -238,6 +247,10 @@ class Redactor:
     def named_value(self, name: Any, value: Any) -> Any:
         """Return the cleaned value of a field called *name*: under a secret's name, texts and numbers are redacted."""
         return _clean_named(name, value, self.clean)
+
+
+_SCALARS = (int, float, type(None))
+"""Values without texts. Checked before ``Mapping``, whose check is slow for other classes."""
 
 
 def _clean_value(value: Any, clean: Callable[[str], str], by_name: bool = True) -> Any:

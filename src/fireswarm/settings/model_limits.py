@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 Price = dict[str, float]
+
+MAX_NAMES = 256
+"""Names whose rows are remembered: they are looked up several times for each call of a model."""
 
 
 class ModelLimits(NamedTuple):
@@ -71,6 +75,7 @@ _DATE = re.compile(r"-(?:20\d{6}|latest)$")
 _DOTTED = re.compile(r"(?<=\d)\.(?=\d)")
 
 
+@lru_cache(MAX_NAMES)
 def plain_name(model: str) -> str:
     """Return the name that the model has at its maker, without the path, region, version and date of a platform."""
     name = model.rpartition("/")[2] if model.startswith("arn:aws") else _HOME.sub("", model)
@@ -80,6 +85,7 @@ def plain_name(model: str) -> str:
     return _DOTTED.sub("-", name) if name.startswith("claude-") else name
 
 
+@lru_cache(MAX_NAMES)
 def limits_of(model: str) -> ModelLimits:
     """Return the row of a model by its name, at whatever platform."""
     name = plain_name(model)

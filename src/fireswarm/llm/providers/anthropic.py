@@ -16,6 +16,7 @@ from anthropic.lib.bedrock import AsyncAnthropicBedrock
 from anthropic.lib.vertex import AsyncAnthropicVertex
 from anthropic.resources.messages import AsyncMessages
 
+from fireswarm.contracts.base import encode_json
 from fireswarm.contracts.llm.chat import (
     ChatMessage,
     ChatRequest,
@@ -190,8 +191,7 @@ class AnthropicModel:
         if unknown := sorted(self._options.keys() - _OPTIONS):
             raise bad_options(self.provider, TypeError(f"messages.create has no argument {', '.join(unknown)}"))
         if self._is_direct and not self._options.keys() & _FOR_SDK:
-            body = json.dumps(arguments, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-            response = await self._client.post("/v1/messages", cast_to=httpx2.Response, content=body)
+            response = await self._client.post("/v1/messages", cast_to=httpx2.Response, content=encode_json(arguments))
         else:
             response = (await self._client.messages.with_raw_response.create(**arguments)).http_response
         return _response(json.loads(response.content), request)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.base import encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -66,7 +66,7 @@ class RunLog:
         if self._earlier and (reason := _lost_steps(folder, self.steps)):
             self.steps.close()
             raise InvalidInput(reason)
-        self._file = (folder / EVENTS_FILE).open("a", encoding="utf-8")
+        self._file = (folder / EVENTS_FILE).open("ab")
 
     @property
     def follows(self) -> bool:
@@ -90,7 +90,7 @@ class RunLog:
             "payload": cleaned,
             "redaction_mode": self._mode,
         }
-        self._file.write(json.dumps(content, ensure_ascii=False) + "\n")
+        self._file.write(encode_json(content) + b"\n")
         self._file.flush()
         if self._on_event is not None:
             self._on_event(EventRecord.model_validate(content))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import IO, Any, cast
 
+from fireswarm.contracts.base import encode_json
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
@@ -108,5 +109,5 @@ class RunSteps:
             self._finished[str(step.get("step"))] = step["result"]
 
     def _write(self, step: dict[str, Any]) -> None:
-        self._file.write(json.dumps(step, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        self._file.write(encode_json(step) + b"\n")
         self._file.flush()
