@@ -29,7 +29,7 @@ def run_recorded() -> int:
     root = Path(tempfile.mkdtemp(prefix="fireswarm-recorded-"))
     project = root / "project"
     shutil.copytree(sample / "project", project, ignore=shutil.ignore_patterns("__pycache__"))
-    console.print(INTRODUCTION, style="dim", soft_wrap=True)
+    console.print(INTRODUCTION, style="dim", soft_wrap=not console.is_terminal)
     console.print(f"objective: {OBJECTIVE}\nproject:   {project}", soft_wrap=True, markup=False)
     script = {"model.provider": "scripted", "model.script": str(sample / "recording.json"), "worker.think": "auto"}
     settings = settings_for(root, None, None, SESSION, **script)
