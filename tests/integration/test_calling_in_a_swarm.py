@@ -246,3 +246,29 @@ async def test_answer_with_control_characters_is_executed_and_sent_back_as_it_wa
     [answer] = [message.content for message in sent[0].messages if message.role == "assistant"]
     assert answer is not None
     assert (answer[0]["text"], answer[-1]["input"]) == ("\u05d0\u200f\x1b[1m", write[1])
+
+
+MATRIX: dict[str, Any] = {"table": [[1, 2], [3, [4]]], "deep": {"a": {"b": {"c": {"d": {"e": {"f": {"g": [1]}}}}}}}}
+
+
+async def test_input_that_a_document_cannot_hold_as_it_is_reaches_the_tool_and_is_sent_back(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    """Documents hold no array directly in an array; a journaled answer does, and a later turn sends it back."""
+    sent: list[ChatRequest] = []
+
+    def report(request: ChatRequest) -> str:
+        sent.append(request)
+        return "Done."
+
+    given = {"question": "Shall I?", **MATRIX}
+    expert = Expert(calls(("ask_user", given)), report)
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    assert waiting.status_reason is StatusReason.INPUT_REQUIRED, waiting.summary
+    await swarm.board.answer(waiting.task_id, {waiting.questions[0].key: "yes"})
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
+    assert (ended.status, expert.asked) == (TaskStatus.DONE, [0, 1])
+    [answer] = [message.content for message in sent[0].messages if message.role == "assistant"]
+    assert answer is not None
+    assert answer[-1]["input"] == given

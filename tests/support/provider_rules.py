@@ -43,7 +43,7 @@ def anthropic_body_fault(body: dict[str, Any], kind: str) -> str:
     for message in messages:
         if fault := next((fault for block in _blocks(message) if (fault := _block_fault(block))), ""):
             return f"messages: {fault}"
-    if fault := _pairs_fault(messages) or _tools_fault(body):
+    if fault := _pairs_fault(messages) or _tools_fault(body) or _thinking_fault(body):
         return fault
     output = (body.get("output_config") or {}).get("format")
     if output is None:
@@ -94,6 +94,20 @@ def _pairs_fault(messages: list[dict[str, Any]]) -> str:
     return ""
 
 
+def _thinking_fault(body: dict[str, Any]) -> str:
+    """A budget is less than the answer's limit; an answer whose calls are answered now begins with a thought."""
+    thinking = body.get("thinking") or {}
+    if thinking.get("type") != "enabled":
+        return ""
+    budget = thinking.get("budget_tokens", 0)
+    if not 1_024 <= budget < body.get("max_tokens", budget + 1):
+        return "`max_tokens` must be greater than `thinking.budget_tokens`"
+    blocks = next((_blocks(each) for each in reversed(body["messages"]) if each["role"] == "assistant"), [])
+    if any(block["type"] == "tool_use" for block in blocks) and blocks[0]["type"] != "thinking":
+        return "Expected `thinking` or `redacted_thinking`, but found `tool_use`"
+    return ""
+
+
 def _tools_fault(body: dict[str, Any]) -> str:
     tools: list[dict[str, Any]] = body.get("tools") or []
     used = any(block["type"] in ("tool_use", "tool_result") for each in body["messages"] for block in _blocks(each))
@@ -127,7 +141,9 @@ def gemini_body_fault(body: dict[str, Any]) -> str:
 
 
 def _says_something(part: dict[str, Any]) -> bool:
-    return bool(part.get("text") or part.get("functionCall") or part.get("functionResponse") or part.get("inlineData"))
+    return bool(
+        part.keys() & {"functionCall", "functionResponse", "inlineData", "thoughtSignature"} or part.get("text")
+    )
 
 
 def _gemini_pairs_fault(contents: list[dict[str, Any]]) -> str:
@@ -139,15 +155,23 @@ def _gemini_pairs_fault(contents: list[dict[str, Any]]) -> str:
         if turn["role"] == "user" and answered != called:
             return "the number of function response parts must equal that of the function call parts, in order"
         thought = any(part.get("thought") for part in turn["parts"])
-        if calls and thought and not _signed(calls[0]):
+        if calls and thought and "thoughtSignature" not in calls[0]:
             return "Function call is missing a thought_signature in functionCall parts"
+        if not all(map(_signed, calls)):
+            return "Thought signature is not valid"
         called = [part["functionCall"]["name"] for part in calls]
     return ""
 
 
+UNSIGNED = "skip_thought_signature_validator"
+"""What Google accepts for the signature of a call that another model made."""
+
+
 def _signed(call: dict[str, Any]) -> bool:
-    given = str(call.get("thoughtSignature") or "").replace("-", "+").replace("_", "/")  # both alphabets are read
-    return given == signature_of(call["functionCall"]["name"])
+    """A call without a signature is not the first of its answer; the rule for that one is above."""
+    given = str(call.get("thoughtSignature") or "")
+    both_alphabets = given.replace("-", "+").replace("_", "/")
+    return given in ("", UNSIGNED) or both_alphabets == signature_of(call["functionCall"]["name"])
 
 
 def _declarations_fault(body: dict[str, Any]) -> str:

@@ -1,9 +1,9 @@
-"""The decision that the tool calls of an answer are. Pure."""
+"""The tool calls of an answer: the decision that they are, and their form for another model. Pure."""
 
 from __future__ import annotations
 
 from fireswarm.contracts.limits import truncate
-from fireswarm.contracts.llm.chat import ChatResponse, ToolCall
+from fireswarm.contracts.llm.chat import OWN_ID, ChatResponse, ToolCall
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision
 
 RUN_COMMAND = "run_command"
@@ -44,3 +44,9 @@ def action_of(call: ToolCall) -> ActionStep:
             return ActionStep(type=ActionType.FINISH, params=call.input)
         case _:
             return ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
+
+
+def of_another_model(response: ChatResponse, turn: int) -> ChatResponse:
+    """Return an answer as any model takes it: its text and calls, without thoughts, and with ids of our own."""
+    calls = [call.model_copy(update={"id": f"{OWN_ID}{turn}-{number}"}) for number, call in enumerate(response.calls)]
+    return response.model_copy(update={"content": (), "calls": tuple(calls)})

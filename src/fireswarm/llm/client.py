@@ -23,22 +23,24 @@ from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
 from fireswarm.llm.budget import Ledger, Meter, Spend
-from fireswarm.llm.calls import decision_of
-from fireswarm.llm.compaction import summary_of, summary_part, summary_request
+from fireswarm.llm.calls import decision_of, of_another_model
+from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
 from fireswarm.llm.retry import RetryPolicy
+from fireswarm.llm.window import longest_answer, prompt_limit
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
+
+SHARE_OF_LIST = 8
+"""The list that stands for a missing summary takes an eighth of the prompt, at most."""
 
 OVERLOADED = frozenset({429, 529})
 """Statuses after which the whole fleet waits, not only this call."""
 
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
 """Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
-
-LEAST_ANSWER_TOKENS = 256
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _SIGNATURES = ("signature", "thought_signature", "data")
@@ -110,17 +112,16 @@ class Asking:
             summary = summary_of(await self._answer(f"summary:{turn}.{attempt}", turn, request))
             if summary or not talk.tools:
                 break
-        number = talk.answers
-        gone = talk.fold(summary_part(summary), *keep())
-        return (f"the messages up to answer {number - 1}", *gone)
+        number, missing = talk.answers, () if summary else (NOT_GIVEN,)
+        stand_in = summary or list_calls(talk.messages_to_fold(""), limit // SHARE_OF_LIST)
+        gone = talk.fold(summary_part(stand_in), *keep())
+        return (f"the messages up to answer {number - 1}", *missing, *gone)
 
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
-        self.conversation.add_answer(answer.text, answer.content)
-        # Thoughts are paid for, but not sent again with the next prompt.
-        said = answer.usage.output_tokens - answer.usage.thinking_tokens
-        self.conversation.set_counts(answer.usage.prompt_tokens, max(0, said))
+        self.conversation.add_answer(answer.text, answer.content, answer.calls)
+        self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
         return answer
 
     def take_calls(self, turn: int, answer: ChatResponse) -> ModelDecision:
@@ -161,14 +162,16 @@ class Asking:
         async def call() -> dict[str, Any]:
             response = await self._call(step, turn, fixed)
             usd = self.client.meter.cost(response.usage)
-            return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd}
+            return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd, "maker": self._maker}
 
         stored = await self.recorder.step(step, call, idempotent=True)
         if self._received:  # recorded only now: once journaled, the answer is not requested again
             self.recorder.event(EventType.LLM_RESPONSE_RECEIVED, self._received)
             self._received = {}
-        usd = stored.pop("usd", None)
+        usd, maker = stored.pop("usd", None), stored.pop("maker", self._maker)
         response = ChatResponse.model_validate(stored)
+        if maker != self._maker:
+            response = of_another_model(response, turn)
         self.spent.add(Spend.of_call(response.usage.total_tokens, usd))
         self.usage.append(response.usage)
         return response
@@ -275,6 +278,11 @@ class Asking:
         about_it = error.status == 400 and not _NOT_ABOUT_SCHEMA.search(str(error))
         return native and about_it and mode == "native_with_json_fallback"
 
+    @property
+    def _maker(self) -> str:
+        """The model, and how it is reached: thoughts signed by another one are refused."""
+        return f"{self.client.model.provider}/{self.client.model.name}"
+
     def _request(self, native: bool) -> ChatRequest:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
@@ -315,12 +323,6 @@ def calls_tools(model: ChatModel, settings: ModelSettings) -> bool:
     return model.knows_tools and settings.decision_mode == "tools"
 
 
-def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
-    """Maximum tokens of an answer: the configured number, limited by what the prompt leaves of the context."""
-    room = settings.context_tokens - prompt_tokens
-    return min(settings.answer_tokens, max(room, settings.response_headroom_tokens, LEAST_ANSWER_TOKENS))
-
-
 def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
     """Remove secrets from an answer, and control characters from its text, which is shown.
 
@@ -356,11 +358,6 @@ def request_of(
     written = json.dumps(schema, separators=(",", ":"))
     system = f"{request.system}\n\nThe JSON Schema of {'a decision' if schema is SCHEMA else 'an answer'}:\n{written}"
     return ChatRequest(system, request.messages, request.max_tokens, schema, native=False)
-
-
-def prompt_limit(settings: ModelSettings) -> int:
-    """Maximum tokens of a prompt."""
-    return settings.context_tokens - settings.response_headroom_tokens
 
 
 def announce(

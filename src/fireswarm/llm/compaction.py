@@ -5,8 +5,13 @@ The request for the summary begins with the messages of the request before, so t
 
 from __future__ import annotations
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason
-from fireswarm.llm.prompt import Component, Part, Transcript
+import json
+from collections.abc import Sequence
+
+from fireswarm.contracts.limits import truncate
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason
+from fireswarm.llm.prompt import NO_ANSWER, Component, Part, Transcript
+from fireswarm.llm.tokens import CHARS_PER_TOKEN
 
 MAX_SUMMARY_WORDS = 1_500
 
@@ -22,7 +27,11 @@ tool. Use at most {words} words. After it you will see only the task, this summa
 4. every open question, word for word;
 5. what is left to do, and the next step.]"""
 
-NO_SUMMARY = "The model gave no summary. What was done before is known only from the files and from what follows."
+NO_SUMMARY = "The model gave no summary. These are its answers and calls so far, with the beginnings of the results:"
+NOT_GIVEN = "a summary, which the model did not give"
+
+SHOWN_CHARS = 200
+"""Characters of a text, of a call's input and of its result in the list that stands for a missing summary."""
 
 
 def summary_request(talk: Transcript, limit: int, max_tokens: int, *, may_call: bool) -> ChatRequest:
@@ -51,4 +60,31 @@ def summary_of(answer: ChatResponse) -> str:
 
 def summary_part(summary: str) -> Part:
     """Return the part that stands for the older messages."""
-    return Part(Component.STATE, f"# The conversation so far, in a summary\n{summary or NO_SUMMARY}", "the summary")
+    return Part(Component.STATE, f"# The conversation so far, in a summary\n{summary}", "the summary")
+
+
+def list_calls(messages: Sequence[ChatMessage], max_tokens: int) -> str:
+    """Return what stands for a summary that the model did not give: its texts, its calls and how their results begin.
+
+    If they take more than *max_tokens*, the newest are kept.
+    """
+    results = {output.call_id: output.text for message in messages for output in message.outputs}
+    lines: list[str] = []
+    for message in messages:
+        if message.role == "assistant" and message.text != NO_ANSWER:
+            lines.append(f"- {_beginning(message.text)}")
+        for call in message.calls:
+            given = _beginning(json.dumps(call.input, ensure_ascii=False))
+            lines.append(f"- {call.name} {given}: {_beginning(results.get(call.id, ''))}")
+    room, kept = max_tokens * CHARS_PER_TOKEN, list[str]()
+    for line in reversed(lines):
+        room -= len(line)
+        if room < 0:
+            break
+        kept.insert(0, line)
+    left_out = [f"[{len(lines) - len(kept)} earlier lines are left out]"] if len(kept) < len(lines) else []
+    return "\n".join([NO_SUMMARY, *left_out, *kept])
+
+
+def _beginning(text: str) -> str:
+    return truncate(" ".join(text.split()), SHOWN_CHARS)

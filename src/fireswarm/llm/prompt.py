@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolOutput, ToolSpec
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolCall, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.tokens import estimate_tokens, with_safety
+from fireswarm.llm.tokens import estimate_media, estimate_tokens, with_safety
 from fireswarm.redaction import sanitize
 
 TRIM_TO = 0.7
@@ -34,8 +34,8 @@ SHORT_CHARS = 200
 KEPT_EXCHANGE = 2
 """Messages that a summary does not replace: the last answer and what followed it."""
 
-MEDIA_TOKENS = 1_600
-"""Estimate for an image or a page, until the provider counts."""
+MAX_CORRECTION = 4.0
+"""The most that an estimate is corrected by: about one token a character, as in Chinese. What is more is media."""
 
 COUNT_FROM = 0.8
 """From this fraction of the budget on, the provider counts the tokens, if it can; below, an estimate is enough."""
@@ -123,16 +123,21 @@ class Transcript:
         """Append a message to the model, after an answer or at the beginning; *outputs* are those of its calls."""
         results = [Part(Component.STATE, output.text, f"result of {output.name}") for output in outputs]
         for output, part in zip(outputs, results, strict=True):
-            part.tokens += MEDIA_TOKENS * len(output.media)
+            part.tokens += sum(map(estimate_media, output.media))
         clean = [output.model_copy(update={"text": part.text}) for output, part in zip(outputs, results, strict=True)]
         self._add(ChatMessage("user", _join(list(parts)), outputs=tuple(clean)), list(parts), results)
 
-    def add_answer(self, text: str, content: Sequence[Any] = ()) -> None:
-        """Append the model's answer; one with *content* is sent back as it was given, and never trimmed."""
+    def add_answer(self, text: str, content: Sequence[Any] = (), calls: Sequence[ToolCall] = ()) -> None:
+        """Append the model's answer; one with *content* or *calls* is never trimmed.
+
+        *content* is sent back as it was given, *calls* are those of an answer without it.
+        """
         said = text if text.strip() else NO_ANSWER
         written = json.dumps(content, ensure_ascii=False) if content else said
+        if not content:
+            written += "".join(json.dumps(call.input, ensure_ascii=False) for call in calls)
         parts = [Part(Component.STATE, written, "an earlier decision")]
-        self._add(ChatMessage("assistant", said, content=list(content) or None), parts)
+        self._add(ChatMessage("assistant", said, content=list(content) or None, calls=tuple(calls)), parts)
 
     def set_counts(self, prompt_tokens: int, output_tokens: int) -> None:
         """Set the provider's counts of the last call; call it after ``add_answer``."""
@@ -226,8 +231,8 @@ class Transcript:
         return tuple(cut)
 
     def _correction(self) -> float:
-        """Return the provider's count over the estimate, at least 1."""
-        return max(1.0, self.tokens / with_safety(sum(self._sums.values())))
+        """Return the provider's count over the estimate, from 1 to 4."""
+        return min(MAX_CORRECTION, max(1.0, self.tokens / with_safety(sum(self._sums.values()))))
 
     def _cuttable(self) -> Iterator[tuple[_Turn, Part, str]]:
         """Yield trimmable parts with their replacements, least needed first. The last results are kept."""
@@ -237,7 +242,8 @@ class Transcript:
                     yield turn, part, f"{TRIMMED}: {part.name}; ask for it again if you need it]"
         for turn in self.turns[:-1]:
             for part in (*turn.parts, *turn.results):
-                removable = turn.message.content is None and part.component is Component.STATE
+                as_given = turn.message.content is not None or turn.message.calls
+                removable = not as_given and part.component is Component.STATE
                 if removable and len(part.text) > SHORT_CHARS:
                     yield turn, part, f"{TRIMMED}: {part.name or 'a note'}]"
 

@@ -193,6 +193,51 @@ async def test_model_that_gives_no_summary_goes_on_with_what_was_kept(summary: A
     assert [request.may_call for request in worker.summaries[:2]] == [True, False]
     assert "The model gave no summary." in worker.first_text
     assert "greet Ada by name" in worker.first_text
+    assert '- run_command {"command": "seq 600000 601999"}: 600000 600001' in worker.first_text
+    removed = [name for budget in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in budget["trimmed"]]
+    assert "a summary, which the model did not give" in removed
+
+
+async def test_claude_with_a_budget_for_thoughts_is_summarised(lab: Lab, bench: Bench) -> None:
+    """The API refuses a request whose limit of the answer is not above the budget for thoughts."""
+    small(bench, model__max_context_tokens=20_000, model__max_tokens=4_000)
+    turns = iter(range(1, 30))
+
+    def script(request: Received) -> Reply:
+        size = len(request.raw) // 4
+        if asks_for_summary(request):
+            return Reply("All was read.", thinking="What matters?", input_tokens=size)
+        if (number := next(turns, None)) is None:
+            return Reply("Done.", input_tokens=size)
+        call = ("run_command", {"command": f"seq {number}000 {number}900"})
+        return Reply(thinking="Go on.", calls=(call,), input_tokens=size, output_tokens=900)
+
+    thinking = {"type": "enabled", "budget_tokens": 3_000}
+    async with lab.with_model("anthropic", bench.settings, thinking=thinking) as thoughtful:
+        ran = await thoughtful.run(bench, "anthropic", script, tools=workspace_tools(bench.cwd))
+    assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "Done.")
+    assert lab.served.refused == []
+    assert any(asks_for_summary(call) for call in lab.served.calls)
+
+
+async def test_large_document_does_not_make_what_is_kept_look_large(lab: Lab, bench: Bench) -> None:
+    """The provider's count of a document of many pages says nothing about the texts that stay."""
+    small(bench, model__max_context_tokens=200_000, model__max_tokens=4_000)
+    (bench.cwd / "scan.pdf").write_bytes(b"%PDF-1.4\n" + b"<< /Type /Page >>\n" * 60 + b"x" * 100_000)
+    turns = iter([("read_file", {"path": "scan.pdf"}), *(("list_files", {"path": "."}) for _ in range(1))])
+
+    def script(request: Received) -> Reply:
+        if asks_for_summary(request):
+            return Reply("The scan says 42.", input_tokens=196_000)
+        call = next(turns, None)
+        if call is None:
+            return Reply("Done.", input_tokens=5_000)
+        return Reply(calls=(call,), input_tokens=196_000 if call[0] == "list_files" else 3_000, output_tokens=50)
+
+    ran = await lab.run(bench, "anthropic", script, tools=workspace_tools(bench.cwd))
+    assert ran.conclusion.answer == "Done.", ran.conclusion
+    assert "The scan says 42." in json.dumps(conversation(lab.served.calls[-1])[0])
+    assert "[trimmed" not in lab.served.calls[-1].raw.decode()
 
 
 async def test_calls_of_a_summary_are_not_executed(bench: Bench) -> None:

@@ -46,6 +46,10 @@ class TokenUsage(Contract):
         return self.prompt_tokens + self.output_tokens
 
 
+OWN_ID = "call-"
+"""Beginning of an id that we gave to a call, since its provider gave none, or another model made it."""
+
+
 class ToolCall(Contract):
     """A model's call of a tool. ``fault`` is the reason why its input cannot be used, or ""."""
 
@@ -79,7 +83,7 @@ class ChatMessage:
     """One message. ``wire`` caches the form that a provider's adapter converted it to.
 
     A user's message begins with the ``outputs`` of the calls in the message before. ``content`` is an answer exactly as
-    its provider gave it, and is sent back unchanged.
+    its provider gave it, and is sent back unchanged; one of another model has none, and is sent as text and ``calls``.
     """
 
     role: Literal["user", "assistant"]
@@ -87,6 +91,7 @@ class ChatMessage:
     wire: Any = field(default=None, repr=False, compare=False)
     outputs: tuple[ToolOutput, ...] = ()
     content: list[Any] | None = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,13 @@ from fireswarm.contracts.llm.chat import (
     ChatResponse,
     StopReason,
     TokenUsage,
-    ToolCall,
     ToolOutput,
 )
 from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
+from fireswarm.llm.providers.received import call_of, storable, without_surrogates
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
@@ -63,6 +64,11 @@ _ADDED = ("parsed_output",)
 
 _CACHED = {"type": "ephemeral"}
 
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+LEAST_THINKING_TOKENS = 1_024
+"""The smallest budget for thoughts that the API takes."""
 
 MARKED_MESSAGES = 2
 """Number of last messages of the user that end with a cache marker, where there is no automatic one."""
@@ -181,6 +187,7 @@ class AnthropicModel:
             output["format"] = {"type": "json_schema", "schema": request.schema}
         if output:
             arguments["output_config"] = output
+        _fit_thinking(arguments)
         return arguments
 
     async def _whole(self, arguments: dict[str, Any], request: ChatRequest) -> ChatResponse:
@@ -231,6 +238,25 @@ class AnthropicModel:
         return ModelRejected(f"{self.provider}: {error}")
 
 
+def _fit_thinking(arguments: dict[str, Any]) -> None:
+    """Bring ``thinking`` with a budget to what the API takes: less than ``max_tokens``, or none at all.
+
+    While calls are answered, the answer with them must begin with a thought. It has none if another model gave it, or
+    if a secret was in the thought.
+    """
+    thinking = arguments.get("thinking")
+    if not isinstance(thinking, dict) or cast("dict[str, Any]", thinking).get("type") != "enabled":
+        return
+    budget, limit = cast("dict[str, Any]", thinking).get("budget_tokens"), arguments["max_tokens"]
+    answers = [message for message in arguments["messages"] if message["role"] == "assistant"]
+    blocks = answers[-1]["content"] if answers and isinstance(answers[-1]["content"], list) else []
+    has_calls = any(block["type"] == "tool_use" for block in blocks)
+    if (has_calls and blocks[0]["type"] not in _THOUGHTS) or limit <= LEAST_THINKING_TOKENS:
+        arguments["thinking"] = {"type": "disabled"}
+    elif isinstance(budget, int) and budget >= limit:
+        arguments["thinking"] = {**thinking, "budget_tokens": max(LEAST_THINKING_TOKENS, limit // 2)}
+
+
 def _mark_last(messages: list[Any]) -> list[Any]:
     """Return the messages with a cache marker on the last block of the user's last ones."""
     last = [number for number, message in enumerate(messages) if message["role"] == "user"][-MARKED_MESSAGES:]
@@ -246,14 +272,23 @@ def _with_marker(message: dict[str, Any]) -> dict[str, Any]:
 def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
         content: Any = message.text
-        if message.content is not None:
-            content = message.content
+        if message.content is not None or message.calls:
+            content = _answer_blocks(message)
         elif message.outputs:
             content = [_result_block(output) for output in message.outputs]
             if message.text:
                 content.append({"type": "text", "text": message.text})
         message.wire = {"role": message.role, "content": content}
     return message.wire
+
+
+def _answer_blocks(message: ChatMessage) -> list[Any]:
+    """Return an answer as blocks: as it was given but for texts without words, which the API gives and refuses."""
+    if message.content is not None:
+        kept = [block for block in message.content if block.get("type") != "text" or block["text"].strip()]
+        return kept or [{"type": "text", "text": NO_ANSWER}]
+    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in message.calls]
+    return [*([{"type": "text", "text": message.text}] if message.text != NO_ANSWER else []), *calls]
 
 
 def _result_block(output: ToolOutput) -> dict[str, Any]:
@@ -273,14 +308,14 @@ def _response(answer: dict[str, Any], request: ChatRequest) -> ChatResponse:
     used = [block for block in blocks if block["type"] == "tool_use"]
     calls, content = (), ()
     if request.tools:
-        calls = tuple(_call(block["id"], block["name"], block["input"]) for block in used)
+        calls = tuple(call_of(block["id"], block["name"], block["input"]) for block in used)
         content = tuple(_as_received(block) for block in blocks)
     elif used:
         text = json.dumps(used[0]["input"], ensure_ascii=False)
     usage: dict[str, Any] = answer["usage"]
     details: dict[str, Any] = usage.get("output_tokens_details") or {}
     return ChatResponse(
-        text=text,
+        text=without_surrogates(text),
         calls=calls,
         content=content,
         stop=_STOPS.get(str(answer.get("stop_reason")), StopReason.OTHER),
@@ -298,13 +333,7 @@ def _response(answer: dict[str, Any], request: ChatRequest) -> ChatResponse:
 
 def _as_received(block: dict[str, Any]) -> dict[str, Any]:
     """Return a block as the API sent it, without what the SDK added."""
-    return {name: value for name, value in block.items() if value is not None and name not in _ADDED}
-
-
-def _call(call_id: str, name: str, given: Any) -> ToolCall:
-    if isinstance(given, dict):
-        return ToolCall(id=call_id, name=name, input=cast("dict[str, Any]", given))
-    return ToolCall(id=call_id, name=name, fault="the input must be a JSON object")
+    return storable({name: value for name, value in block.items() if value is not None and name not in _ADDED})
 
 
 def _type_of(body: object) -> str:

@@ -20,7 +20,7 @@ _TOO_LONG = re.compile(
 
 MAX_RETRY_AFTER_SECONDS = 3_600.0
 
-MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError)
+MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError, RecursionError)
 """Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""
 
 

@@ -16,6 +16,7 @@ from google.genai import errors, types
 from pydantic import ValidationError
 
 from fireswarm.contracts.llm.chat import (
+    OWN_ID,
     ChatMessage,
     ChatRequest,
     ChatResponse,
@@ -25,8 +26,10 @@ from fireswarm.contracts.llm.chat import (
     ToolOutput,
 )
 from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
+from fireswarm.llm.providers.received import call_of, storable, without_surrogates
 
 if TYPE_CHECKING:
     from fireswarm.llm.providers.google_access import GoogleAccess
@@ -36,8 +39,8 @@ API_VERSION = "v1beta"
 VERTEX_VERSION = "v1beta1"
 """Set explicitly, since the SDK's default changed between versions; these versions support all used features."""
 
-OWN_ID = "call-"
-"""Beginning of an id that we gave to a call, since the API gave none."""
+UNSIGNED = base64.urlsafe_b64decode("skip_thought_signature_validator")
+"""Google's mark for a call of another model in the history, which has no signature; the SDK writes it as this text."""
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -208,13 +211,28 @@ def _place(api_key: str | None, access: GoogleAccess | None) -> dict[str, Any]:
 def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
         if message.content is not None:
-            parts = [types.Part.model_validate_json(json.dumps(part)) for part in message.content]
+            parts = [types.Part.model_validate_json(json.dumps(part)) for part in message.content if _says(part)]
+            parts = parts or [types.Part(text=NO_ANSWER)]
+        elif message.calls:
+            parts = _parts_of_another_model(message)
         else:
             parts = [part for output in message.outputs for part in _result_parts(output)]
             if message.text:
                 parts.append(types.Part(text=message.text))
         message.wire = types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
     return message.wire
+
+
+def _says(part: dict[str, Any]) -> bool:
+    """Return False for an empty text without a signature, which the API gives and refuses."""
+    return bool(part.keys() - {"text", "thought"} or part.get("text"))
+
+
+def _parts_of_another_model(message: ChatMessage) -> list[types.Part]:
+    """Return text and calls of another model; the first call has the mark that stands for its signature."""
+    calls = [types.Part(function_call=types.FunctionCall(name=call.name, args=call.input)) for call in message.calls]
+    calls[0] = calls[0].model_copy(update={"thought_signature": UNSIGNED})
+    return [*([types.Part(text=message.text)] if message.text != NO_ANSWER else []), *calls]
 
 
 def _result_parts(output: ToolOutput) -> list[types.Part]:
@@ -252,8 +270,7 @@ def _calls(parts: list[types.Part]) -> tuple[ToolCall, ...]:
     """Return the calls in an answer. Where the API gives a call no id, its number takes the place."""
     called = [part.function_call for part in parts if part.function_call is not None]
     return tuple(
-        ToolCall(id=call.id or f"{OWN_ID}{number}", name=call.name or "", input=call.args or {})
-        for number, call in enumerate(called)
+        call_of(call.id or f"{OWN_ID}{number}", call.name or "", call.args or {}) for number, call in enumerate(called)
     )
 
 
@@ -279,14 +296,23 @@ def _response(
         raise cut_short(provider)
     last, parts = answers[-1], _content(answers) if request.tools else []
     return ChatResponse(
-        text="".join(map(_text, answers)),
+        text=without_surrogates("".join(map(_text, answers))),
         calls=_calls(parts),
-        content=tuple(part.model_dump(mode="json", exclude_none=True) for part in parts),
+        content=tuple(map(_as_received, parts)),
         stop=StopReason.REFUSAL if blocked else _STOPS.get(reasons[-1], StopReason.OTHER),
         usage=_usage(next((answer.usage_metadata for answer in reversed(answers) if answer.usage_metadata), None)),
         model=last.model_version or name,
         request_id=last.response_id or "",
     )
+
+
+def _as_received(part: types.Part) -> Any:
+    """Return a part as JSON. One with a lone surrogate cannot be written as such, so that is replaced first."""
+    try:
+        return storable(part.model_dump(mode="json", exclude_none=True))
+    except ValueError:
+        texts = without_surrogates(part.model_dump(exclude_none=True))
+        return storable(types.Part.model_validate(texts).model_dump(mode="json", exclude_none=True))
 
 
 def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:

@@ -16,6 +16,8 @@ from fireswarm.contracts.llm.chat import (
     ToolCall,
     ToolOutput,
 )
+from fireswarm.llm.prompt import NO_ANSWER
+from fireswarm.llm.providers.received import call_of, storable, without_surrogates
 from fireswarm.llm.tokens import estimate_tokens
 
 _STOPS = {
@@ -103,15 +105,15 @@ def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str)
     text = gathered.texts.get("content", "")
     refusal = gathered.texts.get("refusal", "")
     calls: tuple[ToolCall, ...] = ()
-    content: tuple[Any, ...] = ()
+    content: list[Any] = []
     if request.tools:
         _fill_ids(gathered.calls, sum(message.role == "assistant" for message in request.messages))
         calls = tuple(map(_tool_call, gathered.calls))
-        content = _content(gathered)
+        content = storable(list(_content(gathered)))
     return ChatResponse(
-        text=text or refusal,
+        text=without_surrogates(text or refusal),
         calls=calls,
-        content=content,
+        content=tuple(content),
         stop=StopReason.REFUSAL if refusal else _STOPS.get(gathered.finish or "", StopReason.OTHER),
         usage=_usage(usage, request, gathered),
         model=gathered.model or name,
@@ -172,11 +174,9 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = call["function"]
     try:
         given: object = json.loads(function["arguments"]) if function["arguments"].strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return ToolCall(id=call["id"], name=function["name"], fault=f"the input is not JSON: {error}")
-    if not isinstance(given, dict):
-        return ToolCall(id=call["id"], name=function["name"], fault="the input must be a JSON object")
-    return ToolCall(id=call["id"], name=function["name"], input=cast("dict[str, Any]", given))
+    return call_of(call["id"], function["name"], given)
 
 
 def _usage(usage: Any, request: ChatRequest, gathered: Gathered) -> TokenUsage:
@@ -207,6 +207,14 @@ def wire_messages(message: ChatMessage) -> list[dict[str, Any]]:
 
 def _assistant(message: ChatMessage) -> list[dict[str, Any]]:
     """Return an answer as it came: its message with the details of its thoughts."""
+    if message.calls and not message.content:
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.input)}}
+            for call in message.calls
+        ]
+        return [
+            {"role": "assistant", "content": None if message.text == NO_ANSWER else message.text, "tool_calls": calls}
+        ]
     if not message.content:
         return [{"role": "assistant", "content": message.text}]
     first, *thoughts = message.content
@@ -223,7 +231,7 @@ def _with_valid_arguments(call: dict[str, Any]) -> dict[str, Any]:
         return {**call, "function": {**function, "arguments": "{}"}}
     try:
         valid = isinstance(json.loads(function["arguments"]), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         valid = False
     if valid:
         return call

@@ -15,9 +15,10 @@ from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecuti
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillResult, SkillState
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
-from fireswarm.llm.client import Asking, prompt_limit
+from fireswarm.llm.client import Asking
 from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.llm.tokens import CHARS_PER_TOKEN
+from fireswarm.llm.window import prompt_limit
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import Conclusion, ConclusionStatus

@@ -122,6 +122,8 @@ class _Stream:
                         requests=self._requests(result.resume_token), metadata=self._channel.metadata
                     )
                     async for response in stream:
+                        if response is None:  # gRPC could not parse a message: read on from the last resume token
+                            break
                         failures = 0
                         if result.take(type(response).pb(response)):
                             yield list(result.documents.values())
