@@ -217,3 +217,28 @@ def test_only_an_error_about_a_file_is_told_in_a_line(capsys: pytest.CaptureFixt
     assert "notes.md" in capsys.readouterr().err
     with pytest.RaisesGroup(ConnectionResetError), report_errors(OSError):
         raise ConnectionResetError(104, "Connection reset by peer")
+
+
+def test_message_to_a_run_that_waits_for_an_approval_is_an_error(root: Path) -> None:
+    script(root, {"calls": [{"name": "write_file", "input": {"path": "x", "content": "x"}}]}, "Done.")
+    assert agent(root, "run", TASK, "--script", "answers.json").code == 3
+    said = agent(root, "run", "never mind", "--continue")
+    assert (said.code, "the message was not said" in said.stderr) == (3, True), said.stderr
+    assert not (root / "x").exists()
+
+
+def test_chat_asks_for_the_next_message_after_an_error_of_the_model(root: Path) -> None:
+    (root / "model.py").write_text(
+        "def answer(request):\n"
+        "    last = request.messages[-1].text\n"
+        "    if 'fail' in last and 'again' not in last:\n"
+        "        raise RuntimeError('out of order')\n"
+        "    return 'heard: ' + last.splitlines()[-1]\n\n"
+        "answer.tools = True\n"
+    )
+    talked = agent(root, "chat", "--script", "model.py:answer", typed="hello\nfail\nagain\nbye\n")
+    assert talked.code == 0, talked.stderr
+    assert "out of order" in talked.stdout + talked.stderr
+    assert "heard: again" in talked.stdout and "heard: bye" in talked.stdout
+    opened = agent(root, "chat", typed="still here\n")
+    assert (opened.code, "heard: still here" in opened.stdout) == (0, True), opened.stderr

@@ -127,6 +127,15 @@ class Transcript:
         clean = [output.model_copy(update={"text": part.text}) for output, part in zip(outputs, results, strict=True)]
         self._add(ChatMessage("user", _join(list(parts)), outputs=tuple(clean)), list(parts), results)
 
+    def add_to_last(self, *parts: Part) -> None:
+        """Add to the last message to the model, which has not been answered."""
+        last = self.turns[-1]
+        last.parts += parts
+        last.message = replace(last.message, text=_join(last.parts), wire=None)
+        for part in parts:
+            self._sums[part.component] += part.tokens
+            self._since += part.tokens
+
     def add_answer(self, text: str, content: Sequence[Any] = (), calls: Sequence[ToolCall] = ()) -> None:
         """Append the model's answer; one with *content* or *calls* is never trimmed.
 

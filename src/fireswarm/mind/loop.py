@@ -26,6 +26,9 @@ from fireswarm.mind.mind import Mind, NoModel, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
 
+FAILED, UNANSWERED = "failed", "unanswered"
+"""How a run stopped that a person's message reopened: after the answer of its turn, or without one."""
+
 MAX_RESULT_FAULTS = 3
 """Maximum number of rejected structured results before the run ends."""
 
@@ -93,9 +96,9 @@ class MindRun:
                 self.actor.outputs.append(handed.result)
                 self._wait(ConclusionStatus.DELEGATING, handed, tasks=handed.tasks)
             except RunFailed as failure:
-                self._fail(failure.reason, str(failure), failure.error)
+                await self._stop(failure.reason, str(failure), failure.error)
             except (ModelError, BudgetExceeded, NotFound, NoProgress) as error:
-                self._fail(error.code, str(error), error)
+                await self._stop(error.code, str(error), error)
         events.record_end(self.recorder, self.conclusion)
         return self.conclusion
 
@@ -144,15 +147,22 @@ class MindRun:
             announce(self.transcript, mind.settings.model, self.recorder, 1)
             return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
         if not self.attempt:
+            self._check_stopped(FAILED)
             if self.turn >= self.turn_limit:
-                raise RunFailed(
-                    "max_turns_exceeded",
-                    f"not finished after {self.turn} turns: raise runtime.max_turns, or give a smaller task",
-                )
+                advice = f"raise runtime.max_turns, or give a smaller task{self._last_words()}"
+                raise RunFailed("max_turns_exceeded", f"not finished after {self.turn} turns: {advice}")
             self.briefing.forget(await self.asking.compose(self.turn + 1, self._keep))
             self.turn += 1
+            self._check_stopped(UNANSWERED)
         self.answer = await self.asking.ask(self.turn, self.attempt)
         return State.DECODE_DECISION
+
+    def _check_stopped(self, what: str) -> None:
+        """Raise RunFailed where the run was stopped before; a run by decisions is never reopened."""
+
+    def _last_words(self) -> str:
+        """Return what is added to the failure of a run whose turns are over."""
+        return ""
 
     async def _decode(self) -> State:
         """Decode the model's answer; an invalid one is repaired once."""
@@ -329,7 +339,8 @@ class MindRun:
         self.machine.move(State.HANDOFF_OR_FINISH)
         self.machine.move(self._end(status, status.value, str(why), **more))
 
-    def _fail(self, reason: str, message: str, error: Exception | None) -> None:
+    async def _stop(self, reason: str, message: str, error: Exception | None) -> None:
+        """End the run with a failure."""
         status = ConclusionStatus.BLOCKED if isinstance(error, ModelPaused) else ConclusionStatus.FAILED
         self._end(status, reason, message, error=error)
         self.machine.move(State.ERROR)

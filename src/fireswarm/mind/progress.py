@@ -28,6 +28,7 @@ class Progress:
     _handoffs: set[tuple[str, str]] = field(default_factory=set)
     _repeated: str = ""
     _ever: set[str] = field(default_factory=set)
+    _cut: int = 0
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
         """Record a step; retries of a step count as one."""
@@ -58,7 +59,7 @@ class Progress:
         if changes and key not in self._ever:
             self.seen.clear()
         self._ever.add(key)
-        self.idle = 0
+        self.idle = self._cut = 0
         self.seen[key] = self.seen.get(key, 0) + 1
         if self.seen[key] >= SAME_CALLS:
             raise NoProgress(
@@ -68,6 +69,14 @@ class Progress:
         if self.seen[key] == SAME_CALLS - 1:
             return "[You have seen this result of this call before. The same once more ends the run: try another way.]"
         return ""
+
+    def cut_short(self) -> None:
+        """Record an answer without calls that is not complete; the third in a row raises NoProgress."""
+        self._cut += 1
+        if self._cut >= SAME_CALLS:
+            raise NoProgress(
+                f"{SAME_CALLS} answers in a row were cut off: raise model.max_tokens, or give a smaller task"
+            )
 
     def nothing_done(self) -> None:
         """Record a decision without action, disclosure or finish; the second in a row raises NoProgress."""

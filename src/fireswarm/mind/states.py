@@ -52,7 +52,10 @@ TRANSITIONS: tuple[StateMove, ...] = (
     StateMove(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result is invalid and the model has to correct it"),
     StateMove(S.HANDOFF_OR_FINISH, S.DONE, "the run is complete, or waits for an answer"),
 )
-"""All transitions except ``* -> ERROR``: the specified ones, and ours for dry runs, invalid results and waiting."""
+"""All transitions except ``* -> ERROR``, and ``* -> CALL_LLM`` with a person's message to a failure.
+
+They are the specified ones, and ours for dry runs, invalid results and waiting.
+"""
 
 ALLOWED = frozenset((move.source, move.target) for move in TRANSITIONS)
 TERMINAL = frozenset({State.DONE, State.ERROR})
@@ -70,3 +73,9 @@ class Machine:
         if self.state in TERMINAL or (target is not State.ERROR and (self.state, target) not in ALLOWED):
             raise AssertionError(f"no transition from {self.state} to {target}")
         self.state = target
+
+    def reopen(self) -> None:
+        """Go on with a person's message after a failure, which has not ended the run."""
+        if self.state in TERMINAL:
+            raise AssertionError(f"a run in {self.state} has ended")
+        self.state = State.CALL_LLM

@@ -77,7 +77,8 @@ def run_once(
     """
     screen = Screen(Watching()) if as_json else _screen(settings, events=events)
     given = _answers_of(answers or ())
-    watching = _with_answers(screen.watching, message, given)
+    messages = [message] if message else []
+    watching = _with_answers(screen.watching, messages, given)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
     run_id = resume or new_run_id()
     if resume is None:
@@ -91,6 +92,11 @@ def run_once(
         sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
         _say(conclusion, log, shown=screen.shows(conclusion))
+    if messages:
+        sys.stderr.write(
+            f"error: the message was not said: the run is {conclusion.status}. Say it when that is over.\n"
+        )
+        return _exit_code(conclusion) or 1
     if given:
         names = ", ".join(question.name for question in conclusion.questions) or "none"
         sys.stderr.write(f"error: no open question is named {', '.join(given)}; open questions: {names}\n")
@@ -136,12 +142,11 @@ def _answers_of(answers: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-def _with_answers(watching: Watching, message: str, given: dict[str, Any]) -> Watching:
+def _with_answers(watching: Watching, messages: list[str], given: dict[str, Any]) -> Watching:
     """Return the callbacks with a message to the next answer, and answers by the names of questions.
 
-    An answer is removed from *given* when its question was asked.
+    A message is removed when it was said, an answer when its question was asked.
     """
-    messages = [message] if message else []
     person = watching.ask
 
     async def ask(question: Question) -> str | None:

@@ -26,7 +26,11 @@ _STOPS = {
     "function_call": StopReason.END,
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
+    "error": StopReason.OTHER,
+    "malformed_function_call": StopReason.OTHER,
 }
+"""Endpoints have further words for an answer that is complete."""
+
 THOUGHTS = ("reasoning_content", "reasoning")
 """Fields with thoughts as text, by endpoint. They go back as they came: some endpoints need them in a loop of calls."""
 
@@ -114,7 +118,7 @@ def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str)
         text=without_surrogates(text or refusal),
         calls=calls,
         content=tuple(content),
-        stop=StopReason.REFUSAL if refusal else _STOPS.get(gathered.finish or "", StopReason.OTHER),
+        stop=StopReason.REFUSAL if refusal else _STOPS.get((gathered.finish or "").lower(), StopReason.END),
         usage=_usage(usage, request, gathered),
         model=gathered.model or name,
         request_id=gathered.request_id,

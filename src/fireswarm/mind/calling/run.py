@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
+from fireswarm.contracts.llm.chat import ToolCall, ToolOutput
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
-from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillResult, SkillState
-from fireswarm.errors import InvalidInput
-from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
+from fireswarm.errors import InvalidInput, ModelPaused, NotFound
+from fireswarm.llm.calls import FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
 from fireswarm.llm.client import Asking
 from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.llm.tokens import CHARS_PER_TOKEN
@@ -25,10 +25,23 @@ from fireswarm.mind.assignment import Conclusion, ConclusionStatus
 from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
-from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, TODO_STATES, offered_tools
+from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
+from fireswarm.mind.calling.values import (
+    CUT_SHORT,
+    NoAnswer,
+    NoMessage,
+    check_input,
+    cut_answer,
+    cut_call,
+    describe_child,
+    number_in,
+    outputs_of_all,
+    todo_list,
+)
 from fireswarm.mind.commands.background import COMMAND_OUTPUT, STOP_COMMAND, BackgroundCommands
-from fireswarm.mind.loop import MAX_RESULT_FAULTS, MindRun
+from fireswarm.mind.loop import FAILED, MAX_RESULT_FAULTS, UNANSWERED, MindRun
 from fireswarm.mind.mind import RunFailed
+from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import State
 
 FEW_TURNS = 3
@@ -44,13 +57,7 @@ KEPT_CHARS = 400_000
 """Characters of an output that are kept, in pages."""
 
 TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
-CUT = "The answer was cut off at the limit of tokens (model.max_tokens), and this call with it: take smaller parts."
-_TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 _LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, COMMAND_OUTPUT, TODO})
-
-
-class NoMessage(Exception):
-    """The person says nothing more."""
 
 
 @dataclass
@@ -62,6 +69,7 @@ class CallingRun(MindRun):
     shown: list[ToolOutput] = field(default_factory=list)
     kept: KeptWords = field(default_factory=KeptWords)
     _finished: tuple[str, dict[str, Any]] | None = None
+    _reopened: set[str] = field(default_factory=set)
     _delegated: dict[str, PlannedTask] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,7 +113,8 @@ class CallingRun(MindRun):
     async def _decode(self) -> State:
         self.decision = self.asking.take_calls(self.turn, self.answer)
         self.progress.failed_now = False
-        return State.EXECUTE_STEP if self.answer.calls else State.HANDOFF_OR_FINISH
+        answers = not self.answer.calls or (not self.transcript.may_call and bool(self.answer.text.strip()))
+        return State.HANDOFF_OR_FINISH if answers else State.EXECUTE_STEP
 
     async def _execute(self) -> State:
         """Execute all calls of the answer. The first exception that ends the run is raised after the others."""
@@ -115,8 +124,8 @@ class CallingRun(MindRun):
         calls[most:] = [
             (number, call.model_copy(update={"fault": TOO_MANY.format(most)})) for number, call in calls[most:]
         ]
-        if self.answer.stop is StopReason.MAX_TOKENS and calls:  # the last call may have lost a part of its input
-            calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": CUT}))
+        if self.answer.stop in CUT_SHORT and calls:
+            calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": cut_call(self.answer.stop)}))
         while calls:
             size = next((n for n, (_, call) in enumerate(calls) if not self._only_reads(call)), len(calls)) or 1
             batch, calls = calls[:size], calls[size:]
@@ -154,37 +163,73 @@ class CallingRun(MindRun):
             answer, result = self._finished
             return self._end(ConclusionStatus.FINISHED, "finished", answer, result=result)
         text = self.answer.text.strip()
-        if self.answer.stop is StopReason.MAX_TOKENS:
-            self._note("Your answer was cut off at the limit of tokens (model.max_tokens). Answer more briefly.")
+        if self.answer.stop in CUT_SHORT:
+            self.progress.cut_short()
+            self._note(cut_answer(self.answer.stop))
         elif not text:
             self.progress.nothing_done()
             self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
         elif fault := self._fault_of({}):
             self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
-        elif message := await self._next_message(text):
+        elif message := await self._message(f"message:{self.turn}", text):
             self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
             self.pending.append(Part(Component.TASK, message, "a message"))
             self.kept.hear(message)
+            self.shown = outputs_of_all(self.answer.calls, ())
         else:
             return self._end(ConclusionStatus.FINISHED, "finished", text)
         return State.DISCLOSE_CONTEXT_STAGE
 
-    async def _next_message(self, answer: str) -> str:
-        """Return what a person says to the answer, or "" at the end. It is a step: a run that goes on knows it."""
+    async def _message(self, step: str, said: str) -> str:
+        """Return what a person says to *said*, or "" at the end. It is a step: a run that goes on knows it."""
         following = self.assignment.next_message
-        if following is None:
+        if following is None and not self.recorder.has_begun(step):
             return ""
 
         async def hear() -> dict[str, Any]:
-            message = await following(self.mind.redact.clean(answer))
+            message = await following(self.mind.redact.clean(said)) if following is not None else None
             if not message or not message.strip():
                 raise NoMessage
             return {"text": message}
 
         try:
-            return str((await self.recorder.step(f"message:{self.turn}", hear, idempotent=True))["text"])
+            return str((await self.recorder.step(step, hear, idempotent=True))["text"])
         except NoMessage:
             return ""
+
+    # ── going on after a failure ────────────────────────────────────────────────────────────────────────
+
+    async def _stop(self, reason: str, message: str, error: Exception | None) -> None:
+        """End the run, or go on with what a person says to the failure."""
+        said, unanswered = "", self.machine.state is State.CALL_LLM and error is not None
+        step = f"message:{self.turn}.{UNANSWERED if unanswered else FAILED}"
+        if not isinstance(error, (ModelPaused, NotFound)):
+            said = await self._message(step, f"The run stopped ({reason}): {message}")
+        if not said:
+            await MindRun._stop(self, reason, message, error)
+            return
+        self._reopened.add(step)
+        self.progress, self.result_faults, self.transcript.may_call = Progress(), 0, True
+        self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
+        self.kept.hear(said)
+        self.pending.append(Part(Component.TASK, said, "a message"))
+        if self.transcript.turns[-1].message.role == "assistant":
+            self.transcript.say(*self.pending, outputs=outputs_of_all(self.answer.calls, self.shown))
+        else:
+            self.transcript.add_to_last(*self.pending)
+        self.pending, self.shown, self._delegated = [], [], {}
+        self.machine.reopen()
+
+    def _check_stopped(self, what: str) -> None:
+        """Raise RunFailed where an earlier start of the run stopped, and a person said something to that."""
+        step = f"message:{self.turn}.{what}"
+        if step not in self._reopened and self.recorder.has_begun(step):
+            raise RunFailed(
+                "stopped_before", "an earlier start stopped here", NoAnswer() if what == UNANSWERED else None
+            )
+
+    def _last_words(self) -> str:
+        return f". The last answer: {text}" if (text := self.answer.text.strip()) else ""
 
     # ── calls ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -234,7 +279,7 @@ class CallingRun(MindRun):
         if call.name == USE_SKILL and (taken := self._take_instructions(call)) is not None:
             return taken, None
         action = action_of(call)
-        _check_input(action)
+        check_input(action)
         result = await self._step(step, action)
         text = text_of(action, result)
         if action.type is ActionType.ASK_USER and result.status is StepStatus.OK:
@@ -260,25 +305,18 @@ class CallingRun(MindRun):
 
     async def _read_skill_file(self, step: str, given: Mapping[str, Any]) -> str:
         name = self.briefing.resolve(str(given.get("skill") or ""))
-        offset, limit = _number(given, "offset", 1), _number(given, "limit", 2_000)
+        offset, limit = number_in(given, "offset", 1), number_in(given, "limit", 2_000)
         return self.briefing.file_page(name, str(given.get("path") or ""), offset, limit)
 
     async def _search_skills(self, step: str, given: Mapping[str, Any]) -> str:
         return await self.briefing.search(str(given.get("query") or ""))
 
     async def _read_output(self, step: str, given: Mapping[str, Any]) -> str:
-        return self.outputs.page(str(given.get("output") or ""), _number(given, "page", 1))
+        return self.outputs.page(str(given.get("output") or ""), number_in(given, "page", 1))
 
     async def _todo(self, step: str, given: Mapping[str, Any]) -> str:
         """Return the list as text. Its event shows it to the operator."""
-        lines: list[str] = []
-        for item in cast("list[Any]", given.get("items")) if isinstance(given.get("items"), list) else [None]:
-            fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
-            mark = _TODO_MARKS.get(str(fields.get("state")))
-            if mark is None or not isinstance(fields.get("text"), str):
-                raise InvalidInput(f"items must be a list of objects with text and state: {', '.join(TODO_STATES)}")
-            lines.append(f"{mark} {fields['text']}")
-        self.kept.todo = "\n".join(lines)
+        self.kept.todo = todo_list(given)
         return self.kept.todo or "[nothing to do]"
 
     def _record_call(self, step: str, call: ToolCall, text: str, *, failed: bool) -> None:
@@ -295,7 +333,7 @@ class CallingRun(MindRun):
         key = f"call.{self.assignment.phase}.{step}"
         child = self.assignment.children.get(key)
         if child is not None:
-            return _describe_child(child)
+            return describe_child(child)
         try:
             planned = PlannedTask(
                 key=key,
@@ -348,39 +386,10 @@ class CallingRun(MindRun):
     def _turns_left(self) -> list[Part]:
         """Return what to say of the turns that are left. In the last one, the model can only answer."""
         left = self.turn_limit - self.turn
+        if left == 1 and any(tool.name == FINISH for tool in self.transcript.tools):
+            return [Part(Component.STATE, f"[This is the last turn: call {FINISH} now, and say what is not done.]")]
         if left == 1:
             self.transcript.may_call = False
             return [Part(Component.STATE, "[This is the last turn: answer now, and say what is not done.]")]
         self.transcript.may_call = True
         return [Part(Component.STATE, f"[{left} turns are left.]")] if left == FEW_TURNS and self.turn else []
-
-
-def _check_input(action: ActionStep) -> None:
-    """Raise InvalidInput for an input of `run_command` or `ask_user` that cannot be meant."""
-    needed = {ActionType.RUN_COMMAND: "command", ActionType.ASK_USER: "question"}.get(action.type)
-    given = action.params.get(needed) if needed else None
-    if needed and not (isinstance(given, str) and given.strip()):
-        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}, a text")
-    seconds = action.params.get("timeout_seconds")
-    wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
-    if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
-        raise InvalidInput("timeout_seconds must be a number greater than 0")
-    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background") or False, bool):
-        raise InvalidInput("background must be true or false")
-
-
-def _number(given: Mapping[str, Any], name: str, usual: int) -> int:
-    value = given.get(name)
-    if value is None:
-        return usual
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1:
-        raise InvalidInput(f"{name} must be a number from 1 on")
-    return int(value)
-
-
-def _describe_child(child: ChildResult) -> str:
-    """Return the result of a delegated task for the model."""
-    artifacts = [item.model_dump(mode="json", exclude_none=True, exclude={"sha256"}) for item in child.artifacts]
-    lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
-    lines += [str(item.get("value") or item) for item in artifacts]
-    return "\n".join(line for line in lines if line)

@@ -1,0 +1,95 @@
+"""Inputs of calls that are checked here, and texts that are written here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, cast
+
+from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
+from fireswarm.contracts.llm.decision import ActionStep, ActionType
+from fireswarm.contracts.skills.skill import ChildResult
+from fireswarm.errors import InvalidInput
+from fireswarm.llm.calls import ASK_USER, RUN_COMMAND
+from fireswarm.mind.calling.specs import TODO_STATES
+
+CUT_SHORT: Mapping[StopReason, str] = {
+    StopReason.MAX_TOKENS: "at the limit of tokens (model.max_tokens)",
+    StopReason.CONTEXT: "at the end of the model's context",
+    StopReason.OTHER: "before its end",
+}
+"""Where an answer ended that is not complete."""
+
+_TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
+
+NOT_EXECUTED = "This call was not answered: the run was stopped here."
+
+
+class NoAnswer(Exception):
+    """An earlier start of the run got no answer here."""
+
+
+class NoMessage(Exception):
+    """The person says nothing more."""
+
+
+def cut_call(stop: StopReason) -> str:
+    """Return the fault of the last call of an answer that is not complete: a part of its input may be missing."""
+    return f"The answer was cut off {CUT_SHORT[stop]}, and this call with it: take smaller parts."
+
+
+def cut_answer(stop: StopReason) -> str:
+    """Return what is said to an answer that is not complete."""
+    return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or go on in parts."
+
+
+def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> list[ToolOutput]:
+    """Return an output for each call: a conversation in which one has none is refused."""
+    by_id = {output.call_id: output for output in known}
+    return [
+        by_id.get(call.id) or ToolOutput(call_id=call.id, name=call.name, text=NOT_EXECUTED, failed=True)
+        for call in calls
+    ]
+
+
+def check_input(action: ActionStep) -> None:
+    """Raise InvalidInput for an input of `run_command` or `ask_user` that cannot be meant."""
+    needed = {ActionType.RUN_COMMAND: "command", ActionType.ASK_USER: "question"}.get(action.type)
+    given = action.params.get(needed) if needed else None
+    if needed and not (isinstance(given, str) and given.strip()):
+        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}, a text")
+    seconds = action.params.get("timeout_seconds")
+    wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
+    if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
+        raise InvalidInput("timeout_seconds must be a number greater than 0")
+    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background") or False, bool):
+        raise InvalidInput("background must be true or false")
+
+
+def number_in(given: Mapping[str, Any], name: str, usual: int) -> int:
+    """Return an input that is a number from 1 on, or *usual* without it. Raises InvalidInput for another value."""
+    value = given.get(name)
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1:
+        raise InvalidInput(f"{name} must be a number from 1 on")
+    return int(value)
+
+
+def todo_list(given: Mapping[str, Any]) -> str:
+    """Return the items of a list of what is to be done, one a line."""
+    lines: list[str] = []
+    for item in cast("list[Any]", given.get("items")) if isinstance(given.get("items"), list) else [None]:
+        fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        mark = _TODO_MARKS.get(str(fields.get("state")))
+        if mark is None or not isinstance(fields.get("text"), str):
+            raise InvalidInput(f"items must be a list of objects with text and state: {', '.join(TODO_STATES)}")
+        lines.append(f"{mark} {fields['text']}")
+    return "\n".join(lines)
+
+
+def describe_child(child: ChildResult) -> str:
+    """Return the result of a delegated task for the model."""
+    artifacts = [item.model_dump(mode="json", exclude_none=True, exclude={"sha256"}) for item in child.artifacts]
+    lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
+    lines += [str(item.get("value") or item) for item in artifacts]
+    return "\n".join(line for line in lines if line)
