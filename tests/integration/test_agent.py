@@ -38,8 +38,9 @@ def test_scripted_run_of_several_turns_is_logged_live_and_replayed_identically(r
         ("Hello, Ada.\n", "ok"),
         ("greeter\n", "ok"),
     ]
-    live = done.stderr.splitlines()
+    *live, last = done.stderr.splitlines()
     assert len(live) == len(events(root))
+    assert last.startswith("run ")
     replayed = agent(root, "replay", "latest", "--event-stream")
     assert replayed.stdout.splitlines()[: len(live)] == live
     assert replayed.stdout.rstrip().endswith("Hello, Ada.")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import environment, lay_out
+from tests.support.commands import environment, lay_out, script
 from tests.support.terminal import CTRL_C, CTRL_D, PASTE, UP, Terminal, agent_at_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudoterminal")
@@ -291,3 +291,17 @@ def test_sigterm_at_a_prompt_leaves_the_terminal_as_it_was(root: Path, place: st
         assert terminal.ended() == 130
         edits_and_shows = termios.ICANON | termios.ECHO
         assert termios.tcgetattr(terminal.master)[3] & edits_and_shows == edits_and_shows
+
+
+def test_file_gets_the_plain_answer_while_the_terminal_shows_the_work(tmp_path: Path) -> None:
+    root = lay_out(tmp_path)
+    long = " ".join(["word"] * 60)
+    script(root, {"text": "I look.", "calls": [{"name": "list_files", "input": {}}]}, f"# Done\n\n- **{long}**")
+    code = "from fireswarm.cli import agent_command; agent_command()"
+    program = f"{sys.executable} -c '{code}' run 'greet Ada' --script answers.json > answer.md"
+    with Terminal(["/bin/sh", "-c", program], root, environment(root)) as terminal:
+        terminal.expect("I look.")
+        terminal.expect("list_files")
+        terminal.expect("run 2")
+        terminal.process.wait(30)
+    assert (root / "answer.md").read_text() == f"# Done\n\n- **{long}**\n"

@@ -251,8 +251,9 @@ def test_agent_prints_its_files_at_the_end(tmp_path: Path) -> None:
     ran = agent(tmp_path, "run", "report", "--yes", *options)
     assert ran.code == 0, ran.stderr
     [folder] = (tmp_path / "runs").glob("*/outputs")
-    assert f"file: {folder}/a.txt" in ran.stdout and f"report: {folder}/report.md" in ran.stdout
-    assert "Left out of the artifacts: " in ran.stdout and "link: a link" in ran.stdout
+    assert f"file: {folder}/a.txt" in ran.stderr and f"report: {folder}/report.md" in ran.stderr
+    assert "Left out of the artifacts: " in ran.stderr and "link: a link" in ran.stderr
+    assert ran.stdout == "Done.\n", "a pipe gets the answer only"
     assert SECRET not in (folder / "report.md").read_text()
 
 

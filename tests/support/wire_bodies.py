@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tests.support.minds import CLAUDE, GEMINI
+from tests.support.provider_replies import Received
 from tests.support.provider_rules import signature_of
 
 
@@ -75,3 +76,8 @@ def standard(sent: Any) -> str:
 def model_turn(provider: str, body: dict[str, Any]) -> dict[str, Any]:
     """The first answer of the model in the request."""
     return next(turn for turn in turns_of(provider, body) if turn["role"] in ("assistant", "model"))
+
+
+def is_streamed(provider: str, request: Received) -> bool:
+    """Return True if a request asks for the answer in pieces: in its body, or by its path."""
+    return bool(request.body.get("stream")) or "stream" in request.target.lower()

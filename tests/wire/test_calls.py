@@ -16,6 +16,7 @@ from tests.support.experts import PIXEL
 from tests.support.minds import CLAUDE, PROVIDERS, Bench, Lab, Ran
 from tests.support.providers import Reply
 from tests.support.wire_bodies import (
+    is_streamed,
     longest_answer_of,
     may_call,
     schemas_of,
@@ -176,3 +177,9 @@ async def test_long_thought_and_many_calls_in_one_answer_pass(provider: str, lab
     ran = await run(lab, bench, provider, Reply("", thinking="So " * 20_000, calls=calls), Reply("Done."))
     assert ran.conclusion.answer == "Done.", (ran.conclusion, lab.served.refused)
     assert lab.served.refused == []
+
+
+async def test_answer_is_streamed_though_it_is_not_shown(provider: str, lab: Lab, bench: Bench) -> None:
+    """A whole answer of thousands of tokens would take longer than the wait for the next bytes."""
+    await run(lab, bench, provider, LOOK, Reply("Done."))
+    assert all(is_streamed(provider, request) for request in lab.served.calls)

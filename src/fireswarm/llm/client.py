@@ -22,6 +22,7 @@ from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
+from fireswarm.llm.bodies import body_of
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import decision_of, of_another_model
 from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
@@ -215,10 +216,9 @@ class Asking:
         purpose = {"for": "summary"} if request.for_summary else {}
         self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native, **purpose})
         if client.debug_bodies:
-            self.recorder.body(f"{step}.{attempt}.request.json", _body_of(request))
+            self.recorder.body(f"{step}.{attempt}.request.json", body_of(request))
         began = time.perf_counter()
-        on_words = self.on_words if client.settings.stream and not request.for_summary else None
-        response = await client.model.complete(request, on_words)
+        response = await client.model.complete(request, self._listener(request))
         response = clean_response(response, client.redact)
         if client.debug_bodies:
             self.recorder.body(f"{step}.{attempt}.response.json", response.model_dump_json(indent=2))
@@ -238,6 +238,12 @@ class Asking:
             "chars": len(response.text),
         }
         return response
+
+    def _listener(self, request: ChatRequest) -> Callable[[str], None] | None:
+        """Return what gets the pieces of the answer. Also an unseen one is streamed: a long silence would time out."""
+        if not self.client.settings.stream:
+            return None
+        return self.on_words if self.on_words is not None and not request.for_summary else _discard
 
     async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
         """Wait before the next attempt. Raises the error if it must not be retried."""
@@ -318,6 +324,10 @@ class Asking:
             self.conversation.counted_by = "provider"
 
 
+def _discard(text: str) -> None:
+    """Show nothing of an answer."""
+
+
 def calls_tools(model: ChatModel, settings: ModelSettings) -> bool:
     """Return True if *model* decides by calling tools, and not by JSON."""
     return model.knows_tools and settings.decision_mode == "tools"
@@ -378,20 +388,3 @@ def _with_reason(fault: str, stop: StopReason) -> str:
     if stop is StopReason.MAX_TOKENS:
         return f"the answer was truncated at the token limit (raise model.max_tokens, or answer more briefly): {fault}"
     return fault
-
-
-def _body_of(request: ChatRequest) -> str:
-    messages: list[dict[str, Any]] = [
-        {"role": message.role, "text": message.text}
-        | ({"outputs": [output.model_dump(mode="json") for output in message.outputs]} if message.outputs else {})
-        | ({"content": message.content} if message.content else {})
-        for message in request.messages
-    ]
-    body: dict[str, Any] = {
-        "system": request.system,
-        "messages": messages,
-        "max_tokens": request.max_tokens,
-        "native": request.native,
-    }
-    body["tools"] = [tool.name for tool in request.tools]
-    return json.dumps(body, indent=2, ensure_ascii=False)

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement import view
 from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import HOME, View, confine
@@ -358,3 +359,12 @@ async def test_reserved_memory_is_not_counted(workspace: Path) -> None:
     shell = replace(SHELL, limits=ProcessLimits(memory_bytes=100 * MEGABYTE))
     line = "python3 -c 'import mmap, time; mmap.mmap(-1, 10**10); time.sleep(0.5)'; echo fine"
     assert (await shell.run(line, workspace, 60, View(workspace))).stdout == "fine\n"
+
+
+def test_trial_of_bubblewrap_is_out_of_reach_of_a_terminals_signals(tmp_path: Path) -> None:
+    """Ctrl+C goes to the processes of the terminal's session: it ended the trial, and all commands were refused."""
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\nread -r stat < /proc/self/stat\nset -- $stat\necho $6 > {tmp_path}/session\n")
+    program.chmod(0o755)
+    assert view._reason_against(str(program), None) == ""  # pyright: ignore[reportPrivateUsage]
+    assert int((tmp_path / "session").read_text()) != os.getsid(0)

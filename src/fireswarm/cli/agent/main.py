@@ -196,11 +196,11 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
 ) -> None:
     """Print a past run."""
-    from fireswarm.cli.agent import run
+    from fireswarm.cli.agent.replay import replay_run
     from fireswarm.settings import load_found_settings
 
     settings = load_found_settings(config_file, Path.cwd(), home_folder())
-    run.replay(settings, run_id, event_stream=event_stream, as_json=as_json)
+    replay_run(settings, run_id, event_stream=event_stream, as_json=as_json)
 
 
 @app.command()

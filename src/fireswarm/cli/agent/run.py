@@ -1,4 +1,4 @@
-"""Implementation of ``agent run``, ``chat`` and ``replay``.
+"""Implementation of ``agent run`` and ``agent chat``.
 
 Modules that draw on the terminal are imported on first use.
 """
@@ -25,13 +25,12 @@ from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
 from fireswarm.contracts.skills.permissions import APPROVAL
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.swarm.records.run_files import RunLog, new_run_id, read_events, run_folder
+from fireswarm.swarm.records.run_files import RunLog, new_run_id, run_folder
 from fireswarm.wiring.adapters import make_model
 from fireswarm.wiring.model import agent_catalog, redactor_for
 
@@ -238,45 +237,6 @@ def _converse(
     return LiveChat(settings, catalog, session, console, screen.watching, tell, say, options, yes).hold()
 
 
-def replay(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
-    """Print a run from its log."""
-    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
-    events = list(read_events(folder))
-    if as_json:
-        sys.stdout.write(json_text([event.model_dump(mode="json") for event in events]) + "\n")
-        return
-    from fireswarm.cli.shared.console import make_console
-    from fireswarm.cli.watch.event_line import EventPrinter
-
-    console = make_console()
-    printer = EventPrinter(console, "debug" if event_stream else settings.logging.level)
-    for event in events:
-        printer.event(event)
-    _answer_of(events[-1:], console)
-    if note := _how_to_go_on(events, folder.name):
-        console.print(note, style="yellow", soft_wrap=True)
-
-
-def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
-    """Return what to say of a run that has not come to its end, or ""."""
-    last = events[-1] if events else None
-    if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
-        why = "has no end: it is in progress, or its process was killed"
-    elif last.payload.get("mode") == ConclusionStatus.WAITING.value:
-        why = "waits for an answer"
-    elif last.payload.get("mode") == ConclusionStatus.BLOCKED.value:
-        why = "is blocked"
-    else:
-        return ""
-    return f"This run {why}. Go on with `agent resume {run_id}`."
-
-
-def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
-    for event in last:
-        if answer := event.payload.get("answer"):
-            console.print(f"\n{answer}", markup=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Screen:
     """The callbacks of a run, and the compact view of it on a terminal."""
@@ -285,12 +245,16 @@ class Screen:
     view: RunView | None = None
 
     def shows(self, conclusion: Conclusion) -> bool:
-        """Return True if the answer is on the screen already."""
-        return self.view is not None and bool(conclusion.answer) and self.view.answer == conclusion.answer.strip()
+        """Return True if the answer is on standard output already."""
+        answer = self.view.answer if self.view is not None and sys.stdout.isatty() else ""
+        return bool(conclusion.answer) and answer == conclusion.answer.strip()
 
 
 def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
-    """Return the compact view on a terminal; lines of events elsewhere, on request, and for a model without tools."""
+    """Return the compact view on a terminal; lines of events elsewhere, on request, and for a model without tools.
+
+    In a pipe, standard output has the answer only, and the terminal shows the view by standard error.
+    """
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
 
@@ -299,7 +263,7 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
     if console.is_terminal and not events and _calls_tools(settings) and settings.logging.level == "info":
         from fireswarm.cli.watch.run_view import RunView
 
-        view = RunView(make_console())
+        view = RunView(make_console(stderr=not sys.stdout.isatty()))
         return Screen(Watching(view.event, view.words if settings.model.stream else None, ask), view)
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
@@ -339,13 +303,14 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
         from fireswarm.cli.watch.answer import print_answer
 
         print_answer(conclusion.answer, console)
+    further = console if sys.stdout.isatty() else make_console(stderr=True)  # a pipe gets the answer only
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
-                console.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
+                further.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
     for note in left_out_notes(conclusion):
-        console.print(note, markup=False, style="yellow")
-    console.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+        further.print(note, markup=False, style="yellow")
+    further.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
 
 
 def _say_waiting(conclusion: Conclusion, console: Console) -> None:

@@ -1,0 +1,56 @@
+"""Implementation of ``agent replay``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fireswarm.cli.shared.console import json_text
+from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.mind import ConclusionStatus
+from fireswarm.settings import AgentSettings
+from fireswarm.swarm.records.run_files import read_events, run_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def replay_run(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
+    """Print a run from its log."""
+    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
+    events = list(read_events(folder))
+    if as_json:
+        sys.stdout.write(json_text([event.model_dump(mode="json") for event in events]) + "\n")
+        return
+    from fireswarm.cli.shared.console import make_console
+    from fireswarm.cli.watch.event_line import EventPrinter
+
+    console = make_console()
+    printer = EventPrinter(console, "debug" if event_stream else settings.logging.level)
+    for event in events:
+        printer.event(event)
+    _answer_of(events[-1:], console)
+    if note := _how_to_go_on(events, folder.name):
+        console.print(note, style="yellow", soft_wrap=True)
+
+
+def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
+    """Return what to say of a run that has not come to its end, or ""."""
+    last = events[-1] if events else None
+    if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
+        why = "has no end: it is in progress, or its process was killed"
+    elif last.payload.get("mode") == ConclusionStatus.WAITING.value:
+        why = "waits for an answer"
+    elif last.payload.get("mode") == ConclusionStatus.BLOCKED.value:
+        why = "is blocked"
+    else:
+        return ""
+    return f"This run {why}. Go on with `agent resume {run_id}`."
+
+
+def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
+    for event in last:
+        if answer := event.payload.get("answer"):
+            console.print(f"\n{answer}", markup=False)
