@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,25 @@ def test_chat_asks_for_the_next_message_after_an_error_of_the_model(root: Path) 
     assert "heard: again" in talked.stdout and "heard: bye" in talked.stdout
     opened = agent(root, "chat", typed="still here\n")
     assert (opened.code, "heard: still here" in opened.stdout) == (0, True), opened.stderr
+
+
+def test_first_message_stays_the_same_when_a_run_goes_on(root: Path) -> None:
+    """A prefix that changes by a byte is paid for anew: the folder's state is that of the beginning."""
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    (root / "AGENTS.md").write_text("Be brief.\n")
+    (root / "model.py").write_text(
+        "import json\n"
+        "def answer(request):\n"
+        "    with open('sent.jsonl', 'a') as file:\n"
+        "        file.write(json.dumps(request.messages[0].text) + '\\n')\n"
+        "    if request.answers == 0:\n"
+        "        return {'calls': [{'name': 'ask_user', 'input': {'question': 'Who?'}}]}\n"
+        "    return 'Done.'\n\n"
+        "answer.tools = True\n"
+    )
+    assert agent(root, "run", TASK, "--script", "model.py:answer").code == 3
+    (root / "AGENTS.md").write_text("Be long.\n")
+    assert agent(root, "resume", "latest", "--resume-answer", "answer=Ada").code == 0
+    first, second = (root / "sent.jsonl").read_text().splitlines()
+    assert "Be brief." in first and "Branch: " in first
+    assert first == second

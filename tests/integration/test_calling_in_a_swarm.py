@@ -272,3 +272,22 @@ async def test_input_that_a_document_cannot_hold_as_it_is_reaches_the_tool_and_i
     [answer] = [message.content for message in sent[0].messages if message.role == "assistant"]
     assert answer is not None
     assert answer[-1]["input"] == given
+
+
+async def test_first_message_stays_the_same_after_an_answer(swarm: SwarmRig, tmp_path: Path) -> None:
+    sent: list[str] = []
+
+    def ask(request: ChatRequest) -> Any:
+        sent.append(request.messages[0].text)
+        return calls(("ask_user", {"question": "Shall I?"}))
+
+    def report(request: ChatRequest) -> str:
+        sent.append(request.messages[0].text)
+        return "Done."
+
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking(swarm, Expert(ask, report), tmp_path))
+    await swarm.board.answer(waiting.task_id, {waiting.questions[0].key: "yes"})
+    ended = await one_turn(swarm, thinking(swarm, Expert(ask, report), tmp_path), "another")
+    assert ended.status is TaskStatus.DONE
+    assert len(sent) == 2 and sent[0] == sent[1]

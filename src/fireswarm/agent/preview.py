@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.agent.run import AgentTask, RunFiles, agent_material, agent_system, agent_tools
 from fireswarm.capabilities import Resolved
 from fireswarm.contracts.ports import ChatModel
@@ -20,6 +21,7 @@ from fireswarm.mind.calling.specs import offered_tools
 from fireswarm.mind.permissions import Policy
 from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.routing.router import Router
 
@@ -56,7 +58,7 @@ async def first_request(
         agent_system(cwd, given, calls_tools=by_tools),
         cwd,
         context=task.context,
-        material=agent_material(task, cwd, calls_tools=by_tools),
+        material=agent_material(describe_folder(cwd, home_folder()) if by_tools else "", task),
         named=task.skill,
         tools=agent_tools(files, given, calls_tools=by_tools),
         dry_run=True,

@@ -136,9 +136,8 @@ def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> s
     return "\n\n".join(text for text in (*given.prompts, *own) if text)
 
 
-def agent_material(given: AgentTask, cwd: Path, *, calls_tools: bool) -> str:
-    """Return what is known before the first turn: the folder's state, and text from earlier tasks."""
-    folder = describe_folder(cwd, home_folder()) if calls_tools else ""
+def agent_material(folder: str, given: AgentTask) -> str:
+    """Return what is known before the first turn: the *folder*'s state, and text from earlier tasks."""
     return "\n\n".join(text for text in (folder, given.material) if text)
 
 
@@ -207,7 +206,8 @@ async def carry_out(
             container = settings.runtime.confinement == "container"
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
             async with agent_capabilities(settings, given.session, Path.cwd(), run_id, outputs) as tools:
-                assignment = _assignment(given, mind, log, root, watching, tools, outputs)
+                folder = await _folder_at_the_start(log, mind)
+                assignment = _assignment(given, folder, mind, log, root, watching, tools, outputs)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
                 return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact), log
         finally:
@@ -217,8 +217,27 @@ async def carry_out(
         log.close()
 
 
+async def _folder_at_the_start(log: RunLog, mind: Mind) -> str:
+    """Return what the model is told of the folder: a run that goes on is told the same, or no cache would serve it."""
+
+    async def look() -> dict[str, Any]:
+        described = await anyio.to_thread.run_sync(describe_folder, Path.cwd(), home_folder())
+        return {"text": described}
+
+    if not mind.calls_tools:
+        return ""
+    return str((await log.step("folder", look, idempotent=True))["text"])
+
+
 def _assignment(
-    given: AgentTask, mind: Mind, log: RunLog, root: Path, watching: Watching, tools: Resolved, outputs: Path
+    given: AgentTask,
+    folder: str,
+    mind: Mind,
+    log: RunLog,
+    root: Path,
+    watching: Watching,
+    tools: Resolved,
+    outputs: Path,
 ) -> Assignment:
     """Build the assignment for the model's loop."""
     cwd = Path.cwd()
@@ -234,7 +253,7 @@ def _assignment(
         system=agent_system(root, tools, calls_tools=mind.calls_tools),
         cwd=cwd,
         context=given.context,
-        material=agent_material(given, cwd, calls_tools=mind.calls_tools),
+        material=agent_material(folder, given),
         named=given.skill,
         ask=watching.ask,
         run_skill=skills.run,

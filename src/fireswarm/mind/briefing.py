@@ -118,7 +118,7 @@ class Briefing:
 
     def opening_for_tools(self) -> list[Part]:
         """Return the first message for a model that calls tools: the task, the folder, the skills, the named one."""
-        parts = [Part(Component.TASK, self._task(), "the task")]
+        parts = [Part(Component.TASK, self._task(without=self._asked_for_here), "the task")]
         parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
@@ -221,8 +221,15 @@ class Briefing:
     def _block_outside(self) -> bool:
         return self.settings.outside_scripts == "block"
 
-    def _task(self) -> str:
-        """Return the task as Markdown: context, constraints, form of the result, answers."""
+    @property
+    def _asked_for_here(self) -> frozenset[str]:
+        """Names of the questions of this conversation: their answers are outputs of calls, not part of the opening."""
+        here = f"{self.assignment.phase}/"
+        answered = self.assignment.answered.items()
+        return frozenset(name for place, answers in answered if place.startswith(here) for name in answers)
+
+    def _task(self, without: Collection[str] = ()) -> str:
+        """Return the task as Markdown: context, constraints, form of the result, and answers but those *without*."""
         assignment = self.assignment
         lines = ["# Task", assignment.task]
         if assignment.context:
@@ -235,12 +242,9 @@ class Briefing:
             lines += ["", "## Constraints (enforced)", json.dumps(constraints)]
         if assignment.result_form:
             lines += ["", "## Form of `result` when you finish", assignment.result_form]
-        if assignment.answers:
-            lines += [
-                "",
-                "## Answers given so far",
-                json.dumps(dict(assignment.answers), ensure_ascii=False, default=str),
-            ]
+        answers = {name: answer for name, answer in assignment.answers.items() if name not in without}
+        if answers:
+            lines += ["", "## Answers given so far", json.dumps(answers, ensure_ascii=False, default=str)]
         return "\n".join(lines)
 
     def _metadata(self, with_code: str = " (has code: use call_skill)", without: str = " (instructions)") -> str:

@@ -84,6 +84,6 @@ async def test_person_in_a_chat_is_asked_after_a_failure(failure: str, bench: Be
     assert (ended.status, ended.answer) == (ConclusionStatus.FINISHED, "Done."), ended
     assert told[0].startswith(f"The run stopped ({reason}): ")
     assert "Go on." in texts_sent(run)
-    again = agent(bench, *run.expert.answers)
+    again = agent(bench, *run.expert.answers, says=messages())
     assert (await again.start()).answer == "Done.", "all of it is replayed"
     assert again.expert.requests == []

@@ -183,11 +183,11 @@ class CallingRun(MindRun):
     async def _message(self, step: str, said: str) -> str:
         """Return what a person says to *said*, or "" at the end. It is a step: a run that goes on knows it."""
         following = self.assignment.next_message
-        if following is None and not self.recorder.has_begun(step):
+        if following is None:
             return ""
 
         async def hear() -> dict[str, Any]:
-            message = await following(self.mind.redact.clean(said)) if following is not None else None
+            message = await following(self.mind.redact.clean(said))
             if not message or not message.strip():
                 raise NoMessage
             return {"text": message}
