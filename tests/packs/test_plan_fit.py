@@ -69,3 +69,23 @@ def test_examples_and_the_objectives_of_the_documents_fit(make_request: MakeRequ
 def test_quoted_words_and_paths_do_not_count(objective: str, same: str) -> None:
     fit, templates = skill_module(NAME, "fit"), skill_module(NAME, "templates").load_templates()
     assert fit.measure(objective, templates, None) == fit.measure(same, templates, None)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "Do not write a report on this folder",
+        "Don't report on this folder",
+        "Report on this folder without the risky files",
+        "Find the broken links and fix them",
+        "Where is 'orion' not mentioned?",
+        "Which files changed the most and why?",
+        "Which files have no tests?",
+        "Summarise the notes in one sentence",
+        "Summarise the notes as a table",
+        "Summarise the notes except the first",
+    ],
+)
+def test_words_that_turn_or_restrict_an_objective_are_not_passed_over(objective: str) -> None:
+    fit, templates = skill_module(NAME, "fit"), skill_module(NAME, "templates").load_templates()
+    assert not fit.measure(objective, templates, None).enough

@@ -16,7 +16,7 @@ from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 
 DEMO_OBJECTIVE = (
-    "Report on this folder: what is in it, what changed, which files are most likely to cause trouble next, and why"
+    "Report on this folder: what is in it, what changed, and which files are most likely to cause trouble next"
 )
 DEMO_LEASE_SECONDS = 20.0
 """Short, so recovery from a killed process is visible during the demo."""

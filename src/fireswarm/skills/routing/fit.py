@@ -18,6 +18,9 @@ from rapidfuzz.distance import OSA
 THRESHOLD = 0.7
 """Lowest fit of an objective that code works on without a model."""
 
+DECISIVE_WEIGHT = 3.0
+"""Weight of a word or a form that says what no code does."""
+
 FIRST_WEIGHT = 2.0
 """Weight of the first word that counts, usually the verb, relative to 1 for the others."""
 
@@ -28,12 +31,12 @@ MAX_HEADER_BYTES = 65_536
 
 _IGNORED = """
 a about all also an and any are as at be been being by can could did do does done each every for from get give given
-had has have how i if in into is it its just let like look make may me might more most must my need next no not of off
-on one only or our out over per please produce put same shall she should show since so some such take tell than that
-the their them then there these they thing things this those to too up us use very want was way we were what when where
-which while who will with within without would write you your
-anybody anyone anything before cheers d don else everything generate got hello hey hi isn kindly ll m ought pls plz re
-really s someone something somewhere t teh thank thanks together turn ve yet
+had has have how i if in into is it its just let like look make may me might more most must my need next of off on one
+only or our out over per please produce put same shall she should show since so some such take tell than that the
+their them then there these they thing things this those to too up us use very want was way we were what when where
+which while who will with within would write you your anybody anyone anything before cheers d else everything generate
+got hello hey hi isn kindly ll m ought pls plz re really s someone something somewhere t teh thank thanks together
+turn ve yet
 """
 IGNORED = frozenset(_IGNORED.split())
 """Words that say neither what is wanted nor about what."""
@@ -46,11 +49,20 @@ SUBJECTS = frozenset(_SUBJECTS.split())
 """Words for what is worked on."""
 
 _CHANGING = """
-add answer book build buy compose convert delete deploy email explain fix implement improve install move publish
+add answer book build compose convert delete deploy email explain fix implement improve install move publish
 refactor remove rename repair replace rewrite send solve translate update
 """
-CHANGING = frozenset(_CHANGING.split())
-"""Words for work that is more than reading. They count as known only if they are asked for in just that form."""
+_RESTRICTING = "don except excluding instead never no not unless why without"
+DECISIVE = frozenset((*_CHANGING.split(), *_RESTRICTING.split()))
+"""Words for work that is more than reading, for what is not wanted, and for reasons. Unless they are asked for in just
+that form, they are unknown, and weigh more than others.
+"""
+
+_FORM = re.compile(
+    r"\b(?:in|as|into) (?:(?!(?:all|each|every|my|our|that|the|these|this|those|your)\b)\w{1,12} ){0,2}"
+    r"(?:bullets?|paragraphs?|poems?|sentences?|tables?|words?)\b"
+)
+"""A form in which no code answers."""
 
 _ADVICE = re.compile(r"\bhow (?:(?:do|can|could|should|would) (?:i|we|you)|to)\b")
 """A question for advice, which no code gives, as opposed to one for figures, such as "how many"."""
@@ -100,7 +112,9 @@ def measure_fit(
     words = [_correct(word) for word in text.split()]
     counted = list(dict.fromkeys(word for word in words if word not in IGNORED and word not in SUBJECTS))
     weights = {word: FIRST_WEIGHT if place == 0 else 1.0 for place, word in enumerate(counted)}
-    possible = [word for word in counted if word not in CHANGING or word in asking]
+    possible = [word for word in counted if word not in DECISIVE or word in asking]
+    weights |= {word: DECISIVE_WEIGHT for word in counted if word not in possible}
+    weights |= {form: DECISIVE_WEIGHT for form in _FORM.findall(text)}
     asked = {word for word in possible if _root(word) in in_phrases or _is_among(word, asked_by)}
     if (not asked and not found) or _ADVICE.search(text):
         return Fit(0.0, tuple(counted))
