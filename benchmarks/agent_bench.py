@@ -45,6 +45,7 @@ from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import open_journal
 from fireswarm.wiring.model import make_mind
 from tests.support.providers import FakeProviders, Received, Reply
+from tests.support.wire_bodies import plain
 
 ROUNDS = 15
 MODEL = "claude-sonnet-5-5"
@@ -290,7 +291,7 @@ def _characters(bodies: list[dict[str, Any]]) -> int:
 
 
 def _uncached(bodies: list[dict[str, Any]]) -> int:
-    texts = [json.dumps([body["system"], body["tools"], body["messages"]]) for body in bodies]
+    texts = [json.dumps(plain([body["system"], body["tools"], body["messages"]])) for body in bodies]
     shared = (len(os.path.commonprefix(pair)) for pair in zip(texts, texts[1:], strict=False))
     return sum(map(len, texts)) - sum(shared)
 

@@ -77,16 +77,17 @@ async def test_each_request_begins_with_the_one_before_byte_for_byte(provider: s
 
 
 async def test_cache_reaches_up_to_the_last_message(provider: str, lab: Lab, bench: Bench) -> None:
-    await run(lab, bench, provider, LOOK, LOOK, Reply("Done."))
+    many = Reply(calls=tuple(("run_command", {"command": f"echo {number}"}) for number in range(15)))
+    await run(lab, bench, provider, LOOK, many, LOOK, Reply("Done."))
+    before = 0
     for call in lab.served.calls:
-        if provider == "anthropic":
-            assert call.body["cache_control"] == {"type": "ephemeral"}
-        elif provider in CLAUDE:  # the platforms refuse a marker at the top level
-            marked = [message["content"][-1].get("cache_control") for message in call.body["messages"][-3::2]]
-            assert marked == [{"type": "ephemeral"}] * len(marked)
-            assert json.dumps(call.body).count('"cache_control"') <= 3
-        if provider in CLAUDE:
+        if provider in CLAUDE:  # the end of the request before is marked, as it was then, however many blocks follow
+            messages = call.body["messages"]
+            for place in {max(0, before - 1), len(messages) - 1}:
+                assert messages[place]["content"][-1]["cache_control"] == {"type": "ephemeral"}
             assert call.body["system"][0]["cache_control"] == {"type": "ephemeral"}
+            assert json.dumps(call.body).count('"cache_control"') <= 3
+            before = len(messages)
         else:  # the others cache prefixes by themselves
             assert "cachedContent" not in call.body and "cache_control" not in json.dumps(call.body)
 

@@ -71,7 +71,9 @@ LEAST_THINKING_TOKENS = 1_024
 """The smallest budget for thoughts that the API takes."""
 
 MARKED_MESSAGES = 2
-"""Number of last messages of the user that end with a cache marker, where there is no automatic one."""
+"""Number of last messages of the user that end with a cache marker. The API looks for what is cached at a marker and up
+to 20 blocks before it, and an answer may have more calls than that: so the end of the request before is marked too.
+"""
 
 Client = anthropic.AsyncAnthropic | AsyncAnthropicVertex | AsyncAnthropicBedrock
 
@@ -159,18 +161,13 @@ class AnthropicModel:
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""
-        # One marker caches the constant system text; the one at the top level moves with the last message. The
-        # platforms of others refuse the latter, so the messages themselves are marked there.
         arguments: dict[str, Any] = {
             "model": self.name,
             "max_tokens": request.max_tokens,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
-            "messages": [_wire(message) for message in request.messages],
-            **({"cache_control": _CACHED} if self._is_direct else {}),
+            "messages": _mark_last([_wire(message) for message in request.messages]),
             **self._options,
         }
-        if not self._is_direct:
-            arguments["messages"] = _mark_last(arguments["messages"])
         if request.tools:
             arguments["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
@@ -264,19 +261,17 @@ def _mark_last(messages: list[Any]) -> list[Any]:
 
 
 def _with_marker(message: dict[str, Any]) -> dict[str, Any]:
-    content = message["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return {**message, "content": [*blocks[:-1], {**blocks[-1], "cache_control": _CACHED}]}
+    *blocks, last = message["content"]
+    return {**message, "content": [*blocks, {**last, "cache_control": _CACHED}]}
 
 
 def _wire(message: ChatMessage) -> Any:
     if message.wire is None:
-        content: Any = message.text
         if message.content is not None or message.calls:
             content = _answer_blocks(message)
-        elif message.outputs:
+        else:
             content = [_result_block(output) for output in message.outputs]
-            if message.text:
+            if message.text or not content:
                 content.append({"type": "text", "text": message.text})
         message.wire = {"role": message.role, "content": content}
     return message.wire
