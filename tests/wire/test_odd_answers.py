@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
+from tests.support.experts import PIXEL
 from tests.support.minds import Bench, Lab, Ran
 from tests.support.providers import Reply
 
@@ -105,3 +107,18 @@ async def test_text_without_words_is_not_sent_back(
     """The providers give such texts before calls, and refuse them in a request."""
     ran = await run(lab, bench, provider, whole(provider, blank, given), Reply("Done."))
     assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "Done.")
+
+
+async def test_images_follow_the_results_of_all_calls(provider: str, lab: Lab, bench: Bench) -> None:
+    for name in ("a.png", "b.png"):
+        (bench.cwd / name).write_bytes(PIXEL)
+    look = Reply(calls=(("read_file", {"path": "a.png"}), ("read_file", {"path": "b.png"})))
+    await run(lab, bench, provider, look, Reply("Two dots."))
+    body = lab.served.calls[-1].body
+    last = (body.get("contents") or body["messages"])[-1]
+    if provider == "gemini":
+        kinds = [next(iter(part.keys() - {"thoughtSignature"})) for part in last["parts"]]
+        assert kinds == ["functionResponse", "functionResponse", "text", "inlineData", "text", "inlineData"]
+    assert str(body).count(base64.b64encode(PIXEL).decode()[:40].replace("+", "-").replace("/", "_")) == 2 or (
+        str(body).count(base64.b64encode(PIXEL).decode()[:40]) == 2
+    )

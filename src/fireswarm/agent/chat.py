@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.errors import InvalidInput, NotFound
-from fireswarm.llm.tokens import estimate_tokens
-from fireswarm.llm.window import prompt_limit
+from fireswarm.llm.tokens import estimate_tokens, prompt_limit
 from fireswarm.mind import Conclusion
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings

@@ -22,7 +22,6 @@ from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
-from fireswarm.llm.bodies import body_of
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import decision_of, of_another_model
 from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
@@ -30,7 +29,7 @@ from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
 from fireswarm.llm.retry import RetryPolicy
-from fireswarm.llm.window import longest_answer, prompt_limit
+from fireswarm.llm.tokens import longest_answer, prompt_limit
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
 
@@ -216,7 +215,9 @@ class Asking:
         purpose = {"for": "summary"} if request.for_summary else {}
         self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native, **purpose})
         if client.debug_bodies:
-            self.recorder.body(f"{step}.{attempt}.request.json", body_of(request))
+            self.recorder.body(
+                f"{step}.{attempt}.request.json", json.dumps(request.as_json(), indent=2, ensure_ascii=False)
+            )
         began = time.perf_counter()
         response = await client.model.complete(request, self._listener(request))
         response = clean_response(response, client.redact)

@@ -17,7 +17,7 @@ from typing import Any
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolCall, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.tokens import estimate_media, estimate_tokens, with_safety
+from fireswarm.llm.tokens import estimate_media, estimate_tokens, estimate_tool, with_safety
 from fireswarm.redaction import sanitize
 
 TRIM_TO = 0.7
@@ -36,6 +36,11 @@ KEPT_EXCHANGE = 2
 
 MAX_CORRECTION = 4.0
 """The most that an estimate is corrected by: about one token a character, as in Chinese. What is more is media."""
+
+MAX_MEDIA_CHARS = 15_000_000
+"""Images and documents of a request in base64. Gemini takes 20 MB in all, Anthropic 32 MB."""
+
+MEDIA_DROPPED = "[It is no longer shown: read it again if you need it.]"
 
 COUNT_FROM = 0.8
 """From this fraction of the budget on, the provider counts the tokens, if it can; below, an estimate is enough."""
@@ -111,8 +116,7 @@ class Transcript:
     def __post_init__(self) -> None:
         """Estimate the tokens of the system text and the tools."""
         self._sums = dict.fromkeys(Component, 0)
-        tools = "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in self.tools)
-        self._sums[Component.SYSTEM] = estimate_tokens(self.system) + estimate_tokens(tools)
+        self._sums[Component.SYSTEM] = estimate_tokens(self.system) + sum(map(estimate_tool, self.tools))
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
@@ -126,6 +130,21 @@ class Transcript:
             part.tokens += sum(map(estimate_media, output.media))
         clean = [output.model_copy(update={"text": part.text}) for output, part in zip(outputs, results, strict=True)]
         self._add(ChatMessage("user", _join(list(parts)), outputs=tuple(clean)), list(parts), results)
+        self._drop_media()
+
+    def _drop_media(self) -> None:
+        """Drop the oldest images and documents that make the request larger than providers take."""
+        size = sum(len(item.data) for turn in self.turns for output in turn.message.outputs for item in output.media)
+        for turn in self.turns[:-1]:
+            if size <= MAX_MEDIA_CHARS:
+                return
+            kept: list[ToolOutput] = []
+            for output in turn.message.outputs:
+                if output.media and size > MAX_MEDIA_CHARS:
+                    size -= sum(len(item.data) for item in output.media)
+                    output = output.model_copy(update={"media": (), "text": f"{output.text}\n{MEDIA_DROPPED}"})
+                kept.append(output)
+            turn.message = replace(turn.message, outputs=tuple(kept), wire=None)
 
     def add_to_last(self, *parts: Part) -> None:
         """Add to the last message to the model, which has not been answered."""

@@ -1,11 +1,14 @@
-"""Token estimates, used until a provider has counted. Pure."""
+"""Tokens: estimates, used until a provider has counted, and the limits of a prompt and an answer. Pure."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 
+from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.contracts.media import MediaBlock
+from fireswarm.settings.agent import ModelSettings
 
 CHARS_PER_TOKEN = 4
 """The providers' rule of thumb for English text."""
@@ -24,9 +27,14 @@ def with_safety(tokens: int) -> int:
     return int(tokens * SAFETY) + 1
 
 
+def estimate_tool(tool: ToolSpec) -> int:
+    """Estimate the tokens of a tool's description."""
+    return estimate_tokens(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}")
+
+
 IMAGE_TOKENS = 1_600
 PAGE_TOKENS = 2_500
-"""What a large image and a page of a PDF take: the page is read as text and as an image."""
+"""Estimates for a large image and for a page of a PDF, which is read as text and as an image."""
 
 PAGE_BYTES = 50_000
 """A PDF that hides its pages in compressed streams is taken for one page for so many bytes."""
@@ -40,3 +48,21 @@ def estimate_media(media: MediaBlock) -> int:
         return IMAGE_TOKENS
     content = base64.b64decode(media.data)
     return PAGE_TOKENS * max(1, len(_PAGE.findall(content)), len(content) // PAGE_BYTES)
+
+
+LEAST_ANSWER_TOKENS = 256
+
+SHARE_FOR_ANSWER = 8
+"""An eighth of the window, at most, is kept free for an answer and its thoughts."""
+
+
+def prompt_limit(settings: ModelSettings) -> int:
+    """Return the maximum tokens of a prompt: what it leaves is enough for a usual answer, or for a summary."""
+    usual = min(settings.answer_tokens, settings.context_tokens // SHARE_FOR_ANSWER)
+    return settings.context_tokens - max(settings.response_headroom_tokens, usual)
+
+
+def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
+    """Return the maximum tokens of an answer: the configured number, limited by what the prompt leaves."""
+    room = settings.context_tokens - prompt_tokens
+    return min(settings.answer_tokens, max(room, settings.response_headroom_tokens, LEAST_ANSWER_TOKENS))

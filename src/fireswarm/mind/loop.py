@@ -27,7 +27,7 @@ from fireswarm.mind.progress import Progress
 from fireswarm.mind.states import TERMINAL, Machine, State
 
 FAILED, UNANSWERED = "failed", "unanswered"
-"""How a run stopped that a person's message reopened: after the answer of its turn, or without one."""
+"""Two ways for a run to stop that a person's message reopens: after the answer of its turn, or without one."""
 
 MAX_RESULT_FAULTS = 3
 """Maximum number of rejected structured results before the run ends."""

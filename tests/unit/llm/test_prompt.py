@@ -8,8 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fireswarm.contracts.llm.chat import ToolOutput
+from fireswarm.contracts.media import MediaBlock
 from fireswarm.errors import BudgetExceeded
-from fireswarm.llm.prompt import NO_ANSWER, TRIM_TO, TRIMMED, Component, Part, Transcript
+from fireswarm.llm.prompt import (
+    MAX_MEDIA_CHARS,
+    MEDIA_DROPPED,
+    NO_ANSWER,
+    TRIM_TO,
+    TRIMMED,
+    Component,
+    Part,
+    Transcript,
+)
 from fireswarm.llm.tokens import estimate_tokens, with_safety
 
 ORDER = ["system_prompt", "user_task", "run_state_summary", "candidate_skill_metadata", "disclosed_content"]
@@ -182,3 +193,16 @@ def test_next_summary_replaces_the_one_before() -> None:
     assert "summary 2" in text and "summary 1" not in text
     assert text.startswith("the task ")
     assert made.answers == 6
+
+
+def test_oldest_images_make_room_for_new_ones_in_a_request() -> None:
+    made = Transcript("system")
+    made.say(Part(Component.TASK, "the task", "the task"))
+    image = MediaBlock(media_type="image/png", data="A" * (MAX_MEDIA_CHARS // 3))
+    for number in range(5):
+        made.add_answer(f"answer {number}")
+        outputs = [ToolOutput(call_id=f"c{number}", name="read_file", text=f"{number}.png", media=(image,))]
+        made.say(outputs=outputs)
+    shown = [output for message in made.messages for output in message.outputs]
+    assert [len(output.media) for output in shown] == [0, 0, 1, 1, 1]
+    assert [MEDIA_DROPPED in output.text for output in shown] == [True, True, False, False, False]

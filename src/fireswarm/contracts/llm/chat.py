@@ -112,6 +112,22 @@ class ChatRequest:
     answers: int = 0
     for_summary: bool = False
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the request as JSON for debugging, the same for every provider."""
+        messages: list[dict[str, Any]] = [
+            {"role": message.role, "text": message.text}
+            | ({"outputs": [output.model_dump(mode="json") for output in message.outputs]} if message.outputs else {})
+            | ({"content": message.content} if message.content else {})
+            for message in self.messages
+        ]
+        return {
+            "system": self.system,
+            "messages": messages,
+            "max_tokens": self.max_tokens,
+            "native": self.native,
+            "tools": [tool.name for tool in self.tools],
+        }
+
 
 class ChatResponse(Contract):
     """One answer: its text, stop reason and usage; the tool calls in it, and its ``content`` as the provider gave it.

@@ -25,11 +25,11 @@ from fireswarm.contracts.llm.chat import (
     TokenUsage,
     ToolOutput,
 )
+from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
-from fireswarm.llm.providers.received import call_of, storable, without_surrogates
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"

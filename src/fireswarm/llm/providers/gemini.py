@@ -15,6 +15,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.llm.chat import (
     OWN_ID,
     ChatMessage,
@@ -25,11 +26,12 @@ from fireswarm.contracts.llm.chat import (
     ToolCall,
     ToolOutput,
 )
+from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
-from fireswarm.llm.providers.received import call_of, storable, without_surrogates
+from fireswarm.llm.tokens import estimate_tool
 
 if TYPE_CHECKING:
     from fireswarm.llm.providers.google_access import GoogleAccess
@@ -142,14 +144,17 @@ class GeminiModel:
         return answers
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """Return the provider's token count. The API counts no system text, so it is sent as the first message."""
+        """Return the provider's token count. The API counts no system text, so it is sent as the first message.
+
+        It counts no tools either: those are estimated.
+        """
         token = await self._access.prepare()
         system = types.Content(role="user", parts=[types.Part(text=request.system)])
         try:
             counted = await self._client.aio.models.count_tokens(
                 model=self.name, contents=[system, *(_wire(message) for message in request.messages)]
             )
-            return counted.total_tokens
+            return counted.total_tokens and counted.total_tokens + sum(map(estimate_tool, request.tools))
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise self._fault(error, token) from error
         except MISSHAPEN as error:
@@ -216,7 +221,8 @@ def _wire(message: ChatMessage) -> Any:
         elif message.calls:
             parts = _parts_of_another_model(message)
         else:
-            parts = [part for output in message.outputs for part in _result_parts(output)]
+            parts = [_result_part(output) for output in message.outputs]
+            parts += [part for output in message.outputs for part in _media_parts(output)]
             if message.text:
                 parts.append(types.Part(text=message.text))
         message.wire = types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
@@ -235,16 +241,24 @@ def _parts_of_another_model(message: ChatMessage) -> list[types.Part]:
     return [*([types.Part(text=message.text)] if message.text != NO_ANSWER else []), *calls]
 
 
-def _result_parts(output: ToolOutput) -> list[types.Part]:
-    """Return the result of a call as parts. Its id is left out if it is ours: the API gave none."""
+def _result_part(output: ToolOutput) -> types.Part:
+    """Return the text of a call's result. Its id is left out if it is ours: the API gave none."""
     call_id = None if output.call_id.startswith(OWN_ID) else output.call_id
     said = {"error" if output.failed else "output": output.text}
-    result = types.Part(function_response=types.FunctionResponse(id=call_id, name=output.name, response=said))
+    return types.Part(function_response=types.FunctionResponse(id=call_id, name=output.name, response=said))
+
+
+def _media_parts(output: ToolOutput) -> list[types.Part]:
+    """Return the images and documents of a result, which follow the texts of all results, with the name of its tool."""
     media = [
         types.Part(inline_data=types.Blob(mime_type=item.media_type, data=base64.b64decode(item.data)))
         for item in output.media
     ]
-    return [result, *media]
+    return (
+        [types.Part(text=f"[shown by {output.name}: {truncate(output.text, MAX_LABEL_CHARS)}]"), *media]
+        if media
+        else []
+    )
 
 
 def _content(answers: list[types.GenerateContentResponse]) -> list[types.Part]:

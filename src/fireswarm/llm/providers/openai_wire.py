@@ -16,8 +16,8 @@ from fireswarm.contracts.llm.chat import (
     ToolCall,
     ToolOutput,
 )
+from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.llm.prompt import NO_ANSWER
-from fireswarm.llm.providers.received import call_of, storable, without_surrogates
 from fireswarm.llm.tokens import estimate_tokens
 
 _STOPS = {
@@ -111,7 +111,7 @@ def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str)
     calls: tuple[ToolCall, ...] = ()
     content: list[Any] = []
     if request.tools:
-        _fill_ids(gathered.calls, sum(message.role == "assistant" for message in request.messages))
+        _fill_ids(gathered.calls, request.answers)
         calls = tuple(map(_tool_call, gathered.calls))
         content = storable(list(_content(gathered)))
     return ChatResponse(

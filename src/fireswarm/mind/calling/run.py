@@ -17,8 +17,7 @@ from fireswarm.errors import InvalidInput, ModelPaused, NotFound
 from fireswarm.llm.calls import FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL, action_of
 from fireswarm.llm.client import Asking
 from fireswarm.llm.prompt import Component, Part, Transcript
-from fireswarm.llm.tokens import CHARS_PER_TOKEN
-from fireswarm.llm.window import prompt_limit
+from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import Conclusion, ConclusionStatus

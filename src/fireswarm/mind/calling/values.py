@@ -17,7 +17,7 @@ CUT_SHORT: Mapping[StopReason, str] = {
     StopReason.CONTEXT: "at the end of the model's context",
     StopReason.OTHER: "before its end",
 }
-"""Where an answer ended that is not complete."""
+"""The place at which an answer ended that is not complete."""
 
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 

@@ -219,7 +219,7 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
 def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
     """Try it once, and return the reason why commands cannot be confined here, or "".
 
-    It runs in a session of its own: Ctrl+C at that moment would end it, and all later commands would be refused.
+    It runs in another session: Ctrl+C at that moment would end it, and all later commands would be refused.
     """
     arguments = [*_namespaces(owner), "--unshare-net", "--proc", "/proc", *system_mounts()]
     command = [program, *arguments, "--", *_start_as(owner), "/bin/true"]
