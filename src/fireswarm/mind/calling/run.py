@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES
 from fireswarm.contracts.llm.chat import ToolCall, ToolOutput
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
@@ -53,9 +54,6 @@ LEAST_PAGE_CHARS = 256
 MAX_NAMED = 20
 """Outputs of several pages that are named after a summary, the newest."""
 
-KEPT_CHARS = 400_000
-"""Characters of an output that are kept, in pages."""
-
 TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
 _LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, COMMAND_OUTPUT, TODO})
 
@@ -76,7 +74,7 @@ class CallingRun(MindRun):
         """Create the parts of the run."""
         MindRun.__post_init__(self)
         self.outputs = Outputs(self.mind.settings.runtime.max_output_bytes)
-        self.actor.kept_chars = KEPT_CHARS
+        self.actor.kept_bytes = MAX_KEPT_OUTPUT_BYTES
         self.actor.place.keeps_folder = True
         self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
         self.actor.background = self.background
