@@ -115,11 +115,6 @@ async def test_same_call_with_the_same_result_is_warned_of_and_ends_the_run_the_
     assert ran.conclusion.turns == 3
 
 
-async def test_two_commands_in_turn_are_no_progress_either(bench: Bench) -> None:
-    expert = Expert(*[calls(bash("echo a")), calls(bash("echo b"))] * 5)
-    assert (await run(bench, expert)).conclusion.reason == "no_progress"
-
-
 async def test_last_turn_is_for_an_answer(bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=1, runtime__max_turns=3)
     expert = Expert(calls(bash("echo 1")), calls(bash("echo 2")), "I have seen 1 and 2.")

@@ -23,6 +23,7 @@ from fireswarm.llm.window import prompt_limit
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import Conclusion, ConclusionStatus
+from fireswarm.mind.calling.effects import may_have_changed
 from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
@@ -248,7 +249,9 @@ class CallingRun(MindRun):
         text = self.mind.redact.clean(text)
         if result is None and call.name != FINISH:
             self._record_call(step, call, text, failed=failed)
-        warning = self.progress.saw_call(call, text, changes=not self._only_reads(call) and not failed)
+        seen = f"{self.actor.place.cwd}\n{text}"  # `cd ..` says nothing, and does something else each time
+        changes = not self._only_reads(call) and may_have_changed(call, result, self.actor, self.skill)
+        warning = self.progress.saw_call(self.turn, call, seen, changes=changes)
         shown = self.outputs.show(step, text)
         media = result.media if result is not None else ()
         shown = f"{shown}\n{warning}" if warning else shown
