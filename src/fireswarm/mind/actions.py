@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import anyio
+
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
@@ -91,6 +93,7 @@ class Actor:
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     background: BackgroundCommands | None = None
     place: CommandPlace = field(init=False)
+    one_question: anyio.Lock = field(default_factory=anyio.Lock)  # actions that run side by side ask one by one
 
     def __post_init__(self) -> None:
         """Create the place of commands."""
@@ -208,7 +211,6 @@ class Actor:
             inputs = json_params(action.params.get("input"))
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
-
         shown = f"{name} {permissions.input_text(inputs)}"
         wanted = Action("Skill", name, shown, self.assignment.cwd, changes=skill.writes)
         if reason := await self._refuse(step, wanted, refuse_skill(skill, self.profile, self.outside_scripts)):
@@ -299,7 +301,8 @@ class Actor:
             self.decided[place] = answers
             return dict(answers)
 
-        return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
+        async with self.one_question:
+            return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
 
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])
@@ -308,9 +311,8 @@ class Actor:
         answer = self.assignment.answered.get(place, {}).get(name)
         description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
         options = action.params.get("options")
-        choices = (
-            [self.redact.clean(str(each)) for each in cast("list[Any]", options)] if isinstance(options, list) else []
-        )
+        given = cast("list[Any]", options) if isinstance(options, list) else []
+        choices = [self.redact.clean(str(each)) for each in given]
         allowed = {"enum": choices} if choices else {}
         question = Question(name=name, description=description, step=place, allowed=allowed)
 
@@ -322,7 +324,8 @@ class Actor:
                 raise NeedsAnswer(question.description, (question,))
             return {"answer": self.redact.clean(str(said))}
 
-        heard = await self.recorder.step(f"ask:{step}", hear, idempotent=True)
+        async with self.one_question:
+            heard = await self.recorder.step(f"ask:{step}", hear, idempotent=True)
         return StepExecutionResult(step_id=step, stdout_summary=heard["answer"])
 
     def _place(self, step: str, asker: str) -> str:
