@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.text_page import split_pages
 from fireswarm.errors import InvalidInput
+from fireswarm.redaction import REDACTED
 
 MAX_ALL_CHARS = 20_000_000
 """Characters of all outputs of a run that are kept; the oldest outputs are dropped first."""
 
 FOOTER_CHARS = 120
 """Room for the last line of a page, so that a page that is read later fits into one."""
+
+REPLACED = (
+    f"[A part of this call's input was replaced by {REDACTED} before the call was made, because it looks like a secret."
+    " To use a secret, let a command read it from a variable of the environment or from a file; ask the user to put it"
+    " there if it is in neither.]"
+)
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import Conclusion, ConclusionStatus
 from fireswarm.mind.calling.effects import may_have_changed
 from fireswarm.mind.calling.kept import KeptWords
-from fireswarm.mind.calling.outputs import Outputs, text_of
+from fireswarm.mind.calling.outputs import REPLACED, Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
 from fireswarm.mind.calling.values import (
@@ -246,7 +246,7 @@ class CallingRun(MindRun):
             failed = True
         else:
             failed = result is not None and result.status is not StepStatus.OK
-        text = self.mind.redact.clean(text)
+        text = self.mind.redact.clean(text) + (f"\n{REPLACED}" if call.redacted else "")
         if result is None and call.name != FINISH:
             self._record_call(step, call, text, failed=failed)
         seen = f"{self.actor.place.cwd}\n{text}"  # `cd ..` says nothing, and does something else each time
