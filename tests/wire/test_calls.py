@@ -149,6 +149,16 @@ async def test_secrets_are_cleaned_and_signed_thoughts_stay_as_they_are(provider
         assert secret not in text
 
 
+async def test_model_is_told_that_a_secret_in_a_call_was_replaced(provider: str, lab: Lab, bench: Bench) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    calls = (("write_file", {"path": "env", "content": f"URL=x\nTOKEN={secret}\n"}), ("read_file", {"path": "env"}))
+    await run(lab, bench, provider, Reply(calls=calls), Reply("Done."))
+    assert (bench.cwd / "env").read_text() == "URL=x\nTOKEN=[redacted]\n"
+    said = standard(lab.served.calls[-1].body)
+    assert said.count("was replaced by [redacted] before the call was made") == 1
+    assert "environment" in said
+
+
 async def test_answer_cut_at_its_limit_is_not_taken_and_its_calls_are_not_executed(
     provider: str, lab: Lab, bench: Bench
 ) -> None:

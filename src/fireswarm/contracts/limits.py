@@ -23,6 +23,9 @@ MAX_LABEL_CHARS = 200
 MAX_DETAIL_CHARS = 500
 """Longest text from elsewhere that an error message quotes: a provider's answer, a program's stderr."""
 
+MAX_KEPT_OUTPUT_BYTES = 1_000_000
+"""Bytes that are kept of a tool's result, and of each output stream of a command, for a model that reads by page."""
+
 SHORT_ID_CHARS = 8
 """Length to which task ids are cut for people; the commands take any unique prefix."""
 

@@ -340,7 +340,7 @@ def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
     Its blocks and calls keep theirs. A thought that holds a secret is left out: it may not be sent back changed.
     """
     content = [_clean_block(block, redact) for block in response.content]
-    calls = tuple(call.model_copy(update={"input": redact.without_secrets(call.input)}) for call in response.calls)
+    calls = tuple(call.with_clean_input(redact.without_secrets(call.input)) for call in response.calls)
     kept = tuple(block for block in content if block is not None)
     return response.model_copy(update={"text": redact.clean(response.text), "content": kept, "calls": calls})
 

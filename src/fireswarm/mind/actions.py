@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import anyio
+
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.ports import Recorder
@@ -37,7 +39,7 @@ from fireswarm.mind.guard import (
 from fireswarm.mind.permissions import Action, Verdict
 from fireswarm.processes.background.command import CannotStart
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.output import CANNOT_START
+from fireswarm.processes.output import CANNOT_START, OutputTail
 from fireswarm.processes.shell import Shell
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import RuntimeSettings
@@ -74,7 +76,7 @@ class Delegates(Exception):
 class Actor:
     """Executes the actions of one run. ``outputs`` are the results of skills, for the creator of the task.
 
-    ``decided`` are decisions of a person at the terminal, by their places. ``kept_chars`` is the length of a kept
+    ``decided`` are decisions of a person at the terminal, by their places. ``kept_bytes`` is the size of a kept
     result; 0 for `RuntimeSettings.max_output_bytes`. ``place`` is where commands are executed, ``background`` has those
     in the background, if there can be any.
     """
@@ -87,10 +89,11 @@ class Actor:
     recorder: Recorder
     outputs: list[SkillResult] = field(default_factory=list)
     outside_scripts: str = "block"
-    kept_chars: int = 0
+    kept_bytes: int = 0
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     background: BackgroundCommands | None = None
     place: CommandPlace = field(init=False)
+    one_question: anyio.Lock = field(default_factory=anyio.Lock)  # actions that run side by side ask one by one
 
     def __post_init__(self) -> None:
         """Create the place of commands."""
@@ -184,7 +187,7 @@ class Actor:
             except LeaseLost:
                 raise
             except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
-                return self._result(step, 1, "", _error_text(error), retry, StepStatus.FAILED)
+                return self._result(step, 1, "", self._cut(_error_text(error)), retry, StepStatus.FAILED)
             more = dict[str, Any]()
             if isinstance(value, ToolAnswer):
                 if value.media:
@@ -193,7 +196,7 @@ class Actor:
                     more["artifacts"] = [item.model_dump(mode="json", exclude_none=True) for item in value.artifacts]
                 value = value.text
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            return self._result(step, 0, text, "", retry, StepStatus.OK) | more
+            return self._result(step, 0, self._cut(text), "", retry, StepStatus.OK) | more
 
         return await self._step(step, run, retry, idempotent=tool.idempotent)
 
@@ -208,7 +211,6 @@ class Actor:
             inputs = json_params(action.params.get("input"))
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
-
         shown = f"{name} {permissions.input_text(inputs)}"
         wanted = Action("Skill", name, shown, self.assignment.cwd, changes=skill.writes)
         if reason := await self._refuse(step, wanted, refuse_skill(skill, self.profile, self.outside_scripts)):
@@ -222,7 +224,7 @@ class Actor:
             except SkillRefused as error:
                 return _refusal(step, str(error), retry).model_dump(mode="json", exclude_defaults=True)
             except SkillFailed as error:
-                return self._result(step, 1, "", str(error), retry, StepStatus.FAILED)
+                return self._result(step, 1, "", self._cut(str(error)), retry, StepStatus.FAILED)
             if result.state is SkillState.INPUT_REQUIRED:
                 questions = tuple(item.model_copy(update={"step": place}) for item in result.questions)
                 raise NeedsAnswer(result.summary, questions)
@@ -230,7 +232,7 @@ class Actor:
                 raise Delegates(result.summary, result.tasks, result)
             failed = result.state is SkillState.FAILED
             status = StepStatus.FAILED if failed else StepStatus.OK
-            shown = self._result(step, int(failed), shown_to_model(result), "", retry, status)
+            shown = self._result(step, int(failed), self._cut(shown_to_model(result)), "", retry, status)
             return shown | {"skill_result": result.model_dump(mode="json", exclude_defaults=True)}
 
         skipped = self._result_of_skipped(step, retry)
@@ -299,7 +301,8 @@ class Actor:
             self.decided[place] = answers
             return dict(answers)
 
-        return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
+        async with self.one_question:
+            return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
 
     async def _ask(self, step: str, action: ActionStep) -> StepExecutionResult:
         asked = str(action.params["question"])
@@ -308,9 +311,8 @@ class Actor:
         answer = self.assignment.answered.get(place, {}).get(name)
         description = truncate(self.redact.clean(asked), MAX_RESULT_SUMMARY_CHARS)
         options = action.params.get("options")
-        choices = (
-            [self.redact.clean(str(each)) for each in cast("list[Any]", options)] if isinstance(options, list) else []
-        )
+        given = cast("list[Any]", options) if isinstance(options, list) else []
+        choices = [self.redact.clean(str(each)) for each in given]
         allowed = {"enum": choices} if choices else {}
         question = Question(name=name, description=description, step=place, allowed=allowed)
 
@@ -322,7 +324,8 @@ class Actor:
                 raise NeedsAnswer(question.description, (question,))
             return {"answer": self.redact.clean(str(said))}
 
-        heard = await self.recorder.step(f"ask:{step}", hear, idempotent=True)
+        async with self.one_question:
+            heard = await self.recorder.step(f"ask:{step}", hear, idempotent=True)
         return StepExecutionResult(step_id=step, stdout_summary=heard["answer"])
 
     def _place(self, step: str, asker: str) -> str:
@@ -350,21 +353,18 @@ class Actor:
         result = StepExecutionResult(
             step_id=step,
             exit_code=code,
-            stdout_summary=self._truncate(out),
-            stderr_summary=self._truncate(err),
+            stdout_summary=self.redact.clean(out),
+            stderr_summary=self.redact.clean(err),
             retry_count=retry,
             status=status,
         )
         return result.model_dump(mode="json", exclude_defaults=True)
 
-    def _truncate(self, text: str) -> str:
-        """Clean a text and truncate it to the limit of a result: its first and last part remain."""
-        text = self.redact.clean(text)
-        limit = self.kept_chars or self.runtime.max_output_bytes
-        if len(text) <= limit:
-            return text
-        head, tail = text[: limit * 2 // 3], text[-limit // 3 :]
-        return f"{head}\n[{len(text) - len(head) - len(tail):,} characters left out]\n{tail}"
+    def _cut(self, text: str) -> str:
+        """Clean a text and cut it to the size of a result. The output of a command has been cut by the shell."""
+        kept = OutputTail(self.kept_bytes or self.runtime.max_output_bytes, "ask for less at a time")
+        kept.add(self.redact.clean(text).encode("utf-8", "replace"))
+        return kept.text()
 
 
 def shown_to_model(result: SkillResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
@@ -13,8 +14,10 @@ from fireswarm.errors import NoProgress
 SAME_TWICE = 2
 """A repeated action with a repeated result would give that result again."""
 
-
 SAME_CALLS = 3
+"""The same call in so many answers, with the same result each time and nothing in between, ends the run."""
+
+WARNING = "[You have seen this result of this call before. The same once more ends the run: try another way.]"
 
 
 @dataclass(slots=True)
@@ -27,8 +30,20 @@ class Progress:
     failed_now: bool = False
     _handoffs: set[tuple[str, str]] = field(default_factory=set)
     _repeated: str = ""
-    _ever: set[str] = field(default_factory=set)
     _cut: int = 0
+    _turn: int = 0
+    _in_turn: set[str] = field(default_factory=set)
+    _reads: dict[str, int] = field(default_factory=dict)
+    """Answers with a call that only reads, since the last call that may have changed something."""
+
+    _change: str = ""
+    """The last call that may have changed something."""
+
+    _changes: int = 0
+    """Answers with that call in a row."""
+
+    _read_since: set[str] = field(default_factory=set)
+    """Calls that only read, since the first in that row."""
 
     def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
         """Record a step; retries of a step count as one."""
@@ -49,26 +64,43 @@ class Progress:
         if self._repeated:
             raise NoProgress(f"{self._repeated}; run ended (no progress)")
 
-    def saw_call(self, call: ToolCall, output: str, *, changes: bool) -> str:
+    def saw_call(self, turn: int, call: ToolCall, output: str, *, changes: bool) -> str:
         """Record a call of a tool; returns a warning for the model before the last repetition, or "".
 
-        The same call with the same output counts only while nothing new has been done that may change something.
-        Raises NoProgress for the third.
+        The same call with the same output counts once for an answer, whose other calls were made without knowing it.
+        A call that *changes* something makes all others count from the beginning. Raises NoProgress for the third.
         """
-        key = canonical_json([call.name, call.input, output])
-        if changes and key not in self._ever:
-            self.seen.clear()
-        self._ever.add(key)
         self.idle = self._cut = 0
-        self.seen[key] = self.seen.get(key, 0) + 1
-        if self.seen[key] >= SAME_CALLS:
+        if turn != self._turn:
+            self._turn, self._in_turn = turn, set()
+        seen = canonical_json([call.name, call.input, output])
+        key = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()  # a model may give half a character
+        again = key in self._in_turn
+        self._in_turn.add(key)
+        times = self._count_change(key, again) if changes else self._count_read(key, again)
+        if times >= SAME_CALLS:
             raise NoProgress(
                 f"{call.name} was called {SAME_CALLS} times with the same input and the same result, and nothing was "
                 "changed in between; run ended (no progress)"
             )
-        if self.seen[key] == SAME_CALLS - 1:
-            return "[You have seen this result of this call before. The same once more ends the run: try another way.]"
-        return ""
+        return WARNING if times == SAME_CALLS - 1 else ""
+
+    def _count_change(self, key: str, again: bool) -> int:
+        """Return the number of answers in a row with a call that may change something."""
+        self._reads.clear()
+        if key != self._change:
+            self._change, self._changes, again = key, 0, False
+            self._read_since.clear()
+        self._changes += not again
+        return self._changes
+
+    def _count_read(self, key: str, again: bool) -> int:
+        """Return the number of answers with a call that only reads. One that was not seen before is progress."""
+        if key not in self._read_since:
+            self._read_since.add(key)
+            self._changes = 0
+        self._reads[key] = self._reads.get(key, 0) + (not again)
+        return self._reads[key]
 
     def cut_short(self) -> None:
         """Record an answer without calls that is not complete; the third in a row raises NoProgress."""

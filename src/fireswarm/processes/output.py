@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
 
 READ_BYTES = 65_536
+
+TO_A_FILE = "redirect the output to a file and read that in parts"
+"""Advice on how to see what was left out of a command's output."""
 
 TIMED_OUT = 124
 """Exit code of a command that was ended after its time, as ``timeout`` uses it."""
@@ -21,12 +24,15 @@ KILLED = 137
 
 @dataclass(slots=True)
 class OutputTail:
-    """The first and the last bytes of a stream."""
+    """The first and the last bytes of a stream. ``advice`` says how to see what is left out between them."""
 
     limit: int
+    advice: str = TO_A_FILE
     head: bytes = b""
-    tail: bytes = b""
+    tail: bytearray = field(default_factory=bytearray)
     dropped: int = 0
+    dropped_lines: int = 0
+    """Number of line ends among the dropped bytes."""
 
     def add(self, data: bytes) -> None:
         """Add bytes."""
@@ -34,12 +40,27 @@ class OutputTail:
         self.head, data = self.head + data[:room], data[room:]
         self.tail += data
         over = max(0, len(self.tail) - self.limit // 3)
-        self.tail, self.dropped = self.tail[over:], self.dropped + over
+        self.dropped_lines += self.tail.count(b"\n", 0, over)
+        del self.tail[:over]
+        self.dropped += over
 
     def text(self) -> str:
-        """Return the kept text with a note of the number of dropped bytes."""
-        gap = f"\n[{self.dropped:,} bytes left out]\n".encode() if self.dropped else b""
-        return (self.head + gap + self.tail).decode("utf-8", "replace")
+        """Return the kept text. A note in the middle says exactly what was left out: whole lines, if they are short."""
+        if not self.dropped:
+            return (self.head + self.tail).decode("utf-8", "replace")
+        head, tail = self.head, bytes(self.tail)
+        end, start = head.rfind(b"\n") + 1, tail.find(b"\n") + 1
+        whole = end >= len(head) // 2 and 0 < start <= len(tail) // 2
+        if whole:
+            head, tail = head[:end], tail[start:]
+        gone = self.dropped + len(self.head) - len(head) + len(self.tail) - len(tail)
+        where = f"from byte {len(head) + 1:,} on"
+        if whole:
+            first = head.count(b"\n") + 1
+            where = f"lines {first:,} to {first + self.dropped_lines:,}"
+        note = f"[{gone:,} bytes left out, {where}: {self.advice}]"
+        parts = (head.decode("utf-8", "replace").removesuffix("\n"), note, tail.decode("utf-8", "replace"))
+        return "\n".join(parts)
 
 
 async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:

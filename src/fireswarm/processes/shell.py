@@ -35,7 +35,7 @@ TELL_FOLDER = f"""trap 'printf "\\n{FOLDER_MARK}%s" "$PWD" >&2' EXIT\n"""
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Result of a command. ``stdout`` and ``stderr`` are limited in size, with the middle left out."""
+    """Result of a command. ``stdout`` and ``stderr`` are limited in size: the middle is left out, with a note."""
 
     exit_code: int
     stdout: str

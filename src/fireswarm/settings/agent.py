@@ -119,7 +119,9 @@ class RuntimeSettings(SettingsSection):
         description="action after a failed command or skill; report: the model sees the error and continues",
     )
     max_output_bytes: int = Field(
-        default=16_000, ge=256, description="maximum bytes kept of each output stream of a command"
+        default=16_000,
+        ge=256,
+        description="characters of a page of output; without tools, bytes kept of each output stream of a command",
     )
     max_memory_mb: int = Field(
         default=4_000, ge=64, description="memory of a command and all that it starts, in megabytes; it is ended above"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 
+from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES
 from fireswarm.contracts.ports import ChatModel, Clock, Store
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.budget import Ledger, Meter
@@ -31,9 +32,6 @@ from fireswarm.wiring.adapters import make_model
 PROTOCOL_FILE = "PROTOCOL.md"
 TOOLS_FILE = "TOOLS.md"
 """The protocol of a model that calls tools."""
-
-MAX_KEPT_BYTES = 400_000
-"""Bytes of each output stream of a command that are kept for a model that reads them by page."""
 ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 
@@ -72,7 +70,7 @@ def make_mind(
     runtime = settings.runtime
     limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes, runtime.max_disk_mb * MEGABYTE)
     environment = without_secrets(settings, env)
-    kept = MAX_KEPT_BYTES if client is not None and client.calls_tools else runtime.max_output_bytes
+    kept = MAX_KEPT_OUTPUT_BYTES if client is not None and client.calls_tools else runtime.max_output_bytes
     shell = Shell.of(runtime.shell_linux, runtime.shell_windows, kept, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
     return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)

@@ -44,6 +44,7 @@ def test_long_provider_message_is_truncated() -> None:
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "21600"}, 21_600.0),
         ({"retry-after": "1e9"}, MAX_RETRY_AFTER_SECONDS),
         ({"retry-after": "inf"}, MAX_RETRY_AFTER_SECONDS),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
+from fireswarm.capabilities.workspace.images import check_media, kind_of_media
 from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
@@ -30,13 +31,6 @@ MAX_SEARCHED_BYTES = 2_000_000
 
 MAX_SEARCH_SECONDS = 30.0
 """A search that takes longer shows what it has found so far."""
-
-MAX_MEDIA_BYTES = 5_000_000
-MEDIA = {
-    **{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"},
-    ".pdf": "application/pdf",
-}
-_FIRST_BYTES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "application/pdf": b"%PDF"}
 
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", OWN_FOLDER, ".hg", ".svn"})
 
@@ -96,9 +90,8 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
     if path.is_dir():
         raise InvalidInput(f"{named} is a folder: use list_files")
     content = place.read(path, MAX_FILE_BYTES)
-    if (kind := MEDIA.get(path.suffix.lower())) and content.startswith(_FIRST_BYTES.get(kind, b"")):
-        if len(content) > MAX_MEDIA_BYTES:
-            raise InvalidInput(f"{named} has {len(content):,} bytes; {MAX_MEDIA_BYTES:,} can be shown")
+    if kind := kind_of_media(path, content):
+        check_media(named, kind, content)
         media = MediaBlock(media_type=kind, data=base64.b64encode(content).decode())
         return ToolAnswer(f"{named}: {kind}, {len(content):,} bytes", (media,))
     if b"\0" in content[:SNIFF_BYTES]:

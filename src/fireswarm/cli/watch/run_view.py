@@ -48,10 +48,9 @@ class RunView:
         kind, payload = record.event_type, record.payload
         match kind:
             case EventType.LLM_RESPONSE_RECEIVED:
-                self._print_text(self._pending)
-                self._pending = ""
+                self._end_text()
             case EventType.LLM_REQUEST_SENT:
-                self._answer = ""
+                self._answer = self._pending = ""
             case EventType.SKILL_STEP_EXECUTED:
                 self._print_step(payload)
             case EventType.SKILL_INVOCATION_STARTED:
@@ -59,6 +58,7 @@ class RunView:
             case EventType.LLM_RETRY_SCHEDULED:
                 self._print_line("wait", f"{payload.get('pause_seconds')} s for the provider", "", "yellow")
             case EventType.LLM_REQUEST_FAILED:
+                self._end_text()  # an answer that broke off; the next attempt begins a new one
                 self._print_line("error", str(payload.get("error")), "", "yellow")
             case EventType.SIGNAL_RECEIVED:
                 self._print_line("stop", str(payload.get("signal")), "", "yellow")
@@ -69,6 +69,11 @@ class RunView:
                 self._console.print(Text(spent, "dim"))
             case _:
                 return
+
+    def _end_text(self) -> None:
+        """Print the last paragraph, which has no end."""
+        self._print_text(self._pending)
+        self._pending = ""
 
     def _print_text(self, text: str) -> None:
         if text.strip():

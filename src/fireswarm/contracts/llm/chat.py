@@ -51,12 +51,20 @@ OWN_ID = "call-"
 
 
 class ToolCall(Contract):
-    """A model's call of a tool. ``fault`` is the reason why its input cannot be used, or ""."""
+    """A model's call of a tool. ``fault`` is the reason why its input cannot be used, or "".
+
+    ``redacted``: a part of the input was replaced, because it looks like a secret.
+    """
 
     id: str
     name: str
     input: JsonObject = Field(default_factory=dict)
     fault: str = ""
+    redacted: bool = False
+
+    def with_clean_input(self, cleaned: JsonObject) -> ToolCall:
+        """Return the call with an input from which secrets were removed."""
+        return self.model_copy(update={"input": cleaned, "redacted": self.redacted or cleaned != self.input})
 
 
 class ToolOutput(Contract):

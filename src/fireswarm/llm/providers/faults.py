@@ -18,7 +18,8 @@ _TOO_LONG = re.compile(
     r"(?i)prompt is too long|context.?(?:length|window)|maximum context|input token count|too many tokens"
 )
 
-MAX_RETRY_AFTER_SECONDS = 3_600.0
+MAX_RETRY_AFTER_SECONDS = 7 * 86_400.0
+"""Longest pause that is believed. A run that has to pause for more than ``retry_max_delay_seconds`` ends as blocked."""
 
 MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError, RecursionError)
 """Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""

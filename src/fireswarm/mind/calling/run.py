@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES
 from fireswarm.contracts.llm.chat import ToolCall, ToolOutput
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
@@ -21,8 +22,9 @@ from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events
 from fireswarm.mind.actions import Delegates
 from fireswarm.mind.assignment import Conclusion, ConclusionStatus
+from fireswarm.mind.calling.effects import may_have_changed
 from fireswarm.mind.calling.kept import KeptWords
-from fireswarm.mind.calling.outputs import Outputs, text_of
+from fireswarm.mind.calling.outputs import REPLACED, Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
 from fireswarm.mind.calling.values import (
@@ -52,9 +54,6 @@ LEAST_PAGE_CHARS = 256
 MAX_NAMED = 20
 """Outputs of several pages that are named after a summary, the newest."""
 
-KEPT_CHARS = 400_000
-"""Characters of an output that are kept, in pages."""
-
 TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
 _LOCAL = frozenset({READ_SKILL_FILE, SEARCH_SKILLS, READ_OUTPUT, COMMAND_OUTPUT, TODO})
 
@@ -75,7 +74,7 @@ class CallingRun(MindRun):
         """Create the parts of the run."""
         MindRun.__post_init__(self)
         self.outputs = Outputs(self.mind.settings.runtime.max_output_bytes)
-        self.actor.kept_chars = KEPT_CHARS
+        self.actor.kept_bytes = MAX_KEPT_OUTPUT_BYTES
         self.actor.place.keeps_folder = True
         self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
         self.actor.background = self.background
@@ -246,10 +245,12 @@ class CallingRun(MindRun):
             failed = True
         else:
             failed = result is not None and result.status is not StepStatus.OK
-        text = self.mind.redact.clean(text)
+        text = self.mind.redact.clean(text) + (f"\n{REPLACED}" if call.redacted else "")
         if result is None and call.name != FINISH:
             self._record_call(step, call, text, failed=failed)
-        warning = self.progress.saw_call(call, text, changes=not self._only_reads(call) and not failed)
+        seen = f"{self.actor.place.cwd}\n{text}"  # `cd ..` says nothing, and does something else each time
+        changes = not self._only_reads(call) and may_have_changed(call, result, self.actor, self.skill)
+        warning = self.progress.saw_call(self.turn, call, seen, changes=changes)
         shown = self.outputs.show(step, text)
         media = result.media if result is not None else ()
         shown = f"{shown}\n{warning}" if warning else shown

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from fireswarm.processes.output import TO_A_FILE
+
 UNFINISHED_BYTES = 4_000
 """A last line without an end is held back up to this length: half a line may be half a secret."""
 
@@ -55,5 +57,5 @@ class RecentOutput:
             dropped = max(0, first - self.read_to)
             new = bytes(self._kept[max(0, self.read_to - first) :])
             self.read_to = self.total if ended else max(self.read_to, self._line_end)
-        gap = f"[{dropped:,} bytes left out]\n" if dropped else ""
+        gap = f"[{dropped:,} bytes left out: read sooner, or {TO_A_FILE}]\n" if dropped else ""
         return gap + new.decode("utf-8", "replace")
