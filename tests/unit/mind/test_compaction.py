@@ -19,6 +19,7 @@ from fireswarm.mind import ConclusionStatus
 from tests.support.experts import Expert, bash, calls
 from tests.support.minds import Bench, Lab, Ran, asks_for_summary
 from tests.support.providers import Received, Reply
+from tests.support.wire_bodies import plain
 from tests.unit.mind.test_resumed_run import Agent, Killed
 
 pytestmark = pytest.mark.anyio
@@ -142,7 +143,7 @@ async def test_request_for_a_summary_begins_with_the_request_before(provider: st
     found = [number for number, call in enumerate(sent) if asks_for_summary(call)]
     assert found
     for number in found:
-        before, asks = map(conversation, sent[number - 1 : number + 1])
+        before, asks = (plain(conversation(call)) for call in sent[number - 1 : number + 1])
         assert json.dumps(asks[: len(before) - 1]) == json.dumps(before[:-1])
         parts = "parts" if provider == "gemini" else "content"
         if provider == "openai":  # results of tools are messages, so the request to sum up is one more
