@@ -30,7 +30,9 @@ class ModelSettings(SettingsSection):
         default=None, ge=1_000, description="maximum tokens of prompt and answer together; default: the model's"
     )
     response_headroom_tokens: int = Field(
-        default=2_000, ge=0, description="tokens of the context reserved for the answer, at least; usually it is max_tokens"
+        default=2_000,
+        ge=0,
+        description="tokens of the context reserved for the answer, at least; usually it is max_tokens",
     )
     decision_mode: Literal["tools", "json"] = Field(
         default="tools",
