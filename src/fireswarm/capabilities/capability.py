@@ -91,20 +91,29 @@ class Capability:
 @overload
 def tool(function: Callable[..., Any]) -> Tool: ...
 @overload
-def tool(*, name: str = "", idempotent: bool = True, writes: bool = False) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
-    function: Callable[..., Any] | None = None, *, name: str = "", idempotent: bool = True, writes: bool = False
+    *, name: str = "", idempotent: bool = True, writes: bool = False, preview: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str = "",
+    idempotent: bool = True,
+    writes: bool = False,
+    preview: Callable[..., Any] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function: its name, its docstring's first paragraph, and its parameters by their types.
 
-    A plain function runs in a thread. Invalid input raises InvalidInput, whose message the model sees.
+    A plain function runs in a thread. Invalid input raises InvalidInput, whose message the model sees. *preview* takes
+    the same parameters, which are validated in the same way, and returns the change as a text.
     """
 
     def make(given: Callable[..., Any]) -> Tool:
         called = name or getattr(given, "__name__", "tool")
         shape = _shape_of(given, called)
         run = _runner(given, shape.model, called)
-        return Tool(called, shape.words, shape.schema, run, idempotent, writes)
+        shows = None if preview is None else _runner(preview, shape.model, called)
+        return Tool(called, shape.words, shape.schema, run, idempotent, writes, preview=shows)
 
     return make if function is None else make(function)
 

@@ -19,10 +19,14 @@ _GLOB_PART = re.compile(r"(\*\*/?|\*|\?)")
 _MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-@lru_cache(maxsize=1_000)
-def _compile(pattern: str) -> SchemaValidator:
+def _check_length(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ConfigError(f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS:,} are allowed")
+
+
+@lru_cache(maxsize=1_000)
+def _compile(pattern: str) -> SchemaValidator:
+    _check_length(pattern)
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, strict=True, regex_engine="rust-regex"))
     except SchemaError as error:
@@ -48,5 +52,6 @@ def match_glob(pattern: str, path: str) -> bool:
 
     Raises ConfigError for a pattern that is too long.
     """
+    _check_length(pattern)
     parts = _GLOB_PART.split(pattern)
     return search_pattern(rf"\A(?:{''.join(_MEANINGS.get(part, re.escape(part)) for part in parts)})\z", path)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -21,10 +22,11 @@ from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE, Artifact
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
-from fireswarm.errors import FireswarmError, LeaseLost, SandboxRefused, SkillFailed, SkillRefused
+from fireswarm.errors import LeaseLost, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.llm.decode import Undecodable, json_params
 from fireswarm.mind import permissions
 from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.briefing import shown_to_model
 from fireswarm.mind.commands.background import BackgroundCommands
 from fireswarm.mind.commands.place import MAX_TIMES, CommandPlace
 from fireswarm.mind.guard import (
@@ -36,7 +38,7 @@ from fireswarm.mind.guard import (
     refuse_tool,
     tool_argument,
 )
-from fireswarm.mind.permissions import Action, Verdict
+from fireswarm.mind.permissions import Action, Verdict, error_text
 from fireswarm.processes.background.command import CannotStart
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import CANNOT_START, OutputTail
@@ -50,9 +52,6 @@ REFUSED_CODE = 126
 
 RETRIED = ".r1"
 """End of the name of a step that is executed again after a failure."""
-
-MAX_VALUE_CHARS = 4_000
-"""Maximum size of an artifact's value that the model is shown."""
 
 
 class NeedsAnswer(Exception):
@@ -178,8 +177,12 @@ class Actor:
         except Undecodable as error:
             return _refusal(step, f"params.input of {name}: {error}", retry)
         reason = refuse_tool(tool, inputs, self.profile, skill, self._named)
-        if reason := await self._refuse(step, await self._tool_action(tool, inputs), reason):
-            return _refusal(step, reason, retry)
+        preview = partial(permissions.preview_of, tool, inputs, self.assignment.policy, self.assignment.cwd)
+        try:
+            if reason := await self._refuse(step, self._tool_action(tool, inputs), reason, preview):
+                return _refusal(step, reason, retry)
+        except permissions.PreviewFailed as error:
+            tool = error.failing
 
         async def run() -> dict[str, Any]:
             try:
@@ -187,15 +190,8 @@ class Actor:
             except LeaseLost:
                 raise
             except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
-                return self._result(step, 1, "", self._cut(_error_text(error)), retry, StepStatus.FAILED)
-            more = dict[str, Any]()
-            if isinstance(value, ToolAnswer):
-                if value.media:
-                    more["media"] = [item.model_dump() for item in value.media]
-                if value.artifacts:
-                    more["artifacts"] = [item.model_dump(mode="json", exclude_none=True) for item in value.artifacts]
-                value = value.text
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+                return self._result(step, 1, "", self._cut(error_text(error)), retry, StepStatus.FAILED)
+            text, more = _parts_of(value)
             return self._result(step, 0, self._cut(text), "", retry, StepStatus.OK) | more
 
         return await self._step(step, run, retry, idempotent=tool.idempotent)
@@ -247,7 +243,7 @@ class Actor:
         """The skill that the run was started with: its allowed tools bind the whole run."""
         return self.catalog.skills.get(self.assignment.named or "")
 
-    async def _tool_action(self, tool: Tool, inputs: Mapping[str, Any]) -> Action:
+    def _tool_action(self, tool: Tool, inputs: Mapping[str, Any]) -> Action:
         """Return the call of a tool as an action to decide on."""
         return Action(
             tool.spec_name or tool.name,
@@ -256,14 +252,15 @@ class Actor:
             self.assignment.cwd,
             changes=tool.writes and not tool.outputs_only,
             others=permissions.text_values(inputs),
-            diff=await tool.preview(inputs) if tool.preview is not None else "",
         )
 
-    async def _refuse(self, step: str, action: Action, reason: str) -> str:
+    async def _refuse(
+        self, step: str, action: Action, reason: str, preview: Callable[[], Awaitable[str]] | None = None
+    ) -> str:
         """Return the reason why an action may not run, or "": *reason*, or what a person decides if rules ask for it.
 
         The decision is a step of the run: it is not asked for again, unless the action was allowed, has not begun, and
-        would do something else by now. Raises NeedsAnswer until it is known.
+        would do something else by now. Raises NeedsAnswer until it is known. *preview* returns the change to show.
         """
         denied = f"denied:{step}"
         if self.recorder.has_begun(f"act:{step}"):
@@ -273,6 +270,8 @@ class Actor:
         judged = self.assignment.policy.judge(action)
         if reason or judged.verdict is not Verdict.ASK:
             return reason or judged.because
+        if preview is not None:
+            action = replace(action, diff=await preview())
         if reason := permissions.too_long(action, self.redact.clean):
             return reason
         reason = permissions.refusal_reason(await self._decision(step.removesuffix(RETRIED), action, judged.because))
@@ -367,22 +366,16 @@ class Actor:
         return kept.text()
 
 
-def shown_to_model(result: SkillResult) -> str:
-    """Format a skill's result for the model: summary, insights, signals, artifacts with their small values."""
-    artifacts: list[Mapping[str, Any]] = []
-    for artifact in result.artifacts:
-        shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
-        value = json.dumps(artifact.value, ensure_ascii=False, default=str) if artifact.value is not None else ""
-        artifacts.append(shown | ({"value": value[:MAX_VALUE_CHARS]} if value else {}))
-    content = {
-        "state": result.state.value,
-        "summary": result.summary,
-        "insights": list(result.insights),
-        "signals": [signal.model_dump(mode="json") for signal in result.signals[:30]],
-        "artifacts": artifacts,
-        "confidence": result.confidence,
-    }
-    return json.dumps({key: value for key, value in content.items() if value}, ensure_ascii=False)
+def _parts_of(value: Any) -> tuple[str, dict[str, Any]]:
+    """Return what a tool returned as a text, and its media and artifacts."""
+    more = dict[str, Any]()
+    if isinstance(value, ToolAnswer):
+        if value.media:
+            more["media"] = [item.model_dump() for item in value.media]
+        if value.artifacts:
+            more["artifacts"] = [item.model_dump(mode="json", exclude_none=True) for item in value.artifacts]
+        value = value.text
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), more
 
 
 def _refusal(step: str, reason: str, retry: int) -> StepExecutionResult:
@@ -394,7 +387,3 @@ def _refusal(step: str, reason: str, retry: int) -> StepExecutionResult:
 def _identifier(text: str) -> str:
     name = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in text)[:64]
     return name if name[:1].isalpha() or name[:1] == "_" else f"q_{name}"[:64]
-
-
-def _error_text(error: Exception) -> str:
-    return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecuti
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.text_page import page_of_lines
 from fireswarm.errors import InvalidInput
@@ -36,6 +37,9 @@ MAX_ALL_SKILLS = 40
 
 MAX_FOUND = 20
 """Skills that one search of a model shows."""
+
+MAX_VALUE_CHARS = 4_000
+"""Maximum size of an artifact's value that the model is shown."""
 
 MAX_CONTEXT_CHARS = 12_000
 """Maximum size of a task's context in the prompt; a skill with code gets all of it."""
@@ -323,3 +327,21 @@ def _file(skill: Skill, shown: disclosure.DisclosedFile) -> dict[str, Any]:
         "tokens": shown.tokens,
         "truncated": shown.truncated,
     }
+
+
+def shown_to_model(result: SkillResult) -> str:
+    """Format a skill's result for the model: summary, insights, signals, artifacts with their small values."""
+    artifacts: list[Mapping[str, Any]] = []
+    for artifact in result.artifacts:
+        shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
+        value = json.dumps(artifact.value, ensure_ascii=False, default=str) if artifact.value is not None else ""
+        artifacts.append(shown | ({"value": value[:MAX_VALUE_CHARS]} if value else {}))
+    content = {
+        "state": result.state.value,
+        "summary": result.summary,
+        "insights": list(result.insights),
+        "signals": [signal.model_dump(mode="json") for signal in result.signals[:30]],
+        "artifacts": artifacts,
+        "confidence": result.confidence,
+    }
+    return json.dumps({key: value for key, value in content.items() if value}, ensure_ascii=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ from fireswarm.contracts.skills.permissions import (
     StricterPermissions,
 )
 from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.errors import FireswarmError, InvalidInput, LeaseLost
+from fireswarm.mind.guard import tool_argument
 from fireswarm.redaction import shows, spell
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.allowed_tools import allowing_rule, naming_rule
@@ -123,6 +126,40 @@ def _by_rules(action: Action, deny: Sequence[str], ask: Sequence[str]) -> Judgem
     if rule:
         return Judgement(Verdict.ASK, f"the permissions ask for {rule}" if certain else f"it may be {rule}")
     return ALLOWED
+
+
+class PreviewFailed(Exception):
+    """Says that a call would fail, so that a person is not asked to approve it. *failing* is the tool that fails so."""
+
+    def __init__(self, tool: Tool, reason: str) -> None:
+        super().__init__(reason)
+
+        async def fail(inputs: Mapping[str, Any]) -> Any:
+            raise InvalidInput(reason)
+
+        self.failing = replace(tool, run=fail)
+
+
+async def preview_of(tool: Tool, inputs: Mapping[str, Any], policy: Policy, cwd: Path) -> str:
+    """Return the change that a call would make, or "" if its tool has no preview. Raises PreviewFailed.
+
+    The error shows no passage of a file that the policy does not let the model read without a question.
+    """
+    try:
+        return await tool.preview(inputs) if tool.preview is not None else ""
+    except LeaseLost:
+        raise
+    except Exception as error:  # foreign code may raise anything; the call would fail in the same way
+        read = Action("Read", path := tool_argument(inputs), path, cwd, changes=False)
+        reason = error_text(error)
+        if policy.judge(read).verdict is not Verdict.ALLOW:
+            reason = reason.partition("\n")[0]
+        raise PreviewFailed(tool, reason) from error
+
+
+def error_text(error: Exception) -> str:
+    """Return an error's message; the type precedes one of foreign code."""
+    return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"
 
 
 def policy_of(settings: PermissionSettings, auto: Verdict, *stricter: StricterPermissions, yes: bool = False) -> Policy:

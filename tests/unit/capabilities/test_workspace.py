@@ -184,7 +184,8 @@ async def test_path_that_no_file_can_have_is_refused_also_by_the_preview(tool: s
         with pytest.raises(InvalidInput):
             await use(root, tool, path=path, **GIVEN[tool])
         if preview := workspace_tools(root)[tool].preview:
-            assert await preview({"path": path, **GIVEN[tool]}) == ""
+            with pytest.raises(InvalidInput):
+                await preview({"path": path, **GIVEN[tool]})
 
 
 async def test_file_with_windows_line_ends_keeps_them(root: Path) -> None:
@@ -268,7 +269,15 @@ async def test_preview_of_a_write_is_its_diff_and_changes_nothing(root: Path) ->
     diff = await preview({"path": "a.md", "old_text": "one", "new_text": "eins"})
     assert "-one\n+eins" in diff
     assert (root / "a.md").read_text().startswith("one")
-    assert await preview({"path": "../x", "old_text": "one", "new_text": "eins"}) == ""
+    with pytest.raises(InvalidInput, match="outside the workspace"):
+        await preview({"path": "../x", "old_text": "one", "new_text": "eins"})
+
+
+async def test_preview_of_replacing_a_binary_file_is_its_size(root: Path) -> None:
+    (root / "bin.dat").write_bytes(b"\xff\0")
+    preview = workspace_tools(root)["write_file"].preview
+    assert preview is not None
+    assert await preview({"path": "bin.dat", "content": "one"}) == "bin.dat: 2 bytes -> 3 bytes"
 
 
 def test_tools_are_described_for_the_model_in_a_fixed_order(root: Path) -> None:

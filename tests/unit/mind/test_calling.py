@@ -14,6 +14,8 @@ from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind import ConclusionStatus
+from fireswarm.mind.permissions import Policy, Verdict
+from fireswarm.settings.agent import PermissionSettings
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
 
@@ -225,3 +227,33 @@ async def test_delegated_work_suspends_the_run_and_its_results_come_back_under_t
 async def test_task_without_a_fitting_skill_is_done_with_tools(tmp_path: Path) -> None:
     bench = Bench(tmp_path).set(skills__prefilter_min_score=99)
     assert (await run(bench, Expert("42"), task="what is six times seven")).conclusion.answer == "42"
+
+
+async def test_call_that_would_fail_is_answered_without_asking_for_approval(bench: Bench) -> None:
+    (bench.cwd / "a").write_text("one\ntwo words\n")
+    (bench.cwd / "secret").write_text("a word: two, words\n")
+    edits: list[dict[str, Any]] = [
+        {"path": "a", "new_text": "y"},
+        {"path": "a", "old_text": "", "new_text": "y"},
+        {"path": "a", "old_text": "two word!", "new_text": "y"},
+        {"path": "secret", "old_text": "a word: two", "new_text": "y", "replace_all": "perhaps"},
+        {"path": "secret", "old_text": "a word: twos", "new_text": "y"},
+        {"path": "none", "old_text": "one", "new_text": "y"},
+    ]
+    expert = Expert(*(calls(("edit_file", given)) for given in edits), calls(("write_file", {"path": "."})), "Done.")
+    asked: list[str] = []
+
+    async def answer(question: Any) -> str:
+        asked.append(question.description)
+        return "yes"
+
+    rules = PermissionSettings(deny=("Read(secret)",))
+    ran = await run(bench, expert, ask=answer, policy=Policy(rules, default=Verdict.ASK))
+    assert (ran.conclusion.answer, asked) == ("Done.", [])
+    assert "old_text: Field required" in expert.told[0]
+    assert "old_text: String should have at least 1 character" in expert.told[1]
+    assert "The nearest passage is:\n     2\ttwo words" in expert.told[2]
+    assert "replace_all: Input should be a valid boolean" in expert.told[3]
+    assert expert.told[4].strip() == "old_text was not found."
+    assert "none does not exist" in expert.told[5]
+    assert "content: Field required" in expert.told[6]

@@ -5,23 +5,20 @@ Directories are not stored: they follow from the paths of the files.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
+from fireswarm.capabilities.session_files.content import expect_version, returned_content, stored_content
 from fireswarm.capabilities.session_files.grep import search
-from fireswarm.capabilities.session_files.paths import after, below, fits, normal, parents, range_of
-from fireswarm.capabilities.session_files.preview import preview_deletion, preview_write
+from fireswarm.capabilities.session_files.paths import after, below, file_path, fits, normal, parents, range_of
+from fireswarm.capabilities.session_files.preview import Previews
 from fireswarm.capabilities.session_files.storage import FolderShelf, Shelf, StoredFile, StoreShelf, size_of
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import Conflict, InvalidInput, NotFound
-from fireswarm.redaction import environment_redactor
 
 MAX_ENTRIES = 500
 MAX_MATCHES = 100
@@ -44,35 +41,6 @@ class SessionFilesConfig(BaseModel):
     )
     max_files: int = Field(default=2_000, ge=1, le=100_000, description="maximum files per session")
     grep_seconds: float = Field(default=5.0, gt=0, le=60, description="time limit of a pattern search")
-
-
-# ── content ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _content(given: str, encoding: str, most: int) -> str | bytes:
-    """Return the content to store: text without secrets, or the decoded bytes of base64."""
-    content: str | bytes = given
-    if encoding == "base64":
-        try:
-            content = base64.b64decode("".join(given.split()), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise InvalidInput(f"the content is not base64: {error}") from error
-        if environment_redactor().has_secret(content):
-            raise InvalidInput("the content contains what looks like a secret: remove it")
-    elif any("\ud800" <= char <= "\udfff" for char in given):
-        raise InvalidInput("the content contains lone surrogates: send it as base64")
-    else:
-        content = environment_redactor().text(given)
-    if size_of(content) > most:
-        raise InvalidInput(
-            f"the content has {size_of(content):,} bytes, more than the {most:,} of a file: "
-            "split it into several files, or raise max_file_bytes in the capability's configuration"
-        )
-    return content
-
-
-def _as_text(content: str | bytes) -> str:
-    return content if isinstance(content, str) else base64.b64encode(content).decode()
 
 
 # ── the tools ───────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +70,7 @@ class SessionFiles:
             raise NotFound(f"there is no file {place}: list_directory shows the files")
         return {
             "path": place,
-            "content": _as_text(kept.content),
+            "content": returned_content(kept.content),
             "encoding": kept.encoding,
             "size_bytes": kept.size_bytes,
             "version": kept.version,
@@ -116,10 +84,8 @@ class SessionFiles:
         if_version: int | None = None,
     ) -> dict[str, Any]:
         """Creates or replaces a file. With if_version only that version is replaced (0: only a new file is made)."""
-        place = normal(path)
-        if place == "/" or path.endswith("/"):
-            raise InvalidInput(f"{path!r} is a directory: name a file in it")
-        kept = _content(content, encoding, self.config.max_file_bytes)
+        place = file_path(path)
+        kept = stored_content(content, encoding, self.config.max_file_bytes)
         note: dict[str, Any] = {"redacted": True} if encoding == "text" and kept != content else {}
         unsure: int | None = None
         for _ in range(WRITE_ATTEMPTS):
@@ -127,7 +93,7 @@ class SessionFiles:
             if unsure is not None and before is not None and (before.version, before.content) == (unsure, kept):
                 note.pop("overtook")  # the answer was lost, but the write succeeded
                 return self._write_result(before.version, kept, place, note)
-            self._expect(place, before, if_version)
+            expect_version(place, before, if_version)
             if before is None:
                 await self._admit(place)
             try:
@@ -253,12 +219,6 @@ class SessionFiles:
                 "or raise max_files in the capability's configuration"
             )
 
-    @staticmethod
-    def _expect(path: str, before: StoredFile | None, version: int | None) -> None:
-        there = before.version if before else 0
-        if version is not None and there != version:
-            raise InvalidInput(f"{path} has version {there}, not {version}: read it again, then write")
-
     def _write_result(self, version: int, content: str | bytes, path: str, told: dict[str, Any]) -> dict[str, Any]:
         self.folders.update(parents(path))
         self.room -= version == 1
@@ -276,13 +236,13 @@ def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[T
     """Return the tools, on the store or on a folder."""
     store = context.store
     shelf = StoreShelf(store, context.session) if store is not None else FolderShelf(context.workdir, context.session)
-    files = SessionFiles(shelf, config)
+    files, previews = SessionFiles(shelf, config), Previews(shelf, config.max_file_bytes)
     return [
         tool(files.read_file),
-        replace(tool(writes=True)(files.write_file), preview=partial(preview_write, shelf)),
+        tool(writes=True, preview=previews.write_file)(files.write_file),
         tool(files.list_directory),
         tool(files.grep_files),
-        replace(tool(writes=True)(files.delete_file), preview=partial(preview_deletion, shelf)),
+        tool(writes=True, preview=previews.delete_file)(files.delete_file),
         tool(files.stat_file),
     ]
 

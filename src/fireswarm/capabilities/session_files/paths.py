@@ -11,9 +11,14 @@ from fireswarm.redaction import environment_redactor
 MAX_PATH_BYTES = 1_024
 """An indexed value has at most 1,500 bytes in Firestore."""
 
+MAX_PATH_CHARS = 4_096
+"""A longer path is refused before it is brought into its canonical form."""
+
 
 def normal(path: str) -> str:
     """Return the canonical form of *path*: absolute, without empty parts. Raises InvalidInput for an invalid path."""
+    if len(path) > MAX_PATH_CHARS:
+        raise InvalidInput(f"the path has {len(path):,} characters; {MAX_PATH_CHARS:,} are allowed")
     text = unicodedata.normalize("NFC", path)
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in text):
         raise InvalidInput(f"the path {path!r} contains control characters")
@@ -26,6 +31,14 @@ def normal(path: str) -> str:
     if environment_redactor().text(made) != made:
         raise InvalidInput("the path contains what looks like a secret: choose another name")
     return made
+
+
+def file_path(path: str) -> str:
+    """Return the canonical form of the path of a file. Raises InvalidInput if it names a directory."""
+    place = normal(path)
+    if place == "/" or path.endswith("/"):
+        raise InvalidInput(f"{path!r} is a directory: name a file in it")
+    return place
 
 
 def below(folder: str) -> tuple[str, str]:

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
-from fireswarm.capabilities.session_files.paths import below, normal
+from fireswarm.capabilities.session_files.content import expect_version, stored_content
+from fireswarm.capabilities.session_files.paths import below, file_path, normal
 from fireswarm.capabilities.session_files.storage import Shelf
 from fireswarm.capabilities.text_diff import text_diff
-from fireswarm.errors import InvalidInput
 
 MAX_LISTED = 100
 
 
-async def preview_write(shelf: Shelf, given: Mapping[str, Any]) -> str:
-    """Return the change of the file as a diff; "" for an input that the tool refuses."""
-    try:
-        path = normal(str(given.get("path", "")))
-    except InvalidInput:
-        return ""
-    [stored] = await shelf.get_many([path])
-    before, content = stored.content if stored is not None else None, str(given.get("content", ""))
-    if given.get("encoding") == "base64":
-        return text_diff(path, before, content.encode())
-    return text_diff(path, before, content)
+@dataclass(frozen=True, slots=True)
+class Previews:
+    """The changes that calls of the tools would make. They raise InvalidInput for what the tools refuse."""
 
+    shelf: Shelf
+    max_file_bytes: int
 
-async def preview_deletion(shelf: Shelf, given: Mapping[str, Any]) -> str:
-    """Return the names of the files that would be deleted; "" for an input that the tool refuses."""
-    try:
-        path = normal(str(given.get("path", "")))
-    except InvalidInput:
-        return ""
-    found = [stored.path for stored in await shelf.get_many([path]) if stored is not None]
-    if given.get("recursive"):
-        found += [stored.path for stored in await shelf.between(*below(path), MAX_LISTED + 1)]
-    more = ["... and more"] if len(found) > MAX_LISTED else []
-    return "\n".join([*(f"- {name}" for name in found[:MAX_LISTED]), *more])
+    async def write_file(
+        self,
+        path: str,
+        content: str,
+        encoding: Literal["text", "base64"] = "text",
+        if_version: int | None = None,
+    ) -> str:
+        """Return the change of the file as a diff."""
+        place = file_path(path)
+        after = stored_content(content, encoding, self.max_file_bytes)
+        [stored] = await self.shelf.get_many([place])
+        expect_version(place, stored, if_version)
+        return text_diff(place, stored.content if stored is not None else None, after)
+
+    async def delete_file(self, path: str, recursive: bool = False) -> str:
+        """Return the names of the files that would be deleted."""
+        place = normal(path)
+        found = [stored.path for stored in await self.shelf.get_many([place]) if stored is not None]
+        if recursive:
+            found += [stored.path for stored in await self.shelf.between(*below(place), MAX_LISTED + 1)]
+        more = ["... and more"] if len(found) > MAX_LISTED else []
+        return "\n".join([*(f"- {name}" for name in found[:MAX_LISTED]), *more])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -19,6 +20,8 @@ _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 OWN_FOLDER = ".fireswarm"
 MAX_TEMPORARY_CHARS = 100
+MAX_PATH_CHARS = 4_096
+"""Linux takes no longer paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,14 @@ class Workspace:
         With *new*, it need not exist. With *writes*, it may not be a file of git.
         """
         text = named.removeprefix("file://")
+        if len(text) > MAX_PATH_CHARS:
+            raise InvalidInput(f"the path has {len(text):,} characters; {MAX_PATH_CHARS:,} are allowed")
         if "\0" in text:
             raise InvalidInput("a path has no zero bytes")
         try:
             path = (self.root / text).resolve()
             exists = path.exists()
-        except (OSError, RuntimeError) as error:  # too long a name, a circle of links
+        except (OSError, RuntimeError, UnicodeError) as error:  # too long a name, a circle of links, half a character
             raise InvalidInput(f"the path cannot be used: {getattr(error, 'strerror', None) or error}") from error
         if not path.is_relative_to(self.root):
             raise InvalidInput(f"{named} is outside the workspace {self.root}")
@@ -62,10 +67,13 @@ class Workspace:
             try:
                 number = os.open(path.name, _FILE, dir_fd=folder)
             except OSError as error:
+                if error.errno == errno.ENXIO:  # a socket
+                    raise InvalidInput(f"{self.name_of(path)} is not a file") from error
                 raise InvalidInput(f"{self.name_of(path)} cannot be read: {error.strerror}") from error
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                os.close(number)
+                raise InvalidInput(f"{self.name_of(path)} is not a file")
             with os.fdopen(number, "rb") as file:
-                if not stat.S_ISREG(os.fstat(number).st_mode):
-                    raise InvalidInput(f"{self.name_of(path)} is not a file")
                 return file.read(limit)
 
     def write(self, path: Path, content: bytes) -> None:
@@ -102,6 +110,8 @@ class Workspace:
 
         With *make_for*, missing folders are made, for that owner if it is one.
         """
+        if not path.is_relative_to(self.root):  # the workspace itself was taken for a file
+            raise InvalidInput(f"{self.root} is a folder")
         numbers: list[int] = []
         try:
             numbers.append(os.open(self.root, _FOLDER))

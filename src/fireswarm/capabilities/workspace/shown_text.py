@@ -32,7 +32,9 @@ def count_hidden(text: str) -> int:
 
 
 def find_passage(text: str, passage: str) -> list[tuple[int, int]]:
-    """Return where *passage* is in *text*, as starts and ends: exactly, or else as the text is shown."""
+    """Return where *passage*, which is not empty, is in *text*, as starts and ends: exactly, or else as it is shown."""
+    if not passage:
+        raise ValueError("an empty passage is everywhere")
     spans = _find(text, passage)
     if spans or not _CHANGED.search(text):
         return spans

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import heapq
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import anyio.to_thread
 from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
@@ -16,10 +17,26 @@ from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
 from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.text_page import MAX_LINE_CHARS
 from fireswarm.errors import InvalidInput
 
 MAX_WRITTEN_BYTES = 10_000_000
+Content = Annotated[str, Field(description="the whole new text")]
+OldText = Annotated[str, Field(min_length=1, description="the passage to replace, exactly as in the file")]
+NewText = Annotated[str, Field(description="the passage to put in its place")]
+ReplaceAll = Annotated[bool, Field(description="replace every occurrence")]
 MAX_COMPARED_LINES = 5_000
+MAX_COMPARED_CHARS = 2_000
+"""Longer passages are compared by their beginning: comparing takes more than linear time."""
+
+MAX_NEAR = 30
+MAX_NEAR_CHARS = 120
+"""At most so many lines that begin like the first line of a passage are compared with all of it."""
+
+MAX_NEAR_SECONDS = 0.4
+"""A search for the nearest passage that takes longer uses what it has found so far."""
+
+
 NEAR = 0.5
 """Least likeness of a passage that is shown as the nearest one to a text that was not found."""
 
@@ -45,7 +62,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
             raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
         return Workspace(outputs), path
 
-    def write_file(path: FilePath, content: Annotated[str, Field(description="the whole new text")]) -> str:
+    def write_file(path: FilePath, content: Content) -> str:
         """Writes a text file: makes it, with its folders, or replaces it. To change a part, use edit_file."""
         place, named = find_place(path)
         target = place.locate(named, new=True, writes=True)
@@ -53,12 +70,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         lines = len(lines_of(content))
         return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
 
-    def edit_file(
-        path: FilePath,
-        old_text: Annotated[str, Field(min_length=1, description="the passage to replace, exactly as in the file")],
-        new_text: Annotated[str, Field(description="the passage to put in its place")],
-        replace_all: Annotated[bool, Field(description="replace every occurrence")] = False,
-    ) -> str:
+    def edit_file(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
         """Replaces a passage of a text file. The passage has to occur exactly once, unless replace_all is true."""
         place, named = find_place(path)
         target = place.locate(named, writes=True)
@@ -71,25 +83,27 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         )
         return f"edited {_shown_name(place, target, root)}{gone}"
 
-    async def preview_write(given: Mapping[str, Any]) -> str:
-        return await anyio.to_thread.run_sync(_preview, find_place, given)
+    def preview_write(path: FilePath, content: Content) -> str:
+        place, named = find_place(path)
+        target = place.locate(named, new=True, writes=True)
+        after, before = _encode(content), place.read(target, MAX_FILE_BYTES) if target.exists() else None
+        if before is not None and not _is_text(before):
+            return text_diff(place.name_of(target), before, after)
+        return text_diff(place.name_of(target), before and before.decode(), content)
 
-    names = {"write_file": "Write", "edit_file": "Edit"}
-    made = (tool(writes=True)(write_file), tool(writes=True)(edit_file))
-    return {
-        each.name: Tool(
-            each.name,
-            each.description,
-            each.parameters,
-            each.run,
-            idempotent=each.name == "write_file",
-            writes=True,
-            spec_name=names[each.name],
-            preview=preview_write,
-            outputs_only=outputs_only,
-        )
-        for each in made
-    }
+    def preview_edit(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
+        place, named = find_place(path)
+        target = place.locate(named, writes=True)
+        before = _text(place, target)
+        after = replace_text(before, old_text, new_text, replace_all=replace_all)
+        _encode(after)
+        return text_diff(place.name_of(target), before, after)
+
+    made = (
+        replace(tool(writes=True, preview=preview_write)(write_file), spec_name="Write"),
+        replace(tool(writes=True, preview=preview_edit, idempotent=False)(edit_file), spec_name="Edit"),
+    )
+    return {each.name: replace(each, outputs_only=outputs_only) for each in made}
 
 
 def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool = False) -> str:
@@ -105,23 +119,38 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
     if spans:
         return replace_passage(text, spans, new_text)
     near = _nearest(text, old_text)
-    raise InvalidInput("old_text was not found" + (f". The nearest passage is:\n{near}" if near else ""))
+    raise InvalidInput("old_text was not found" + (f".\nThe nearest passage is:\n{near}" if near else ""))
 
 
 def _nearest(text: str, wanted: str) -> str:
     """Return the numbered lines of *text* that are most like *wanted*, or "" if none is."""
-    lines, size = lines_of(text)[:MAX_COMPARED_LINES], max(1, len(lines_of(wanted)))
-    first = next((line.strip() for line in wanted.splitlines() if line.strip()), "")
-    starts = difflib.get_close_matches(first, [line.strip() for line in lines], n=3, cutoff=NEAR)
+    wanted = wanted[:MAX_COMPARED_CHARS]
+    lines = [line[:MAX_LINE_CHARS] for line in lines_of(text)[:MAX_COMPARED_LINES]]
+    size = max(1, len(lines_of(wanted)))
+    first = next((line.strip()[:MAX_NEAR_CHARS] for line in wanted.splitlines() if line.strip()), "")
     best, best_ratio = -1, NEAR
-    for start, line in enumerate(lines):
-        if line.strip() in starts:
-            ratio = difflib.SequenceMatcher(None, "\n".join(lines[start : start + size]), wanted).ratio()
-            if ratio > best_ratio:
-                best, best_ratio = start, ratio
-    return "\n".join(f"{best + 1 + number:>6}\t{line}" for number, line in enumerate(lines[best : best + size])) * (
-        best >= 0
-    )
+    for start in _near_lines(first, [line.strip()[:MAX_NEAR_CHARS] for line in lines]):
+        passage = "\n".join(lines[start : start + size])[:MAX_COMPARED_CHARS]
+        ratio = difflib.SequenceMatcher(None, passage, wanted).ratio()
+        if ratio > best_ratio:
+            best, best_ratio = start, ratio
+    passage = lines[best : best + size] if best >= 0 else []
+    return "\n".join(f"{best + 1 + number:>6}\t{line}" for number, line in enumerate(passage))
+
+
+def _near_lines(first: str, lines: list[str]) -> list[int]:
+    """Return the numbers of the lines that are most like *first*: of three texts, as far as the time reaches."""
+    until = time.monotonic() + MAX_NEAR_SECONDS
+    ratios: dict[str, float] = {}
+    matcher = difflib.SequenceMatcher(None, "", first)
+    for line in dict.fromkeys(lines):
+        if time.monotonic() > until:
+            break
+        matcher.set_seq1(line)
+        if matcher.real_quick_ratio() >= NEAR and matcher.quick_ratio() >= NEAR and matcher.ratio() >= NEAR:
+            ratios[line] = matcher.ratio()
+    near = set(heapq.nlargest(3, ratios, key=lambda line: ratios[line]))
+    return [number for number, line in enumerate(lines) if line in near][:MAX_NEAR]
 
 
 def _text(place: Workspace, path: Path) -> str:
@@ -134,6 +163,14 @@ def _text(place: Workspace, path: Path) -> str:
         raise InvalidInput(f"{place.name_of(path)} is not text in UTF-8: use run_command to change it") from error
 
 
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _encode(text: str) -> bytes:
     content = text.encode("utf-8", "replace")
     if len(content) > MAX_WRITTEN_BYTES:
@@ -144,19 +181,3 @@ def _encode(text: str) -> bytes:
 def _shown_name(place: Workspace, path: Path, root: Path) -> str:
     """Return the name of a written file; in the output folder, its whole path."""
     return place.name_of(path) if place.root == root else str(path)
-
-
-def _preview(find_place: Callable[[str], tuple[Workspace, str]], given: Mapping[str, Any]) -> str:
-    """Return the change that an input would make; "" if it would fail, since the call says why."""
-    try:
-        place, named = find_place(str(given.get("path") or "."))
-        path = place.locate(named, new=True)
-        before = _text(place, path) if path.exists() else None
-        if "content" in given:
-            after = str(given["content"])
-        else:
-            old, new = str(given.get("old_text") or ""), str(given.get("new_text") or "")
-            after = replace_text(before or "", old, new, replace_all=given.get("replace_all") is True)
-        return text_diff(place.name_of(path), before, after)
-    except InvalidInput:
-        return ""

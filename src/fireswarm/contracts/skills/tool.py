@@ -25,7 +25,8 @@ class Tool:
 
     ``spec_name`` is its name in ``allowed-tools`` of a skill. Tools with ``writes`` are refused to read-only tasks.
     ``outputs_only``: it writes to the output folder of the task only, so that every task may use it.
-    ``preview`` returns the change that an input would make, as a unified diff, and changes nothing.
+    ``preview`` returns the change that an input would make, as a unified diff, and changes nothing. It raises the error
+    of an input that ``run`` would refuse.
     """
 
     name: str
