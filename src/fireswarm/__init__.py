@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fireswarm.contracts.limits import MAX_DETAIL_CHARS as MAX_DETAIL_CHARS
     from fireswarm.contracts.limits import truncate as truncate
     from fireswarm.contracts.llm.response import AgentResponse as AgentResponse
+    from fireswarm.contracts.regular_file import read_regular_file as read_regular_file
     from fireswarm.contracts.skills.advice import MAX_MATERIAL_CHARS as MAX_MATERIAL_CHARS
     from fireswarm.contracts.skills.advice import AdviceKind as AdviceKind
     from fireswarm.contracts.skills.advice import AdviceRequest as AdviceRequest
@@ -109,6 +110,7 @@ _HOMES = {
     "PlannedTask": "contracts.skills.skill",
     "PocketFact": "contracts.skills.conversation",
     "Question": "contracts.skills.skill",
+    "read_regular_file": "contracts.regular_file",
     "RoleCard": "contracts.swarm.role",
     "RoleConfig": "swarm.worker.role",
     "run_agent": "agent.embedded",
@@ -175,6 +177,7 @@ __all__ = [
     "PlannedTask",
     "PocketFact",
     "Question",
+    "read_regular_file",
     "RoleCard",
     "RoleConfig",
     "run_agent",

@@ -73,7 +73,7 @@ def test_keywords_are_found_as_whole_words_with_file_and_line(folder: Path, tmp_
     content = json.loads((tmp_path / "out" / "keyword_hits.json").read_text())
     assert content["counts"] == {"rollback": 4, "last release": 1}
     assert {hit["path"] for hit in content["hits"]} == {"app.py", "notes/deploy.md"}
-    assert content["left_out"] == {"binary": 1, "may hold secrets": 2}
+    assert content["left_out"] == {"binary": 1, "likely to hold secrets": 2}
     assert "Not found: nowhere." in result.insights
 
 
@@ -124,7 +124,8 @@ def test_checklist_collects_boxes_markers_and_steps_by_urgency(folder: Path, tmp
         "# Release\n\n4 open, 2 of them urgent, in 2 files\n\n"
         "## Urgent\n\n- [ ] rolls back too late (app.py:2)\n- [ ] test the rollback, urgent (notes/deploy.md:9)\n\n"
         "## Open\n\n- [ ] write the runbook for the rollback @mira 2026-04-01 (notes/deploy.md:7)\n"
-        "- [ ] drop x, @sam (app.py:1)\n\n## Done\n\n- [x] tag the release (notes/deploy.md:10)\n"
+        "- [ ] drop x, @sam (app.py:1)\n\n## Done\n\n- [x] tag the release (notes/deploy.md:10)\n\n"
+        "## Left out\n\n- 1 binary (blob.bin)\n- 2 likely to hold secrets (.env, id_rsa)\n"
     )
     assert result.insights == ("Urgent: 2 of 4.", "Named: mira, sam.", "The first date is 2026-04-01.")
     empty = tmp_path / "empty"

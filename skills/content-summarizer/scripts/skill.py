@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
-from .summarize import MAX_SENTENCES, Summary, as_markdown, summarize
+from .summarize import MAX_SENTENCES, Summary, as_markdown, counted, summarize
 
 _SHOWN, _SHOWN_SENTENCES, _SHOWN_CHARS = 10, 3, 240
 
@@ -29,10 +29,11 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(f"{reason}.")
     digest = summarize(place, sentences=sentences, max_files=max_files)
     if not digest.summaries:
-        return SkillResult.failure(f"There is no text file at {place}.")
+        return SkillResult.failure(f"There is no text file at {place}.{digest.left_out.sentence()}")
     kept = sum(len(summary.sentences) for summary in digest.summaries)
     words = sum(summary.words for summary in digest.summaries)
-    summary = f"{kept} sentences out of {words} words in {len(digest.summaries)} files of {place.name}."
+    where = f"{counted(words, 'word')} in {counted(len(digest.summaries), 'file')} of {place.name}"
+    summary = f"{counted(kept, 'sentence')} out of {where}.{digest.left_out.sentence()}"
     data = as_markdown(digest).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)
     (request.workdir / "content_summary.md").write_bytes(data)

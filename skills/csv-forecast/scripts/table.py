@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from fireswarm import read_regular_file
 
 MAX_BYTES = 50_000_000
 MAX_ROWS = 200_000
@@ -52,10 +55,10 @@ def table_at(given: str) -> tuple[Table, Path | None]:
     if path.is_dir():
         raise BadTable(f"{given} is a folder. Give the absolute path of the CSV file in it as context.path.")
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise BadTable(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB. Give a sample of it.")
-        raw = path.read_bytes()
+        raw = read_regular_file(path, MAX_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise BadTable(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB. Give a sample of it.") from None
         reason = error.strerror or "unreadable"
         raise BadTable(
             f"{given} cannot be read ({reason}). Give the absolute path of a CSV file as context.path."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
+import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ from typing import Any
 
 MAX_FILE_BYTES = 2_000_000
 SNIFF_BYTES = 8_192
+_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 MAX_FILES = 20_000
 MAX_LIMIT = 5_000
 MAX_LINE_CHARS = 500
@@ -38,6 +41,36 @@ class Hit:
 
 
 @dataclass
+class LeftOut:
+    """Names of the files that were not read, by the reason."""
+
+    names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def note(self, reason: str, name: str) -> None:
+        """Add a file."""
+        self.names.setdefault(reason, []).append(name)
+
+    def counts(self) -> dict[str, int]:
+        """Number of files by reason."""
+        return {reason: len(names) for reason, names in sorted(self.names.items())}
+
+    def phrases(self, most: int) -> list[str]:
+        """Number, reason and the first names, of each reason."""
+        return [
+            f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
+            for reason, names in sorted(self.names.items())
+        ]
+
+    def sentence(self, most: int = 3) -> str:
+        """A sentence for a summary, or nothing."""
+        return f" Left out: {'; '.join(self.phrases(most))}." if self.names else ""
+
+    def section(self, most: int = 20) -> list[str]:
+        """Lines of Markdown, or none."""
+        return ["## Left out", "", *(f"- {phrase}" for phrase in self.phrases(most)), ""] if self.names else []
+
+
+@dataclass
 class Found:
     """All hits counted, the first ones extracted. ``counts``: hits by keyword; ``files``: hits by file."""
 
@@ -45,7 +78,7 @@ class Found:
     counts: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
     searched: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 def pattern_of(keywords: Sequence[str], regex: str | None = None) -> re.Pattern[str]:
@@ -67,11 +100,13 @@ def search(paths: Sequence[Path], pattern: re.Pattern[str], *, around: int = 1, 
     found = Found()
     for place in paths:
         for file in files_of(place, found.left_out):
-            name = file.relative_to(place).as_posix() if place.is_dir() else file.name
-            lines = lines_of(file, found.left_out)
-            if lines is not None:
-                found.searched += 1
-                _search_lines(name, lines, pattern, found, around, limit)
+            name, content = name_of(file, place), content_of(file)
+            if isinstance(content, str):
+                found.left_out.note(content, name)
+                continue
+            found.searched += 1
+            lines = content.decode("utf-8-sig", "replace").splitlines()
+            _search_lines(name, lines, pattern, found, around, limit)
     return found
 
 
@@ -89,44 +124,68 @@ def _search_lines(
                 found.hits.append(Hit(name, number + 1, word, _clip(line), before, after))
 
 
-def files_of(place: Path, left_out: Counter[str]) -> Iterator[Path]:
+def files_of(place: Path, left_out: LeftOut) -> Iterator[Path]:
     """Files below a folder (or the file itself) in order, without hidden, generated and secret ones."""
-    if place.is_file():
-        yield place
+    if not place.is_dir():
+        yield place.resolve()
         return
     given = 0
-    for folder, below, names in os.walk(place):
+    for folder, below, names in os.walk(place, onerror=lambda error: left_out.note("unreadable", _of(error, place))):
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
-        for name in sorted(names):
+        for name in sorted([*names, *(each for each in below if (Path(folder) / each).is_symlink())]):
+            file = Path(folder) / name
             if SECRET.fullmatch(name):
-                left_out["may hold secrets"] += 1
-            elif not name.startswith(".") and not (Path(folder) / name).is_symlink():
+                left_out.note("likely to hold secrets", name_of(file, place))
+            elif name.startswith("."):
+                continue
+            elif file.is_symlink():
+                left_out.note("symlinked", name_of(file, place))
+            elif given >= MAX_FILES:
+                left_out.note(f"beyond the first {MAX_FILES:,} files", name_of(file, place))
+                return
+            else:
                 given += 1
-                if given > MAX_FILES:
-                    left_out["beyond the most files"] += 1
-                    return
-                yield Path(folder) / name
+                yield file
 
 
-def lines_of(file: Path, left_out: Counter[str]) -> list[str] | None:
-    """Lines of a text file; None, and counted, when it is binary, too large or cannot be read."""
+def content_of(file: Path) -> bytes | str:
+    """Content of a regular file, or the reason why it is left out. A pipe or a device is opened, but never read."""
     try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            left_out["too large"] += 1
-            return None
-        data = file.read_bytes()
+        number = os.open(file, _OPEN)
+    except OSError as error:
+        return "not a regular file" if error.errno in (errno.ENXIO, errno.ELOOP) else "unreadable"
+    state = os.fstat(number)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(number)
+        return "not a regular file"
+    try:
+        with os.fdopen(number, "rb") as stream:
+            data = b"" if state.st_size > MAX_FILE_BYTES else stream.read(MAX_FILE_BYTES + 1)
     except OSError:
-        left_out["unreadable"] += 1
-        return None
-    if b"\0" in data[:SNIFF_BYTES]:
-        left_out["binary"] += 1
-        return None
-    return data.decode("utf-8-sig", "replace").splitlines()
+        return "unreadable"
+    if max(state.st_size, len(data)) > MAX_FILE_BYTES:
+        return f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
+    return "binary" if b"\0" in data[:SNIFF_BYTES] else data
+
+
+def name_of(file: Path, place: Path) -> str:
+    """Path below a folder, or the name of the file that was given; without what UTF-8 cannot hold."""
+    name = file.relative_to(place).as_posix() if place.is_dir() else place.name
+    return name.encode("utf-8", "replace").decode()
+
+
+def _of(error: OSError, place: Path) -> str:
+    return name_of(Path(error.filename), place) + "/"
 
 
 def _clip(line: str) -> str:
     line = line.rstrip()
     return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """Number and noun, with an s unless there is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def as_json(found: Found) -> dict[str, Any]:
@@ -136,21 +195,23 @@ def as_json(found: Found) -> dict[str, Any]:
         "counts": dict(found.counts.most_common()),
         "files": dict(found.files.most_common()),
         "hits": [asdict(hit) for hit in found.hits],
-        "left_out": dict(sorted(found.left_out.items())),
+        "left_out": found.left_out.counts(),
     }
 
 
 def as_markdown(found: Found) -> str:
     """Hits below the names of their files."""
-    total = found.counts.total()
-    lines = [f"# {total} hits in {len(found.files)} of {found.searched} files", ""]
+    total = counted(found.counts.total(), "hit")
+    lines = [f"# {total} in {len(found.files):,} of {counted(found.searched, 'file')}", ""]
     name = ""
     for hit in found.hits:
         if hit.path != name:
+            lines += [*([""] if name else []), f"## {hit.path}", ""]
             name = hit.path
-            lines += [f"## {name}", ""]
         lines.append(f"- line {hit.line}, **{hit.keyword}**: {hit.text.strip()}")
-    return "\n".join(lines) + "\n"
+    if left := found.left_out.section():
+        lines += [*([""] if name else []), *left]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
-from .search_keywords import MAX_LIMIT, as_json, pattern_of, search
+from .search_keywords import MAX_LIMIT, as_json, as_markdown, counted, pattern_of, search
 
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,80}+)[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
@@ -47,26 +48,26 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(f"{reason}.")
     found = search([place], pattern, around=around, limit=limit)
     total = found.counts.total()
-    summary = f"{total} hits in {len(found.files)} of {found.searched} files of {place.name}."
+    where = f"{len(found.files):,} of {counted(found.searched, 'file')} of {place.name}"
+    summary = f"{counted(total, 'hit')} in {where}.{found.left_out.sentence()}"
     content = {"path": str(place), "keywords": keywords, "regex": regex, **as_json(found)}
-    data = json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace")
-    request.workdir.mkdir(parents=True, exist_ok=True)
-    (request.workdir / "keyword_hits.json").write_bytes(data)
-    artifact = Artifact(
-        type="keyword_hits",
-        name="keyword_hits.json",
-        summary=summary,
-        value={
-            "counts": [{"keyword": word[:80], "hits": often} for word, often in found.counts.most_common(_SHOWN)],
-            "hits": [
-                {"path": hit.path, "line": hit.line, "keyword": hit.keyword[:80], "text": hit.text[:_SHOWN_CHARS]}
-                for hit in found.hits[:_SHOWN]
-            ],
-        },
-        uri="workdir:keyword_hits.json",
-        mime="application/json",
-        size_bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
+    values = {
+        "counts": [{"keyword": word[:80], "hits": often} for word, often in found.counts.most_common(_SHOWN)],
+        "hits": [
+            {"path": hit.path, "line": hit.line, "keyword": hit.keyword[:80], "text": hit.text[:_SHOWN_CHARS]}
+            for hit in found.hits[:_SHOWN]
+        ],
+    }
+    artifacts = (
+        written(
+            request,
+            "keyword_hits",
+            "keyword_hits.json",
+            json.dumps(content, indent=2, ensure_ascii=False),
+            summary,
+            values,
+        ),
+        written(request, "keyword_list", "keyword_hits.md", as_markdown(found), summary),
     )
     insights: list[str] = []
     if total:
@@ -76,7 +77,24 @@ def run(request: SkillRequest) -> SkillResult:
     absent = [word for word in keywords if not regex and " ".join(word.lower().split()) not in found.counts]
     if absent:
         insights.append(f"Not found: {', '.join(absent)}.")
-    return SkillResult(summary=summary, artifacts=(artifact,), insights=tuple(insights), confidence=1.0)
+    return SkillResult(summary=summary, artifacts=artifacts, insights=tuple(insights), confidence=1.0)
+
+
+def written(request: SkillRequest, kind: str, name: str, text: str, summary: str, value: Any = None) -> Artifact:
+    """Write a text below the workdir and return the artifact that refers to it."""
+    data = text.encode("utf-8", "replace")
+    request.workdir.mkdir(parents=True, exist_ok=True)
+    (request.workdir / name).write_bytes(data)
+    return Artifact(
+        type=kind,
+        name=name,
+        summary=summary,
+        value=value,
+        uri=f"workdir:{name}",
+        mime="application/json" if name.endswith(".json") else "text/markdown",
+        size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
 
 
 def place_at(given: str) -> Path:

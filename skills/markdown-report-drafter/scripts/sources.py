@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, SkillRequest
+from fireswarm import Artifact, SkillRequest, read_regular_file
 
 from .markdown import code, inline, table
 
@@ -56,8 +56,7 @@ def content_of(artifact: Artifact) -> dict[str, Any]:
     uri = artifact.uri or ""
     path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
     try:
-        readable = bool(uri) and path.stat().st_size <= MAX_READ_BYTES
-        content = json.loads(path.read_bytes()) if readable else artifact.value
+        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
     except (OSError, ValueError):
         content = artifact.value
     return content if isinstance(content, dict) else {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines, read_regular_file
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
@@ -59,8 +60,14 @@ def _files(place: Path) -> list[dict[str, Any]]:
         name = path.name if path == place else path.relative_to(place).as_posix()
         if path.suffix.lower() not in SUFFIXES or any(part.startswith(".") for part in Path(name).parts):
             continue
-        content = path.read_bytes()
-        listed.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+        try:
+            content = read_regular_file(path, MAX_BYTES)
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            listed.append({"name": name, "bytes": path.stat().st_size, "sha256": ""})  # too large in any case
+        else:
+            listed.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     return listed
 
 

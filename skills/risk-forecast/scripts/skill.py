@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult
+from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, read_regular_file
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files
@@ -19,6 +19,7 @@ from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
 SHOWN = 25
 SIGNALS = 5
+MAX_READ_BYTES = 100_000_000
 MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') brings it"
 SCORE_MEANS = "probability that a fix-like commit touches the file in a stretch like the last quarter of the commits"
 
@@ -231,7 +232,7 @@ def loaded(artifact: Artifact) -> dict[str, Any]:
     uri = artifact.uri or ""
     path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
     try:
-        content = json.loads(path.read_bytes()) if uri else artifact.value
+        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
     except (OSError, ValueError):
         content = artifact.value
     return content if isinstance(content, dict) else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, SkillRequest
+from fireswarm import Artifact, SkillRequest, read_regular_file
 
 MAX_READ_BYTES = 20_000_000
 MAX_SENTENCE_CHARS = 600
@@ -53,9 +53,7 @@ def text_of(artifact: Artifact) -> str | None:
         return None
     path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
     try:
-        if path.stat().st_size > MAX_READ_BYTES:
-            return None
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular_file(path, MAX_READ_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines, read_regular_file
 
 RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),
@@ -14,6 +14,9 @@ RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(md|markdown|txt)$", r"(?i)\b(api|endpoint|http)\b", "TYPE2", "document"),
 )
 """File name, content, type, and how it is read. The first rule that fits any file decides."""
+
+MAX_BYTES = 1_000_000
+"""node-normalize takes no larger source."""
 
 TYPES = {"TYPE1": "typescript", "TYPE2": "document"}
 
@@ -27,7 +30,7 @@ def run(request: SkillRequest) -> SkillResult:
     for pattern, content, kind, reader in RULES:
         for file in snapshot["source"]["files"]:
             path = root if root.is_file() else root / file["name"]
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = read_regular_file(path, MAX_BYTES).decode("utf-8", "replace")
             if re.search(pattern, file["name"], re.IGNORECASE) and re.search(content, text):
                 if asked and asked != kind:
                     continue

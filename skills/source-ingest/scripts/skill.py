@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fireswarm import SkillRequest, SkillResult, pipelines
+from fireswarm import SkillRequest, SkillResult, pipelines, read_regular_file
+
+MAX_BYTES = 1_000_000
+"""node-normalize takes no larger source."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -16,7 +19,10 @@ def run(request: SkillRequest) -> SkillResult:
     lines = 0
     for file in source["files"]:
         path = root if root.is_file() else root / file["name"]
-        content = path.read_bytes() if path.is_file() else b""
+        try:
+            content = read_regular_file(path, MAX_BYTES)
+        except OSError:
+            content = b""
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             told = f"{file['name']} changed or went away since it was asked for: submit the pipeline again"
             return SkillResult.failure(told)

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
-from .build_checklist import as_json, as_markdown, build
+from .build_checklist import as_json, as_markdown, build, counted
 
 _SHOWN = 30
 
@@ -26,7 +26,12 @@ def run(request: SkillRequest) -> SkillResult:
     content = as_json(found)
     counts: dict[str, int] = content["counts"]
     still = sum(counts.values()) - counts["done"]
-    summary = f"{still} open tasks, {counts['urgent']} of them urgent, in {found.read} files of {place.name}."
+    having = len({task.path for task in found.tasks if task.urgency != "done"})
+    where = f"{having:,} of {counted(found.read, 'file')} of {place.name}"
+    summary = f"{counted(still, 'open task')}, {counts['urgent']} of them urgent, in {where}."
+    if found.beyond:
+        summary += f" Not listed: {counted(found.beyond, 'further task')}."
+    summary += found.left_out.sentence()
     data = as_markdown(found, str(request.context.get("title") or "Checklist")).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)
     (request.workdir / "checklist.md").write_bytes(data)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -34,8 +36,14 @@ _SECRET = re.compile(
     r"|\b[A-Fa-f0-9]{32,}+\b|(?i:\b(?:password|passwd|secret|token|api_?key)\b\s*+[:=]\s*+)\S+|(?<=://)[^/\s:@]++:[^/\s@]++(?=@))"
 )
 
+_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
 Record = dict[str, Any]
 """One file of the inventory, as it is written to JSON."""
+
+
+class _NotRegular(Exception):
+    """Says that a file is a pipe, a socket or a device."""
 
 
 def redact(text: str) -> str:
@@ -49,6 +57,8 @@ def read_record(root: Path, path: str) -> Record | str:
         return _describe(root, path)
     except FileNotFoundError:
         return "vanished"
+    except _NotRegular:
+        return "special_file"
     except OSError:
         return "unreadable"
 
@@ -78,7 +88,11 @@ def _describe(root: Path, path: str) -> Record:
 def _read(file: Path) -> tuple[bytes, int, str | None]:
     """Read the beginning and hash the whole; the size is what was read, so that it agrees with the hash."""
     hasher = hashlib.sha256()
-    with file.open("rb") as stream:
+    number = os.open(file, _OPEN)
+    if not stat.S_ISREG(os.fstat(number).st_mode):  # a pipe since it was listed
+        os.close(number)
+        raise _NotRegular
+    with os.fdopen(number, "rb") as stream:
         head = stream.read(MAX_TEXT_BYTES)
         hasher.update(head)
         size = len(head)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState, read_regular_file
 
 from .assemble import assemble
 from .content import Record, read_record
@@ -24,6 +24,7 @@ SHARD_FILES = 400
 MOST_SHARDS = 16
 MAX_FILES = 20_000
 MAX_COMMITS = 2_000
+MAX_READ_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ def loaded(artifact: Artifact) -> dict[str, Any]:
     uri = artifact.uri or ""
     path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
     try:
-        content = json.loads(path.read_bytes()) if uri else artifact.value
+        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
     except (OSError, ValueError):
         content = artifact.value
     return content if isinstance(content, dict) else {}

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import InvalidInput
@@ -23,6 +24,7 @@ SOURCES = "source_bundle/"
 
 MAX_FILES = 100
 MAX_FILE_BYTES = 1_000_000
+MAX_READ_BYTES = 100_000_000
 
 
 def safe_path(name: str) -> str:
@@ -67,7 +69,7 @@ class Carried:
         path = (
             self.workdir / safe_path(uri.removeprefix(WORKDIR_URI)) if uri.startswith(WORKDIR_URI) else _local(artifact)
         )
-        return path.read_text(encoding="utf-8")
+        return read_regular_file(path, MAX_READ_BYTES).decode("utf-8")
 
     def json(self, name: str) -> Any:
         """Return a file's content, parsed as JSON."""
