@@ -129,8 +129,16 @@ def test_unclear_target_is_asked_for(make_request: MakeRequest) -> None:
     assert result.state is SkillState.INPUT_REQUIRED
     assert result.questions[0].name == "target"
     assert "size, region, price" in result.questions[0].description
+    assert result.questions[0].choices == ("id", "size", "region", "price")
     answered = make_request(objective="Forecast.", context={"csv": numbers(30)}, answers={"target": "price"})
     assert run_skill(NAME, answered).state is SkillState.COMPLETED
+
+
+def test_answer_that_names_no_column_is_asked_for_again(make_request: MakeRequest) -> None:
+    wrong = make_request(objective="Forecast.", context={"csv": numbers(30)}, answers={"target": "costs"})
+    result = run_skill(NAME, wrong)
+    assert result.state is SkillState.INPUT_REQUIRED
+    assert result.summary == "inline CSV has no column 'costs'."
 
 
 def test_the_objective_may_name_the_target(make_request: MakeRequest) -> None:

@@ -23,6 +23,8 @@ LEVEL = 0.8
 SMALL_ROWS = 100
 MOST_CLASSES = 30
 MOST_WARNINGS = 40
+MOST_SHOWN = 40
+MOST_ALLOWED_CHARS = 20_000
 SHOWN, WRITTEN = 20, 5_000
 MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') is needed."
 
@@ -37,16 +39,23 @@ def run(request: SkillRequest) -> SkillResult:
         table, path = table_at(str(given))
         name = choose_target(table, request.context, request.answers, request.objective)
         if name is None:
-            return _ask_for_target(table)
+            return _ask_for_target(table, request.answers.get("target"))
         return _forecast(request, table, path, name)
     except BadTable as reason:
         return SkillResult.failure(str(reason))
 
 
-def _ask_for_target(table: Table) -> SkillResult:
-    columns = ", ".join(table.header[:40])
-    ask = Question(name="target", description=f"Which column is to be forecast? One of: {columns}")
+def _ask_for_target(table: Table, wrong: Any) -> SkillResult:
+    columns = ", ".join(table.header[:MOST_SHOWN])
+    short = sum(map(len, table.header)) <= MOST_ALLOWED_CHARS
+    ask = Question(
+        name="target",
+        description=f"Which column is to be forecast? One of: {columns}",
+        allowed={"enum": list(table.header)} if short else {},
+    )
     summary = f"{table.name} has {len(table.header)} columns, and nothing says which one is to be forecast."
+    if wrong:
+        summary = f"{table.name} has no column {str(wrong)[:MOST_SHOWN]!r}."
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=(ask,))
 
 

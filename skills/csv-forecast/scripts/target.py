@@ -29,13 +29,14 @@ class Target:
 
 
 def choose_target(table: Table, context: dict[str, Any], answers: dict[str, Any], objective: str) -> str | None:
-    """The target column: as given, as the objective names it, or by a usual name; None when it cannot be told."""
-    given = answers.get("target") or context.get("target")
+    """The target column: as given, as the objective names it, or by a usual name; None when it has to be asked for."""
+    answer = answers.get("target")
+    given = answer or context.get("target")
     if given:
         matching = [name for name in table.header if name.lower() == str(given).strip().lower()]
-        if not matching:
+        if not matching and not answer:
             raise BadTable(f"There is no column {given!r}. The columns are: {', '.join(table.header[:40])}.")
-        return matching[0]
+        return matching[0] if matching else None
     text = objective.lower()
     named = [
         name for name in table.header if len(name) > 2 and re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", text)

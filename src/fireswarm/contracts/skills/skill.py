@@ -48,6 +48,9 @@ QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")
 """An id of a question: number of the turn that asked, number within it. No name of a question has this form."""
 
 
+MAX_SHOWN_CHOICES = 40
+
+
 class Question(InputField):
     """One missing input. A blocked task carries its questions until they are answered.
 
@@ -72,6 +75,13 @@ class Question(InputField):
             return (self.allowed["const"],)
         listed = self.allowed.get("enum")
         return tuple(cast("list[Any]", listed)) if isinstance(listed, list) else ()
+
+    @property
+    def shown_choices(self) -> str:
+        """The allowed values in words, the first ones if there are many."""
+        more = len(self.choices) - MAX_SHOWN_CHOICES
+        shown = ", ".join(str(choice) for choice in self.choices[:MAX_SHOWN_CHOICES])
+        return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def asks_approval(questions: Iterable[Question]) -> bool:
