@@ -41,16 +41,6 @@ def run(request):
 """
 
 
-PICK = """
-from fireswarm import Question, SkillResult, SkillState
-
-def run(request):
-    if "column" not in request.answers:
-        ask = Question(name="column", description="Which column?", allowed={"enum": ["price", "size"]})
-        return SkillResult(state=SkillState.INPUT_REQUIRED, summary="which?", questions=(ask,))
-    return SkillResult(summary=f"picked {request.answers['column']}")
-"""
-
 MEMORY_OF_ZERO = {
     "type": "fact", "bucket": "files", "key": "broken", "value": 0, "session_hash": "s", "created_at": datetime.now(UTC)
 }  # fmt: skip
@@ -187,30 +177,6 @@ def test_custom_role_asks_a_question_and_finishes_after_the_answer(root: Path) -
     assert ok(root, "cost")["total"]["writes"] > 4
     [agent] = ok(root, "agents")
     assert agent["status"] == "stopped"
-
-
-def test_answer_that_is_no_choice_is_refused_with_the_choices_and_changes_nothing(root: Path) -> None:
-    folder = root / "skills" / "pick" / "scripts"
-    folder.mkdir(parents=True)
-    (folder / "skill.py").write_text(PICK)
-    (folder.parent / "SKILL.md").write_text(
-        "---\nname: pick\ndescription: picks\nmetadata: {entry: scripts/skill.py}\n---\n"
-    )
-    card = root / "roles" / "picker" / "ROLE.md"
-    card.parent.mkdir()
-    card.write_text("---\nname: picker\ndescription: picks\nskills: [pick]\n---\nPick.\n")
-    with running(root, "up", "--roles", "picker") as up:
-        line_with(up, "role processes")
-        assert swarm(root, "submit", "pick", "--role", "picker", "--wait").returncode == 1
-        [task] = ok(root, "tasks")
-        refused = swarm(root, "answer", task["task_id"], "column=costs", "--json")
-        assert refused.returncode == 1
-        assert "error (invalid_input): " in refused.stderr
-        assert "'costs' is not one of ['price', 'size']" in refused.stderr
-        assert ok(root, "tasks") == [task]
-        ok(root, "answer", task["task_id"], "column=price")
-        assert swarm(root, "watch", task["task_id"]).returncode == 0
-        assert ok(root, "tasks")[0]["summary"] == "picked price"
 
 
 @pytest.mark.parametrize("option", [(), ("--with-parent",)])
