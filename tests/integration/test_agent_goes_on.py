@@ -11,6 +11,7 @@ import pytest
 
 from fireswarm.cli.shared.errors import report_errors
 from tests.support.commands import TASK, agent, lay_out, script
+from tests.support.experts import calls
 
 ASKING: list[Any] = [{"calls": [{"name": "ask_user", "input": {"question": "Who?", "name": "who"}}]}, "Hello.", "Bye."]
 WORKING: list[Any] = [
@@ -106,6 +107,34 @@ def test_answer_to_no_open_question_is_refused_with_the_names_of_those(root: Pat
     assert agent(root, "resume", "latest", "--resume-answer", "who=Ada").code == 0
     none = agent(root, "resume", "latest", "--resume-answer", "who=Bea")
     assert (none.code, "open questions: none" in none.stderr) == (1, True)
+
+
+CHOOSING = (calls(("ask_user", {"question": "Which capital?", "options": ["Bern", "New York"]})), "Chosen.")
+
+
+def test_question_without_a_terminal_shows_its_options_and_the_command_that_answers_it(root: Path) -> None:
+    asked = agent(root, "run", TASK, *script(root, *CHOOSING))
+    assert asked.code == 3
+    run = run_folder(root).name
+    assert "needs answer: Which capital?\n  one of: Bern, New York\n" in asked.stdout
+    assert f"agent resume {run} --resume-answer answer=...\n" in asked.stdout
+
+
+def test_other_answers_than_the_options_are_refused_with_them(root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *CHOOSING)).code == 3
+    refused = agent(root, "resume", "latest", "--resume-answer", "answer=Berlin")
+    assert (refused.code, "Chosen." in refused.stdout) == (3, False)
+    assert "error: answer=Berlin is not a choice: Bern, New York\n" in refused.stderr
+    taken = agent(root, "resume", "latest", "--resume-answer", "answer=new york")
+    assert (taken.code, "Chosen." in taken.stdout) == (0, True), taken.stderr
+    assert '"New York"' in (run_folder(root) / "steps.jsonl").read_text()
+
+
+def test_approval_without_a_terminal_names_the_options_of_this_command(root: Path) -> None:
+    waiting = agent(root, "run", TASK, *script(root, *WORKING[1:]))
+    assert "--resume-answer approval=always allows Bash(" in waiting.stdout
+    assert f"agent resume {run_folder(root).name} --resume-answer approval=yes" in waiting.stdout
+    assert "--always" not in waiting.stdout
 
 
 # ── lost steps, and runs without an end ─────────────────────────────────────────────────────────────────

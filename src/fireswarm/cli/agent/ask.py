@@ -37,10 +37,22 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
                 return decision
         return None
     console.print(question.description, markup=False, soft_wrap=True)
-    if choices := question.choices:
-        console.print(f"one of: {', '.join(map(str, choices))}", style="dim", markup=False, soft_wrap=True)
-    line = await read(f"{question.name}> ")
-    return (line or "").strip() or None
+    while True:
+        if question.choices:
+            console.print(f"one of: {question.shown_choices}", style="dim", markup=False, soft_wrap=True)
+        if not (said := (await read(f"{question.name}> ") or "").strip()):
+            return None
+        if (answer := choice_of(question, said)) is not None:
+            return answer
+
+
+def choice_of(question: Question, said: str) -> str | None:
+    """Return the choice of the question that was said, whatever its case, or None. Without choices, return *said*."""
+    if not question.choices:
+        return said
+    choices = [str(choice) for choice in question.choices]
+    near = [choice for choice in choices if choice.casefold() == said.strip().casefold()]
+    return said if said in choices else near[0] if len(near) == 1 else None
 
 
 def decision_of(line: str) -> str:

@@ -19,12 +19,11 @@ from fireswarm.agent.chat import Chat, too_long
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
 from fireswarm.agent.run import AgentTask, Watching, agent_capabilities, carry_out
-from fireswarm.cli.agent.ask import ask_person, decision_of
+from fireswarm.cli.agent.answers import GivenAnswers, say_waiting
+from fireswarm.cli.agent.ask import ask_person
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
-from fireswarm.contracts.skills.permissions import APPROVAL
-from fireswarm.contracts.skills.skill import Question
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.processes.startup import INTERRUPTED
@@ -75,9 +74,8 @@ def run_once(
     model of a new run.
     """
     screen = Screen(Watching()) if as_json else _screen(settings, events=events)
-    given = _answers_of(answers or ())
-    messages = [message] if message else []
-    watching = _with_answers(screen.watching, messages, given)
+    given = GivenAnswers.parse(answers or (), message)
+    watching = given.watching(screen.watching)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
     run_id = resume or new_run_id()
     if resume is None:
@@ -91,14 +89,8 @@ def run_once(
         sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
         _say(conclusion, log, shown=screen.shows(conclusion))
-    if messages:
-        sys.stderr.write(
-            f"error: the message was not said: the run is {conclusion.status}. Say it when that is over.\n"
-        )
-        return _exit_code(conclusion) or 1
-    if given:
-        names = ", ".join(question.name for question in conclusion.questions) or "none"
-        sys.stderr.write(f"error: no open question is named {', '.join(given)}; open questions: {names}\n")
+    if fault := given.fault(conclusion):
+        sys.stderr.write(f"error: {fault}\n")
         return _exit_code(conclusion) or 1
     return _exit_code(conclusion)
 
@@ -125,38 +117,6 @@ def go_on(
     return run_once(
         settings, task, skills_dir, as_json=as_json, resume=folder.name, message=message, answers=answers, events=events
     )
-
-
-def _answers_of(answers: Sequence[str]) -> dict[str, Any]:
-    """Return the answers of the options by the names of their questions. Raises InvalidInput."""
-    from fireswarm.cli.shared.options import pairs
-
-    if bad := next((answer for answer in answers if "=" not in answer), ""):
-        raise InvalidInput(f"--resume-answer {bad!r}: write name=value")
-    given = dict(pairs(answers, "--resume-answer")) if answers else {}
-    if APPROVAL in given:
-        if not (decision := decision_of(str(given[APPROVAL]))):
-            raise InvalidInput(f"--resume-answer {APPROVAL}={given[APPROVAL]}: write yes, always, or no and a reason")
-        given[APPROVAL] = decision
-    return given
-
-
-def _with_answers(watching: Watching, messages: list[str], given: dict[str, Any]) -> Watching:
-    """Return the callbacks with a message to the next answer, and answers by the names of questions.
-
-    A message is removed when it was said, an answer when its question was asked.
-    """
-    person = watching.ask
-
-    async def ask(question: Question) -> str | None:
-        if question.name in given:
-            return str(given.pop(question.name))
-        return await person(question) if person is not None else None
-
-    async def next_message(answer: str) -> str | None:
-        return messages.pop() if messages else None
-
-    return replace(watching, ask=ask if given else person, next_message=next_message)
 
 
 def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
@@ -298,7 +258,7 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
         sys.stderr.write(f"blocked ({conclusion.reason}): {conclusion.answer}\n")
         sys.stderr.write(f"Go on after that with `agent resume {log.run_id}`.\n")
     elif conclusion.status is ConclusionStatus.WAITING:
-        _say_waiting(conclusion, console)
+        say_waiting(conclusion, log.run_id, console)
     elif conclusion.answer and not shown:
         from fireswarm.cli.watch.answer import print_answer
 
@@ -311,25 +271,6 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     for note in left_out_notes(conclusion):
         further.print(note, markup=False, style="yellow")
     further.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
-
-
-def _say_waiting(conclusion: Conclusion, console: Console) -> None:
-    """Print the questions of a run without a person at a terminal, and how to go on."""
-    from fireswarm.cli.watch.approval_view import draw_approval
-
-    approvals = [question for question in conclusion.questions if question.approval is not None]
-    for question in approvals:
-        draw_approval(question, console)
-    if approvals:
-        hint = (
-            "Go on in a terminal to be asked (`agent resume`), answer with --resume-answer approval=yes (always, or no "
-            "and a reason), add the rule to permissions.allow in agent.yaml, or allow all: --yes"
-        )
-        console.print(hint, soft_wrap=True)
-        return
-    for question in conclusion.questions:
-        console.print(f"needs {question.name}: {question.description}", markup=False)
-    console.print("Answer it in a terminal with `agent resume`, or with --resume-answer name=value.")
 
 
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:

@@ -103,7 +103,11 @@ _ASK_USER = _spec(
     "Asks a person and waits for the answer; only for what only they can know or decide.",
     ("question",),
     question=_text("the question"),
-    options={"type": "array", "items": {"type": "string"}, "description": "the possible answers, if there are few"},
+    options={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "the only answers to choose from; leave it out if others are possible",
+    },
 )
 _DELEGATE_TEXT = (
     "Hands a part of the work to another role and waits for its result. Several calls in one answer run side by side."

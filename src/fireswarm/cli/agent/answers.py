@@ -1,0 +1,96 @@
+"""Answers that options give to the questions of a run, and the questions that wait for some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from fireswarm.agent.run import Watching
+from fireswarm.cli.agent.ask import choice_of, decision_of
+from fireswarm.contracts.skills.permissions import APPROVAL
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.errors import InvalidInput
+from fireswarm.mind import Conclusion
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+OPTION = "--resume-answer"
+
+
+@dataclass(slots=True)
+class GivenAnswers:
+    """Answers by the names of their questions, and a message to the model. Each is removed when it was given."""
+
+    answers: dict[str, Any]
+    message: str = ""
+    refused: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def parse(cls, options: Sequence[str], message: str = "") -> GivenAnswers:
+        """Return the answers of options, ``name=value`` each. Raises InvalidInput."""
+        from fireswarm.cli.shared.options import pairs
+
+        if bad := next((answer for answer in options if "=" not in answer), ""):
+            raise InvalidInput(f"{OPTION} {bad!r}: write name=value")
+        given = dict(pairs(options, OPTION)) if options else {}
+        if APPROVAL in given:
+            if not (decision := decision_of(str(given[APPROVAL]))):
+                raise InvalidInput(f"{OPTION} {APPROVAL}={given[APPROVAL]}: write yes, always, or no and a reason")
+            given[APPROVAL] = decision
+        return cls(given, message)
+
+    def watching(self, watching: Watching) -> Watching:
+        """Return the callbacks with these answers, and with the message to the next answer of the model."""
+        person = watching.ask
+
+        async def ask(question: Question) -> str | None:
+            if question.name in self.answers:
+                value = self.answers.pop(question.name)
+                said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                if (answer := said if question.approval else choice_of(question, said)) is not None:
+                    return answer
+                self.refused.append(f"{question.name}={said} is not a choice: {question.shown_choices}")
+            return await person(question) if person is not None else None
+
+        async def next_message(answer: str) -> str | None:
+            said, self.message = self.message, ""
+            return said or None
+
+        return replace(watching, ask=ask if self.answers else person, next_message=next_message)
+
+    def fault(self, conclusion: Conclusion) -> str:
+        """Return what was wrong with the answers, or ""."""
+        if self.refused:
+            return "; ".join(self.refused)
+        if self.message:
+            return f"the message was not said: the run is {conclusion.status}. Say it when that is over."
+        if not self.answers:
+            return ""
+        names = ", ".join(question.name for question in conclusion.questions) or "none"
+        return f"no open question is named {', '.join(self.answers)}; open questions: {names}"
+
+
+def say_waiting(conclusion: Conclusion, run_id: str, console: Console) -> None:
+    """Print the questions of a run without a person at a terminal, and the command that answers them."""
+    from fireswarm.cli.watch.approval_view import draw_approval
+
+    approvals = [question for question in conclusion.questions if question.approval is not None]
+    for question in approvals:
+        draw_approval(question, console, always=f"{OPTION} {APPROVAL}=always")
+    if approvals:
+        hint = (
+            f"Go on in a terminal to be asked (`agent resume {run_id}`), answer with `agent resume {run_id} {OPTION} "
+            f"{APPROVAL}=yes` (always, or no and a reason), add the rule to permissions.allow in agent.yaml, or allow "
+            "all: --yes"
+        )
+        console.print(hint, soft_wrap=True, markup=False)
+        return
+    for question in conclusion.questions:
+        console.print(f"needs {question.name}: {question.description}", markup=False, soft_wrap=True)
+        if question.choices:
+            console.print(f"  one of: {question.shown_choices}", markup=False, soft_wrap=True)
+    answers = " ".join(f"{OPTION} {question.name}=..." for question in conclusion.questions)
+    console.print(f"Answer it: agent resume {run_id} {answers}", markup=False, soft_wrap=True)
