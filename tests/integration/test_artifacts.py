@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import AsyncGenerator
@@ -56,6 +57,9 @@ def test_copied_folder_shows_and_opens_its_artifacts(copied: tuple[Path, str]) -
     shown = command(root, "show", task_id).stdout
     assert f"report report.md: file://{report}" in shown
     assert "long " * 5_000 in shown
+    [listed] = json.loads(command(root, "tasks", "--json").stdout)
+    for task in (json.loads(command(root, "show", task_id, "--json").stdout)["task"], listed):
+        assert [item["uri"] for item in task["result"]["artifacts"] if item["name"] == "report.md"] == [report.as_uri()]
     submitted = command(root, "artifacts", task_id, "--to", "out")
     assert submitted.returncode == 0, submitted.stderr
     assert (root / "out" / "report.md").read_text() == "# Report\n"

@@ -57,6 +57,7 @@ from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.board.submit import Submitted
+from fireswarm.swarm.records.artifacts import with_present_uris
 
 if TYPE_CHECKING:  # imports the mind, which --help does not need
     from fireswarm.swarm.swarm import Swarm
@@ -189,7 +190,7 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
 async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> None:
     task = submitted.task
     if as_json:
-        print_json({"created": submitted.created, "task": task})
+        print_json({"created": submitted.created, "task": with_present_uris(task, swarm.blobs)})
     else:
         what = "submitted" if submitted.created else f"already exists ({task.status.value}), not submitted again:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
@@ -224,7 +225,7 @@ def tasks(
         async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
             tasks = await swarm.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
         if as_json:
-            print_json(tasks)
+            print_json([with_present_uris(task, swarm.blobs) for task in tasks])
             return
         rows = [
             (

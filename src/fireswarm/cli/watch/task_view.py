@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
@@ -20,6 +20,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.board.operator.explain import read_relatives, reason_for_status
+from fireswarm.swarm.records.artifacts import with_present_uris
 from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 
@@ -28,9 +29,9 @@ SHOWN_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Data of one task's output. ``events`` are those of its last run, journal pages included.
+    """Data of one task's output, with the present URIs of its artifacts.
 
-    ``places`` are the present URIs of its artifacts.
+    ``events`` are those of its last run, journal pages included.
     """
 
     task: Task
@@ -39,7 +40,6 @@ class Seen:
     relatives: dict[str, Task]
     events: tuple[Mapping[str, Any], ...] = ()
     answer: str = ""
-    places: Mapping[str, str] = field(default_factory=dict)
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
@@ -50,9 +50,8 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
     relatives = await read_relatives(swarm.store, task)
     why = reason_for_status(task, relatives, swarm.clock.now())
-    uris = [artifact.uri for artifact in task.result.artifacts if artifact.uri] if task.result else []
-    places = {uri: swarm.blobs.locate(uri) for uri in uris}
-    return Seen(task, why, runs, relatives, events, await read_answer(swarm, task), places)
+    answer = await read_answer(swarm, task)
+    return Seen(with_present_uris(task, swarm.blobs), why, runs, relatives, events, answer)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
@@ -130,5 +129,4 @@ def _draw_result(seen: Seen) -> None:
     for artifact in task.result.artifacts:
         if artifact.type == ANSWER:
             continue
-        where = seen.places.get(artifact.uri or "", "inline")
-        console.print(f"  {artifact.type} {artifact.name}: {where}", soft_wrap=True)
+        console.print(f"  {artifact.type} {artifact.name}: {artifact.uri or 'inline'}", soft_wrap=True)

@@ -43,6 +43,17 @@ def find_artifact(task: Task, name: str = "") -> Artifact:
     raise NotFound(f"task {task.task_id} has no artifact {name!r}; it has: {known}" if name else _no_artifact(task))
 
 
+def with_present_uris(task: Task, blobs: Blobs) -> Task:
+    """Return the task with the URIs at which its artifacts are now: its folder may have been copied or moved."""
+    if task.result is None or not task.result.artifacts:
+        return task
+    artifacts = tuple(
+        artifact.model_copy(update={"uri": blobs.locate(artifact.uri)}) if artifact.uri else artifact
+        for artifact in task.result.artifacts
+    )
+    return task.model_copy(update={"result": task.result.model_copy(update={"artifacts": artifacts})})
+
+
 async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None = None) -> Content:
     """Read an artifact: its file, or its value, which is JSON unless it is a text.
 
