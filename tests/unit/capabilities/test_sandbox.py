@@ -20,6 +20,7 @@ from fireswarm.contracts.skills.sandbox import SandboxLimits
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import Bubblewrap
 from fireswarm.processes.confinement.seccomp import call_filter
+from tests.support.fleet import until
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +50,15 @@ async def box(tmp_path: Path) -> AsyncGenerator[Box]:
         except SandboxRefused as error:
             pytest.skip(str(error))
         yield opened
+
+
+async def until_gone(mark: str) -> None:
+    """Wait until no process has *mark*: the kernel removes a killed one a moment later, on a busy machine."""
+
+    async def gone() -> bool:
+        return left(mark) == []
+
+    await until(gone, seconds=10, what=f"the end of the processes {mark}")
 
 
 def left(mark: str) -> list[list[str]]:
@@ -317,7 +327,7 @@ while not os.path.exists("alive"):
         timeout_seconds=2,
     )
     assert found.get("ended") == ("timeout" if last else None), found
-    assert left(mark) == []
+    await until_gone(mark)
 
 
 # ── machines without isolation ──────────────────────────────────────────────────────────────────────────
