@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fireswarm.capabilities.capability import NoConfig as NoConfig
     from fireswarm.capabilities.capability import tool as tool
     from fireswarm.clocks import VirtualClock as VirtualClock
+    from fireswarm.contracts.base import count_noun as count_noun
     from fireswarm.contracts.limits import MAX_DETAIL_CHARS as MAX_DETAIL_CHARS
     from fireswarm.contracts.limits import truncate as truncate
     from fireswarm.contracts.llm.response import AgentResponse as AgentResponse
@@ -88,6 +89,7 @@ _HOMES = {
     "ChildResult": "contracts.skills.skill",
     "CodeAdvice": "contracts.skills.advice",
     "ConversationView": "contracts.skills.conversation",
+    "count_noun": "contracts.base",
     "create_agent_adapter": "wiring.conversations",
     "Envelope": "contracts.swarm.envelope",
     "EventRecord": "contracts.swarm.event",
@@ -153,6 +155,7 @@ __all__ = [
     "ChildResult",
     "CodeAdvice",
     "ConversationView",
+    "count_noun",
     "create_agent_adapter",
     "Envelope",
     "errors",

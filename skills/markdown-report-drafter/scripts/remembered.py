@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fireswarm import SkillRequest
+from fireswarm import SkillRequest, count_noun
 
 from .markdown import brief, bullets, code, escaped, inline, number, table
 from .sources import Source, of_type
@@ -29,7 +29,7 @@ def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[st
     moved = [(fact, known) for fact, known in compared if known and change_of(fact["value"], known[0]) != "same"]
     same = [fact for fact, known in compared if known and change_of(fact["value"], known[0]) == "same"]
     unmeasured = [fact for fact, known in compared if known is None]
-    summary = recalled.artifact.summary if recalled is not None else f"{len(facts)} facts were handed in."
+    summary = recalled.artifact.summary if recalled is not None else f"Handed in: {count_noun(len(facts), 'fact')}."
     parts = [title, f"{inline(summary)} {cite}"]
     if moved:
         rows = [_row(fact, known) for fact, known in moved[:_SHOWN]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from fireswarm import MAX_DETAIL_CHARS, Artifact, Signal, SkillRequest, SkillResult, truncate
+from fireswarm import MAX_DETAIL_CHARS, Artifact, Signal, SkillRequest, SkillResult, count_noun, truncate
 
 from .chart import MISSING_EXTRA, draw
 from .folder import inventory_section, noticed_section, risk_section
@@ -39,9 +39,9 @@ def run(request: SkillRequest) -> SkillResult:
     remembered, changes = remembered_section(request, sources)
     listed = _checklist(request, sources, kind, title, artifacts)
     text = _compose(request, sources, kind, title, figure, remembered, changes)
-    summary = f"{title}: {len(text.split())} words from {len(sources)} sources"
-    summary += f", {len(changes)} changes since earlier runs" if changes else ""
-    summary += f", {listed} open points in checklist.md" if listed is not None else ""
+    summary = f"{title}: {count_noun(len(text.split()), 'word')} from {count_noun(len(sources), 'source')}"
+    summary += f", {count_noun(len(changes), 'change')} since earlier runs" if changes else ""
+    summary += f", {count_noun(listed, 'open point')} in checklist.md" if listed is not None else ""
     report = written(request, "report", "report.md", text.encode(), "text/markdown", f"{summary}.")
     return SkillResult(
         summary=f"{summary}.",

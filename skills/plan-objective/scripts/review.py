@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState, truncate
+from fireswarm import Artifact, ChildResult, SkillRequest, SkillResult, SkillState, count_noun, truncate
 
 ANSWERS = ("report", "content_summary", "keyword_hits", "checklist")
 """Artifacts that answer an objective, the most complete first."""
@@ -36,7 +36,9 @@ def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
         )
     done = len(request.children) - len(unfinished)
     summary = "" if answered else "The objective was not answered: it needs a model. "
-    summary += f"{report.name or 'The report'} is ready: {done} of {len(request.children)} tasks finished."
+    summary += (
+        f"{report.name or 'The report'} is ready: {done} of {count_noun(len(request.children), 'task')} finished."
+    )
     if report.summary:
         summary += f" {report.summary}"
     if missing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import Artifact, Fit, PlannedTask, Question, SkillRequest, SkillResult, SkillState, truncate
+from fireswarm import Artifact, Fit, PlannedTask, Question, SkillRequest, SkillResult, SkillState, count_noun, truncate
 
 from .fit import measure
 from .graph import PlanInvalid, fill, validate
@@ -82,7 +82,8 @@ def _delegate(
     waves = validate(tasks, request.roles)
     plan = _plan_artifact(chosen, tasks, waves, matches)
     why = ", ".join(chosen.reasons) or "nothing more specific fits"
-    summary = f"Plan {chosen.template.name} for {target.path.name}: {len(tasks)} tasks in {len(waves)} steps."
+    summary = f"Plan {chosen.template.name} for {target.path.name}: {count_noun(len(tasks), 'task')} in "
+    summary += f"{count_noun(len(waves), 'step')}."
     insights = (
         f"Chose the template {chosen.template.name} with score {chosen.score:g}: {why}.",
         "Scores: " + ", ".join(f"{match.template.name} {match.score:g}" for match in matches) + ".",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, read_regular_file
+from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, count_noun, read_regular_file
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files
@@ -142,8 +142,8 @@ def _result(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast
     first = forecast.scores[0]
     bucket = inventory["folder"]["bucket"]
     summary = (
-        f"Scored {len(forecast.scores)} files by {forecast.method}; highest {first.path} at {first.score:.2f} "
-        f"({first.low:.2f} to {first.high:.2f})."
+        f"Scored {count_noun(len(forecast.scores), 'file')} by {forecast.method}; "
+        f"highest {first.path} at {first.score:.2f} ({first.low:.2f} to {first.high:.2f})."
     )
     facts = facts_of(request, inventory, forecast)
     artifact = _artifact(request, inventory, forecast, summary, facts)

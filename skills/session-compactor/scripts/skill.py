@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from fireswarm import MAX_DETAIL_CHARS, Artifact, SkillRequest, SkillResult, truncate
+from fireswarm import MAX_DETAIL_CHARS, Artifact, SkillRequest, SkillResult, count_noun, truncate
 
 from .learning import Change, asked, compare, known_before, learn
 from .material import Sentence, all_artifacts, gather
@@ -33,7 +33,7 @@ def run(request: SkillRequest) -> SkillResult:
     sentences = summarise(gather(request), asked(request), room - len(head) - 20)
     text = (head + _body(sentences))[:room]
     counts = f"{verdicts['new']} new, {verdicts['changed']} changed, {verdicts['confirmed']} confirmed facts"
-    summary = f"Compacted {len(artifacts)} artifacts into {len(text)} characters; {counts}."
+    summary = f"Compacted {count_noun(len(artifacts), 'artifact')} into {len(text)} characters; {counts}."
     artifact = Artifact(type="session_summary", name="session summary", summary=summary, value=text, mime="text/plain")
     return SkillResult(
         summary=summary,

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, PlannedTask, Question, SkillRequest, SkillResult, SkillState, read_regular_file
+from fireswarm import (
+    Artifact,
+    PlannedTask,
+    Question,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    read_regular_file,
+)
 
 from .assemble import assemble
 from .content import Record, read_record
@@ -139,10 +148,10 @@ def _inventory_shard(request: SkillRequest, root: Path, listing: Listing) -> Ski
     records = read_all(root, in_shard(listing.paths, index, count), failures)
     content = {"index": index, "count": count, "files": records, "left_out": failures.left_out}
     artifact = written(
-        request, content, "inventory_shard", f"inventory-{index + 1}-of-{count}.json", f"{len(records)} files"
+        request, content, "inventory_shard", f"inventory-{index + 1}-of-{count}.json", count_noun(len(records), "file")
     )
     value = {"index": index, "count": count, "files": len(records)}
-    summary = f"Read {len(records)} files: part {index + 1} of {count} of {root.name}."
+    summary = f"Read {count_noun(len(records), 'file')}: part {index + 1} of {count} of {root.name}."
     return SkillResult(summary=summary, artifacts=(artifact.model_copy(update={"value": value}),), confidence=1.0)
 
 

@@ -156,3 +156,8 @@ def explain_validation(error: ValidationError) -> str:
         f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {JSON_TYPES.get(item['type'], item['msg'])}"
         for item in error.errors()
     )
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 task``, ``2 tasks``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
@@ -12,11 +13,14 @@ from rich.console import Console
 from fireswarm.cli.shared.console import CleanConsole, json_text
 from fireswarm.cli.shared.options import short
 from fireswarm.cli.swarm import inspect
-from fireswarm.cli.watch import progress
+from fireswarm.cli.watch import progress, results
 from fireswarm.cli.watch.answer import markdown_of
+from fireswarm.cli.watch.follow import RunEventPrinter
+from fireswarm.cli.watch.results import MAX_LINES
+from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.swarm.outcome import Failed, Outcome, Waiting
-from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +36,7 @@ async def swarm() -> AsyncGenerator[SwarmRig]:
 def printed(monkeypatch: pytest.MonkeyPatch) -> Console:
     console = CleanConsole(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
     monkeypatch.setattr(progress, "console", console)
+    monkeypatch.setattr(results, "console", console)
     return console
 
 
@@ -59,6 +64,50 @@ async def test_dead_letter_is_called_so_with_its_reason(swarm: SwarmRig, printed
     assert "the objective stopped (dead letter)" in told
     assert "It gave up: the disk is full" in told and f"swarm retry {short(task.task_id)}" in told
     assert "objective is blocked" not in told
+
+
+REFUSED = "This objective needs a model; the code cannot answer it. Set A_KEY, or submit it with --best-effort."
+
+
+async def test_refused_objective_is_explained_once(swarm: SwarmRig, printed: Console) -> None:
+    task, told = await stopped(swarm, printed, Waiting(StatusReason.NEEDS_MODEL, REFUSED))
+    assert told.count("--best-effort") == 1
+    assert f"{REFUSED} Then run `swarm retry {short(task.task_id)}`" in told
+    run = {"task_id": task.task_id, "role": task.assigned_to}
+    now = datetime.now(UTC)
+    RunEventPrinter(printed, "info").print(run, [{"type": "turn_failed", "ts": now, "payload": {"error": REFUSED}}])
+    assert isinstance(printed.file, io.StringIO)
+    assert printed.file.getvalue().endswith("turn_failed                 This objective needs a model\n")
+
+
+MADE = {
+    "checklist.md": ("checklist", "# Checklist\n\n- [ ] water the basil\n"),
+    "hits.md": ("keyword_list", "".join(f"- line {number}\n" for number in range(MAX_LINES + 2))),
+    "hits.json": ("keyword_hits", "{}"),
+    "inventory.json": ("inventory", "{}"),
+    "table.csv": ("file", "a,b\n"),
+}
+
+
+async def test_lists_are_printed_with_the_paths_of_all_files(swarm: SwarmRig, printed: Console) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    artifacts = [
+        Artifact(type=kind, name=name, uri=await swarm.core.blobs.put(f"t/{name}", text.encode()))
+        for name, (kind, text) in MADE.items()
+    ]
+    await swarm.settle(held, Done(TaskResult(summary="made", artifacts=tuple(artifacts))))
+    task = await swarm.task(held.task.task_id)
+    assert await progress.report(swarm.core, task.task_id, [task], 1.0) is TaskStatus.DONE
+    assert isinstance(printed.file, io.StringIO)
+    told = printed.file.getvalue()
+    assert "- [ ] water the basil\n- line 0\n" in told
+    assert f"- line {MAX_LINES - 1}\n[2 further lines in the file]\n" in told
+    paths = [line.partition(": ") for line in told.splitlines() if line.endswith(tuple(MADE))]
+    assert [kind for kind, _, _ in paths] == ["checklist", "keyword_list", "keyword_hits", "file"]
+    assert [await swarm.core.blobs.get(f"file://{path}") for _, _, path in paths[:2]] == [
+        MADE[name][1].encode() for name in ("checklist.md", "hits.md")
+    ]
 
 
 @pytest.mark.parametrize("mark", ["\x9b", "\x7f", "\u202e", "\u2066", "\u061c", "\u2028", "\ud800"])

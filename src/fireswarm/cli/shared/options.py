@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.console import json_text, make_console
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.startup import loop_options
@@ -123,11 +124,6 @@ def clip(text: str, length: int) -> str:
     """Return the first line of *text*, truncated at a word with an ellipsis if longer than *length*."""
     line = " ".join(text.split("\n", 1)[0].split())
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
-
-
-def count_noun(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 task``, ``2 tasks``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fireswarm.cli.shared.options import clip, console, count_noun, print_json, table
+from fireswarm.cli.shared.options import clip, console, print_json, table
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.settings import load_found_settings, load_settings
 from fireswarm.settings.load import home_folder

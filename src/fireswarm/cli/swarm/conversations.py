@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from fireswarm import wiring
-from fireswarm.cli.shared.options import Project, Root, StoreUri, console, count_noun, run_async, settings_for
+from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.contracts.base import count_noun
 
 app = typer.Typer(help="Maintain the stored conversations of skills: migrate, prune.", no_args_is_help=True)
 

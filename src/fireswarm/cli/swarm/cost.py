@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fireswarm.cli.shared.options import clip, console, count_noun, short, table
+from fireswarm.cli.shared.options import clip, console, short, table
+from fireswarm.contracts.base import count_noun
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
 SHOWN_OBJECTIVES = 20

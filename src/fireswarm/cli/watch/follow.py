@@ -13,9 +13,11 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip, count_noun, short
+from fireswarm.cli.shared.options import clip, short
 from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.skills.skill import NEEDS_MODEL
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.storage.documents import queries
@@ -76,14 +78,14 @@ class RunEventPrinter:
         style = {0: "dim", 3: "red"}.get(severity(event), "")
         step = _step_of(payload)
         detail = step or str(payload.get("skill", ""))
-        said = payload.get("error") or payload.get("reason") or ""
+        said = brief(str(payload.get("error") or payload.get("reason") or ""))
         if why := payload.get("without_model"):  # agents printed the rest of the text at start
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
         line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
         line.append(f"{kind:<27} ", style or "bold")
-        line.append(f"{detail}{': ' if detail and said else ''}{clip(str(said), 160)}", style)
+        line.append(f"{detail}{': ' if detail and said else ''}{clip(said, 160)}", style)
         if self._console.is_terminal:  # one line per event, as in the table
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
@@ -171,6 +173,11 @@ def severity(event: Event) -> int:
     of_a_skill = _step_of(event.get("payload") or {}).startswith("skill:") and kind != "step_started"
     quiet = kind in DETAILS or (kind in QUIET and not of_a_skill)
     return SEVERITY["debug" if quiet else "info"]
+
+
+def brief(text: str) -> str:
+    """Return a short form of the reason why an objective was refused, which is printed whole once; or the text."""
+    return text.partition(";")[0] if text.startswith(NEEDS_MODEL) else text
 
 
 def _step_of(payload: Mapping[str, Any]) -> str:

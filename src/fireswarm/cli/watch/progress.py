@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.options import STYLES, clip, console, count_noun, short, style_status, usage_line
+from fireswarm.cli.shared.options import STYLES, clip, console, short, style_status, usage_line
 from fireswarm.cli.watch.answer import print_answer, read_answer
-from fireswarm.cli.watch.follow import RunPrinter
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.cli.watch.follow import RunPrinter, brief
+from fireswarm.cli.watch.results import print_results
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
@@ -25,7 +26,6 @@ from fireswarm.swarm.swarm import Swarm
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
 SHOWN_SPEAKING = 4
-REPORT = "report"
 _WAITS_FOR_OTHERS = (StatusReason.DELEGATING, StatusReason.DEPENDENCIES)
 GRID_CHARS = 200
 """Length of a summary in the final table. The answer is printed whole below it."""
@@ -44,7 +44,7 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
             mark,
             task.assigned_to,
             style_status(word),
-            Text(clip(task.summary, 60), no_wrap=True, overflow="ellipsis"),
+            Text(clip(brief(task.summary), 60), no_wrap=True, overflow="ellipsis"),
         )
     said = [
         Text.assemble((f"{short(task_id)} {role} says ", "magenta"), (words, "dim"))
@@ -98,7 +98,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
             task.assigned_to,
             style_status(word),
             str(task.epoch),
-            clip(task.summary, GRID_CHARS),
+            clip(brief(task.summary), GRID_CHARS),
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
@@ -114,7 +114,7 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
         soft_wrap=True,
     )
     print_answer(await read_answer(swarm, root), console)
-    _print_files(swarm, tasks)
+    await print_results(swarm, root, tasks)
     if root.status is not TaskStatus.DONE:
         await _print_what_is_needed(swarm, root, tasks)
     everything_done = all(task.status is TaskStatus.DONE for task in tasks)
@@ -127,7 +127,8 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         if task.status is not TaskStatus.BLOCKED or task.status_reason in _WAITS_FOR_OTHERS:
             continue
         why = await swarm.board.explain(task)
-        console.print(f"{short(task.task_id)} {task.assigned_to}: {task.summary}", soft_wrap=True, markup=False)
+        said = "" if task.summary in why else f" {task.summary}"
+        console.print(f"{short(task.task_id)} {task.assigned_to}:{said}", soft_wrap=True, markup=False)
         console.print(f"  {why}", soft_wrap=True, markup=False, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
     console.print(
@@ -135,14 +136,3 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         style="yellow",
         soft_wrap=True,
     )
-
-
-def _print_files(swarm: Swarm, tasks: Sequence[Task]) -> None:
-    files: dict[str, Artifact] = {}
-    for task in tasks:
-        for artifact in task.result.artifacts if task.result else ():
-            if artifact.uri is not None and artifact.type in (REPORT, "chart"):
-                files[artifact.uri] = artifact
-    for uri, artifact in sorted(files.items(), key=lambda item: item[1].type == "chart"):
-        place = swarm.blobs.locate(uri).removeprefix("file://")
-        console.print(f"{artifact.type}: {place}", soft_wrap=True)

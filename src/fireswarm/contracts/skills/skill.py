@@ -50,6 +50,9 @@ QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")
 
 MAX_SHOWN_CHOICES = 40
 
+NEEDS_MODEL = "This objective needs a model"
+"""Beginning of the summary of a refused objective. What it takes follows after a semicolon."""
+
 
 class Question(InputField):
     """One missing input. A blocked task carries its questions until they are answered.

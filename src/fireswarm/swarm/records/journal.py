@@ -19,7 +19,7 @@ from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.swarm.task import StepDecision, TaskResult, canonical_json
-from fireswarm.errors import Conflict, LeaseLost, StepUncertain
+from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.swarm.board.lease import HeldLease
@@ -212,7 +212,8 @@ class Journal:
         try:
             result = await run()
         except Exception as error:  # journaled and raised again, so that the step does not count as unfinished
-            self.note(STEP_FAILED, step=step, error=truncate(f"{type(error).__name__}: {error}", MAX_ERROR_CHARS))
+            said = str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"
+            self.note(STEP_FAILED, step=step, error=truncate(said, MAX_ERROR_CHARS))
             raise
         self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
         if not (last and idempotent):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
-from fireswarm.contracts.skills.skill import SkillResult, SkillState
+from fireswarm.contracts.skills.skill import NEEDS_MODEL, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.routing.fit import Fit, measure_fit
@@ -37,7 +37,7 @@ def can_answer(task: Task, skill: Skill) -> bool:
     words = ", ".join(fit.unknown[:MOST_UNKNOWN]) or "it"
     raise SkillReportedFailure(
         SkillResult.failure(
-            f"This objective needs a model; without one, {task.assigned_to} would run its skill {skill.name}, which "
+            f"{NEEDS_MODEL}; without one, {task.assigned_to} would run its skill {skill.name}, which "
             f"knows nothing of {words} (fit {fit.score:.2f}, needed {fit.threshold:.2f}). Set ANTHROPIC_API_KEY or "
             f"GEMINI_API_KEY where the agents run, or submit it with --skill {skill.name}, or with --best-effort for a "
             "result that does not answer it.",
