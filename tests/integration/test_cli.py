@@ -311,6 +311,8 @@ def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, sai
         (("tasks", "--store", "firelite://127.0.0.1"), "names no port"),
         (("up", "--roles", "pilot"), "has no role card"),
         (("up", "--replicas", "scout=many"), "must be ROLE=COUNT"),
+        (("submit", "   "), "objective: Value error, is blank: write what is to be done"),
+        (("submit", "\u200b\n"), "is blank"),
         (("role", "pilot"), "there is no role 'pilot'"),
         (("demo", "/nowhere"), "is not a folder"),
         (("store", "import", "nothing.jsonl"), "does not exist"),

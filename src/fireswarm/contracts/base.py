@@ -125,6 +125,13 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(check_json)]
 """A JSON map as Firestore stores it; timestamps are allowed."""
 
 
+def check_not_blank(text: str) -> str:
+    """Return *text*. Raises ValueError if all of it is white space or invisible."""
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise ValueError("is blank: write what is to be done")
+    return text
+
+
 def as_utc(value: datetime) -> datetime:
     """Return *value* in UTC; a naive timestamp is interpreted as UTC."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         open_client,
         open_database,
         open_swarm,
+        served_elsewhere,
         serving,
     )
 
@@ -35,6 +36,7 @@ __all__ = [
     "open_database",
     "open_swarm",
     "packaged_path",
+    "served_elsewhere",
     "serving",
 ]
 

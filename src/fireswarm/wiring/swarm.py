@@ -190,6 +190,17 @@ async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenera
             raise StoreError(str(error)) from error
 
 
+def served_elsewhere(settings: Settings) -> str:
+    """Return the URI at which another process serves the embedded store, or ""."""
+    if settings.store.uri != "embedded":
+        return ""
+    try:
+        with open_database(settings):
+            return ""
+    except DataFileInUse as held:
+        return _elsewhere(held) if held.endpoint else ""
+
+
 @contextlib.contextmanager
 def _socket_place(settings: Settings) -> Generator[Path | None]:
     """Yield a path for the store's socket: next to the data file, or in a new folder if that path is too long.

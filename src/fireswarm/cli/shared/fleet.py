@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import anyio
+import psutil
 
+from fireswarm import wiring
 from fireswarm.cli.shared.options import errors
+from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.swarm.status import AgentStatus
+from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.swarm.worker.supervisor import Supervisor
+
+RECENT_SECONDS = 3_600
+"""Older heartbeats are not read to find a running fleet."""
 
 
 def _session_option(settings: Settings) -> list[str]:
@@ -41,6 +51,28 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
     )
     fleet.report = lambda text: errors.print(text, style="red", markup=False, soft_wrap=True)
     return fleet
+
+
+async def refuse_second_fleet(settings: Settings) -> None:
+    """Raise InvalidInput if agents work on the embedded store of this folder, which another process serves."""
+    if not (uri := wiring.served_elsewhere(settings)):
+        return
+    served = settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})
+    async with wiring.open_swarm(served) as swarm:
+        now = swarm.clock.now()
+        recent = await swarm.heartbeats.latest(since=now - timedelta(seconds=RECENT_SECONDS))
+    alive = [status for status in recent if status.lives_at(now) and _is_running(status)]
+    if alive:
+        roles = ", ".join(sorted({status.role for status in alive}))
+        raise InvalidInput(
+            f"a fleet works on this folder already: {count_noun(len(alive), 'agent')} ({roles}; `swarm agents` lists "
+            "them). It does what you submit. To start more role processes: --join, or --roles or --replicas"
+        )
+
+
+def _is_running(status: AgentStatus) -> bool:
+    """Return False if the agent was on this machine and its process has ended."""
+    return status.host != socket.gethostname() or psutil.pid_exists(status.pid)
 
 
 @contextlib.asynccontextmanager

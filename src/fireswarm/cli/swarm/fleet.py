@@ -18,7 +18,7 @@ from anyio import from_thread
 from anyio.lowlevel import current_token
 
 from fireswarm import wiring
-from fireswarm.cli.shared.fleet import bound_to, fleet_of, stop_signal
+from fireswarm.cli.shared.fleet import bound_to, fleet_of, refuse_second_fleet, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.watchdog import watch_loop
@@ -73,6 +73,9 @@ def up(
             "Default: on a socket that only you can connect to.",
         ),
     ] = None,
+    join: Annotated[
+        bool, typer.Option("--join", help="Start a further fleet where one works on the same store already.")
+    ] = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -80,7 +83,8 @@ def up(
 ) -> None:
     """Run the fleet on this machine until interrupted; uses the embedded store by default.
 
-    With --session, it works only on tasks of that session; without, on tasks of every session.
+    With --session, it works only on tasks of that session; without, on tasks of every session. If a fleet works on the
+    embedded store of this folder already, --join, --roles or --replicas is needed to start more role processes.
     """
     settings = settings_for(root, store, project, session, **bound_to(session))
     cards, _, _ = wiring.load_swarm(settings)
@@ -91,6 +95,8 @@ def up(
     wanted = _replicas(chosen, replicas or [])
 
     async def main() -> None:
+        if not (join or roles or replicas):
+            await refuse_second_fleet(settings)
         async with (
             stop_signal() as stop,
             wiring.serving(settings, port=port) as uri,

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp
+from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp, check_not_blank
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
@@ -107,7 +107,7 @@ class PlannedTask(Contract):
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
     assigned_to: RoleName
-    objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
+    objective: Annotated[str, AfterValidator(check_not_blank)] = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     skill: str | None = None
     context: JsonObject = Field(default_factory=dict)
     constraints: JsonObject = Field(default_factory=dict)

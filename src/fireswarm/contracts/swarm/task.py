@@ -22,6 +22,7 @@ from fireswarm.contracts.base import (
     Stored,
     Timestamp,
     check_json,
+    check_not_blank,
 )
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
@@ -164,7 +165,7 @@ class TaskSpec(Contract):
     ``message_id`` is the message that asked for the task; its artifacts and signals are inputs.
     """
 
-    objective: str = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
+    objective: Annotated[str, AfterValidator(check_not_blank)] = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     assigned_to: RoleName
     session_hash: SessionName
     created_by: str = "operator"
