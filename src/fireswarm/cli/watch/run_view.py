@@ -11,14 +11,20 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.answer import markdown_of
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 
 FENCE = "```"
 MAX_ARGUMENT_CHARS = 200
 MAX_RESULT_CHARS = 300
-_ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "objective", "skill", "url")
+_ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "objective", "skill", "url", "id")
 """Inputs that say the most about a call, the first of them that it has."""
+
+MAX_LINES = 40
+MAX_PASSAGE_LINES = 6
+_STATES = ("command_output", "stop_command")
+"""Tools whose output ends with the state of a command, in brackets."""
 
 
 class RunView:
@@ -88,7 +94,10 @@ class RunView:
 
 
 def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return what a ``skill_step_executed`` event says: the tool, its main input, its result in a line, and a style."""
+    """Return what a ``skill_step_executed`` event says: the tool, its main input, its result, and a style.
+
+    The result is a line, but a list of what is to be done and the passage nearest to an edit have several.
+    """
     params: Mapping[str, Any] = payload.get("params") or {}
     name = str(params.get("tool") or payload.get("type"))
     given = _input_of(params)
@@ -99,8 +108,7 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     failed = status != "ok"
     told = str((payload.get("stdout_summary") or "") if not failed else "")
     told = told or str(payload.get("stderr_summary") or payload.get("stdout_summary") or "")
-    lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
-    result = lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
+    result = _result_of(name, told, failed=failed)
     code = payload.get("exit_code")
     if name == "run_command" and code:
         result = f"exit code {code}: {result}" if result else f"exit code {code}"
@@ -109,15 +117,30 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return name, argument, result, "red" if failed and name != "run_command" else ""
 
 
+def _result_of(name: str, told: str, *, failed: bool) -> str:
+    """Return what a person has to know of an output."""
+    if name == "todo" and not failed:
+        return told
+    lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
+    if name == "edit_file" and failed:
+        return "\n".join(lines[:MAX_PASSAGE_LINES])
+    if name in _STATES and not failed and lines:
+        return lines[-1].strip("[]")
+    return lines[-1 if name == "run_command" else 0] if lines else ""  # the end of an output says most
+
+
 def print_call(console: Console, name: str, argument: str, result: str, style: str = "") -> None:
-    """Print a call and its result on one line each, cut at the width of the terminal."""
+    """Print a call and the lines of its result, each cut at the width of the terminal."""
     line = Text("• ", style or "cyan")
     line.append(name, style or "bold")
     line.append(f" {clip(' '.join(argument.split()), MAX_ARGUMENT_CHARS)}", style)
     console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-    if result:
-        shown = Text(f"  {clip(' '.join(result.split()), MAX_RESULT_CHARS)}", style or "dim")
+    lines = [" ".join(line.split()) for line in result.splitlines() if line.strip()]
+    for text in lines[:MAX_LINES]:
+        shown = Text(f"  {clip(text, MAX_RESULT_CHARS)}", style or "dim")
         console.print(shown, no_wrap=True, overflow="ellipsis", crop=True)
+    if len(lines) > MAX_LINES:
+        console.print(Text(f"  … {count_noun(len(lines) - MAX_LINES, 'further line')}", "dim"))
 
 
 def _end_of_paragraph(text: str) -> int:
