@@ -41,6 +41,20 @@ def test_single_capability_is_shown_with_settings_and_tools() -> None:
         run("capabilities", "telepathy")
 
 
+def test_agent_lists_its_own_tools_and_shows_one() -> None:
+    own = {
+        *("list_files", "read_file", "search_files", "write_file", "edit_file", "write_artifact", "run_command"),
+        *("command_output", "stop_command", "use_skill", "read_skill_file", "search_skills", "read_output", "todo"),
+        "ask_user",
+    }
+    assert {tool["name"] for tool in json.loads(run("capabilities", "--json", agent=True))["tools"]} == own
+    assert "tools" not in json.loads(run("capabilities", "--json"))
+    assert "edit_file" in run("capabilities", agent=True)
+    assert "old_text" in run("capabilities", "edit_file", agent=True)
+    assert json.loads(run("capabilities", "todo", "--json", agent=True))["parameters"]["required"] == ["items"]
+    assert json.loads(run("capabilities", "sandbox", "--json", agent=True))["id"] == "sandbox"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

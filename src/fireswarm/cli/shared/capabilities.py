@@ -15,12 +15,21 @@ from fireswarm.cli.shared.options import Root
 
 def capabilities(
     name: Annotated[
-        str | None, typer.Argument(help="One capability: its settings and tools.", show_default=False)
+        str | None,
+        typer.Argument(help="One capability or tool: its settings and tools, or inputs.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List all capabilities, or show one."""
-    _show(name, as_json=as_json)
+    """List the agent's own tools and all capabilities, or show one."""
+    from fireswarm.cli.shared import capabilities_run
+
+    own = capabilities_run.own_tools(Path.cwd())
+    if name is None:
+        capabilities_run.list_all(as_json=as_json, tools=own)
+    elif name in own:
+        capabilities_run.show_tool(own[name], as_json=as_json)
+    else:
+        capabilities_run.show(name, as_json=as_json)
 
 
 def of_folder(
@@ -32,14 +41,9 @@ def of_folder(
 ) -> None:
     """List all capabilities, those of the swarm's folder included, or show one."""
     from fireswarm.capabilities import drop_in
-
-    drop_in.add_folder(root)
-    _show(name, as_json=as_json)
-
-
-def _show(name: str | None, *, as_json: bool) -> None:
     from fireswarm.cli.shared import capabilities_run
 
+    drop_in.add_folder(root)
     if name is None:
         capabilities_run.list_all(as_json=as_json)
     else:
