@@ -36,10 +36,11 @@ class OutputTail:
 
     def add(self, data: bytes) -> None:
         """Add bytes."""
-        room = max(0, self.limit * 2 // 3 - len(self.head))
+        first = self.limit * 2 // 3
+        room = max(0, first - len(self.head))
         self.head, data = self.head + data[:room], data[room:]
         self.tail += data
-        over = max(0, len(self.tail) - self.limit // 3)
+        over = max(0, len(self.tail) - (self.limit - first))
         self.dropped_lines += self.tail.count(b"\n", 0, over)
         del self.tail[:over]
         self.dropped += over

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fireswarm.processes.output import TO_A_FILE, OutputTail
@@ -44,6 +44,7 @@ def test_lines_that_the_note_names_are_those_that_are_missing(size: int) -> None
 
 
 @given(st.lists(st.text(alphabet="ab\n", max_size=200)), st.integers(30, 200))
+@example(["a" * 37], 37)
 def test_note_and_what_is_kept_make_up_the_whole_output(pieces: list[str], limit: int) -> None:
     whole = "".join(pieces)
     text = kept(limit, *(piece.encode() for piece in pieces))
