@@ -81,7 +81,8 @@ class _Watch:
         while not self.over.wait(max(self.last + self.stall_seconds - time.monotonic(), self.stall_seconds / BEATS)):
             if not self.is_reported and time.monotonic() - self.last >= self.stall_seconds:
                 self.is_reported = True
-                header = f"Timeout ({timedelta(seconds=self.stall_seconds)})!\n"
-                with contextlib.suppress(OSError):  # standard error is a pipe that nothing reads any more
-                    os.write(self.descriptor, header.encode())
+                # The stacks come first: `os.write` gives the lock away, and the loop could leave the call meanwhile.
                 faulthandler.dump_traceback(file=self.descriptor, all_threads=True)
+                line = f"Timeout ({timedelta(seconds=self.stall_seconds)})! The event loop stands still: stacks above\n"
+                with contextlib.suppress(OSError):  # standard error is a pipe that nothing reads any more
+                    os.write(self.descriptor, line.encode())

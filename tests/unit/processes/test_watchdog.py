@@ -8,7 +8,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import logging, re, threading, time
+import logging, os, re, sys, threading, time
 import anyio
 from fireswarm.processes.watchdog import watch_loop
 
@@ -18,7 +18,15 @@ def block_here(seconds):
         pass
 
 def block_in_c():
-    re.match("(a|aa)+$", "a" * 33 + "!")
+    sys.setswitchinterval(0.2)  # on a busy machine too, the report has the lock until it is done
+    re.match("(a|aa)+$", "a" * 34 + "!")
+    has_ended.set()
+
+has_ended, write = threading.Event(), os.write
+
+def write_late(*given):
+    has_ended.wait(20)
+    return write(*given)
 
 async def main():
     logging.basicConfig(level=logging.INFO)
@@ -53,6 +61,11 @@ def test_call_that_holds_the_interpreter_lock_is_reported_with_its_stack() -> No
     told = report("await anyio.sleep(0.01); block_in_c()", 0.1)
     assert "block_in_c" in told
     assert told.index("block_in_c") < told.index("the event loop stood still for")
+
+
+def test_call_is_in_the_stacks_although_the_loop_goes_on_while_the_report_is_written() -> None:
+    told = report("os.write = write_late; await anyio.sleep(0.01); block_in_c()", 0.1)
+    assert "block_in_c" in told
 
 
 @pytest.mark.parametrize("work", ["pass", "await anyio.sleep(0.5)", "await anyio.to_thread.run_sync(block_here, 0.2)"])
