@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 import threading
@@ -37,6 +38,8 @@ if sys.platform != "win32":
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
 os.environ.update(dict.fromkeys(ON_NO_CLOUD, "true"))
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what the tests start would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.update(dict.fromkeys(BASE_URLS, NOWHERE))  # also what a test starts as a process stays on this machine
 
 
