@@ -249,10 +249,20 @@ def test_only_an_error_about_a_file_is_told_in_a_line(capsys: pytest.CaptureFixt
         raise ConnectionResetError(104, "Connection reset by peer")
 
 
-def test_message_to_a_run_that_waits_for_an_approval_is_an_error(root: Path) -> None:
+def test_message_to_a_run_that_waits_for_an_approval_is_told_and_the_action_is_not_done(root: Path) -> None:
     script(root, {"calls": [{"name": "write_file", "input": {"path": "x", "content": "x"}}]}, "Done.")
     assert agent(root, "run", TASK, "--script", "answers.json").code == 3
     said = agent(root, "run", "never mind", "--continue")
+    assert (said.code, "Done." in said.stdout) == (0, True), said.stderr
+    again = agent(root, "resume", "latest")
+    assert (again.code, "Done." in again.stdout) == (0, True), again.stderr
+    assert not (root / "x").exists()
+
+
+def test_message_with_an_answer_to_another_question_is_an_error(root: Path) -> None:
+    script(root, {"calls": [{"name": "write_file", "input": {"path": "x", "content": "x"}}]}, "Done.")
+    assert agent(root, "run", TASK, "--script", "answers.json").code == 3
+    said = agent(root, "run", "go on", "--continue", "--resume-answer", "colour=red")
     assert (said.code, "the message was not said" in said.stderr) == (3, True), said.stderr
     assert not (root / "x").exists()
 

@@ -27,13 +27,21 @@ def answer(request):
     last = request.messages[-1]
     pathlib.Path("said.jsonl").open("a").write(json.dumps(message) + "\\n")
     if last.outputs:
-        return "It returned " + last.outputs[0].text
-    if message.startswith("ask"):
+        return f"It returned {last.outputs[0].text} {last.text}"
+    if message.startswith("think"):
+        pathlib.Path("thinks").touch()
+        while not pathlib.Path("go").exists():
+            pass
+    if message.startswith(("ask", "think")):
         call = {"name": "ask_user", "input": {"question": "Which one?", "name": "which"}}
         return {"calls": [call], "text": "One question."}
     if message.startswith("work"):
-        call = {"name": "run_command", "input": {"command": "echo once >> log; echo begun; sleep 60"}}
-        return {"calls": [call], "text": "I begin."}
+        calls = [{"name": "run_command", "input": {"command": "echo once >> log; echo begun; sleep 60"}}]
+        calls.append({"name": "run_command", "input": {"command": "echo twice >> log"}})
+        return {"calls": calls, "text": "I begin."}
+    if message.startswith("wait"):
+        calls = [{"name": "run_command", "input": {"command": "echo once >> log; until [ -e go ]; do :; done"}}]
+        return {"calls": calls, "text": "I wait."}
     return f"heard {len(message)} characters, {message.count(chr(10)) + 1} lines"
 
 answer.tools = True
@@ -166,14 +174,86 @@ def test_ctrl_c_stops_the_work_and_keeps_what_was_done(root: Path) -> None:
         terminal.type(CTRL_C)
         terminal.expect("Stopped; what was done is kept.")
         terminal.expect("> ")
-        terminal.type("and then this\n")
+        terminal.type("do this instead\n")
         terminal.expect("It returned ")
-        terminal.expect("heard 13 characters, 1 lines")
+        terminal.expect("do this instead")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0
     assert (root / "log").read_text() == "once\n"
     assert len(list((root / "runs").glob("*/events.jsonl"))) == 1
+
+
+def test_enter_after_ctrl_c_goes_on_with_the_work(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("work\n")
+        terminal.expect("I begin.")
+        while not (root / "log").exists():
+            terminal.type("")
+        terminal.type(CTRL_C)
+        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("> ")
+        terminal.type("\n")
+        terminal.expect("It returned ")
+    assert (root / "log").read_text() == "once\ntwice\n"
+
+
+def test_line_typed_during_the_work_is_told_before_the_next_answer(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("wait\n")
+        terminal.expect("I wait.")
+        while not (root / "log").exists():
+            terminal.type("")
+        terminal.type("and this too\n\n/cost\n")
+        terminal.expect("/cost")
+        (root / "go").touch()
+        terminal.expect("USD")
+        terminal.expect("told this before its next answer")
+        terminal.expect("It returned ")
+        terminal.expect("and this too")
+        terminal.expect("> ")
+        terminal.type("ask me\n")
+        terminal.expect("which> ")
+
+
+def test_line_typed_before_a_question_does_not_answer_it(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("think\n")
+        while not (root / "thinks").exists():
+            terminal.type("")
+        terminal.type("yes, and also that\n")
+        terminal.expect("yes, and also that")
+        (root / "go").touch()
+        terminal.expect("which> ")
+        terminal.type("this\n")
+        terminal.expect("It returned this yes, and also that")
+
+
+def test_half_a_line_typed_before_ctrl_c_is_kept(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("work\n")
+        terminal.expect("I begin.")
+        while not (root / "log").exists():
+            terminal.type("")
+        terminal.type("no, do th")
+        terminal.expect("no, do th")
+        terminal.type(CTRL_C)
+        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("> ")
+        terminal.type("at\n")
+        terminal.expect("It returned ")
+        terminal.expect("no, do that")
+
+
+def test_exit_typed_during_the_work_leaves_after_the_answer(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("wait\n")
+        terminal.expect("I wait.")
+        terminal.type("/exit\n")
+        terminal.expect("/exit")
+        (root / "go").touch()
+        terminal.expect("It returned ")
+        assert terminal.ended() == 0
 
 
 def test_ctrl_c_at_a_prompt_drops_the_line_and_nothing_else(root: Path) -> None:

@@ -39,7 +39,7 @@ from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.llm.spend import FileLedger
-from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, Steering, think
 from fireswarm.mind.permissions import Action, Policy, Verdict, policy_of
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.descendants import kill_running
@@ -64,12 +64,13 @@ TASK_FILE = "task.json"
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Callbacks for events, streamed text and questions, and for what a person says to an answer."""
+    """Callbacks for events, streamed text and questions, and what a person says: to an answer, or to the work."""
 
     on_event: Callable[[EventRecord], None] | None = None
     on_words: Callable[[str], None] | None = None
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     next_message: Callable[[str], Awaitable[str | None]] | None = None
+    steering: Steering = field(default_factory=Steering)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,7 @@ def _assignment(
         outputs=outputs,
         dry_run=given.dry_run,
         next_message=watching.next_message,
+        steering=watching.steering,
     )
 
 

@@ -5,8 +5,8 @@ recorded and in how a skill's results are used.
 """
 
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus, Steering
 from fireswarm.mind.mind import Mind
 from fireswarm.mind.start import think
 
-__all__ = ["Assignment", "Conclusion", "ConclusionStatus", "Mind", "Tool", "think"]
+__all__ = ["Assignment", "Conclusion", "ConclusionStatus", "Mind", "Steering", "Tool", "think"]

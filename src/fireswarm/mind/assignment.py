@@ -24,6 +24,29 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mappin
     raise SkillFailed(f"skill {skill.name!r} cannot be run: this run has no skill runner")
 
 
+@dataclass(slots=True)
+class Steering:
+    """Words of a person to a run, told before the next answer of its model.
+
+    ``stopped``: the run was stopped before it goes on; if it has a ``text``, actions that had not ended are not done.
+    ``typed`` returns what was typed since it was last called, or "".
+    """
+
+    text: str = ""
+    stopped: bool = False
+    typed: Callable[[], str] = str
+
+    def look(self) -> bool:
+        """Add what was typed to the text; returns True if there is something to say."""
+        self.text = "\n".join(text for text in (self.text, self.typed()) if text)
+        return bool(self.text)
+
+    def take(self) -> str:
+        """Return the text once."""
+        text, self.text, self.stopped = self.text, "", False
+        return text
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """One task as input of a run.
@@ -37,7 +60,8 @@ class Assignment:
     For a model that calls tools: ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to
     delegate work to, and ``children`` the results of delegated tasks by their keys.
     ``outputs`` is the folder whose files become artifacts of the task.
-    ``next_message`` returns what a person says to an answer, or None at the end of the conversation.
+    ``next_message`` returns what a person says to an answer, or None at the end of the conversation; ``steering`` is
+    what is said before that, to work in progress.
     """
 
     task: str
@@ -63,6 +87,7 @@ class Assignment:
     roles: tuple[str, ...] = ()
     children: Mapping[str, ChildResult] = field(default_factory=dict)
     next_message: Callable[[str], Awaitable[str | None]] | None = None
+    steering: Steering = field(default_factory=Steering)
     outputs: Path | None = None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fireswarm.contracts.limits import truncate
-from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult
+from fireswarm.contracts.llm.chat import ToolCall
+from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
@@ -49,6 +50,12 @@ def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, r
             "stderr_summary": truncate(result.stderr_summary, SHOWN_OUTPUT_CHARS),
         },
     )
+
+
+def record_call(recorder: Recorder, turn: int, skill: str, call: ToolCall, result: StepExecutionResult) -> None:
+    """Record a call that the run answered by itself, without an action."""
+    action = ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
+    record_step(recorder, turn, skill, action, result)
 
 
 def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:

@@ -148,6 +148,7 @@ class MindRun:
             return self._end(ConclusionStatus.DRY_RUN, "dry_run", "the prompt was composed; nothing was called or run")
         if not self.attempt:
             self._check_stopped(FAILED)
+            await self._hear_person()
             if self.turn >= self.turn_limit:
                 advice = f"raise runtime.max_turns, or give a smaller task{self._last_words()}"
                 raise RunFailed("max_turns_exceeded", f"not finished after {self.turn} turns: {advice}")
@@ -156,6 +157,9 @@ class MindRun:
             self._check_stopped(UNANSWERED)
         self.answer = await self.asking.ask(self.turn, self.attempt)
         return State.DECODE_DECISION
+
+    async def _hear_person(self) -> None:
+        """Tell the model what a person says to the work in progress; a run by decisions is told nothing."""
 
     def _check_stopped(self, what: str) -> None:
         """Raise RunFailed where the run was stopped before; a run by decisions is never reopened."""

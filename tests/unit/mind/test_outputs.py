@@ -9,7 +9,7 @@ from fireswarm.mind.calling.outputs import Outputs
 
 
 def test_oldest_outputs_are_dropped_when_all_are_longer_than_the_limit() -> None:
-    outputs = Outputs(page_chars=1_000, max_all_chars=5_000)
+    outputs = Outputs(1_000, max_all_chars=5_000)
     for step in ("1.1", "2.1", "3.1"):
         assert f"[page 1 of 3 of output {step}" in outputs.show(step, "x" * 2_500)
     assert outputs.names == ["2.1", "3.1"]
@@ -20,7 +20,7 @@ def test_oldest_outputs_are_dropped_when_all_are_longer_than_the_limit() -> None
 
 
 def test_page_with_its_last_line_fits_into_a_page() -> None:
-    outputs = Outputs(page_chars=300)
+    outputs = Outputs(300)
     first = outputs.show("10.10", "x" * 1_000)
     assert len(first) <= 300
     assert outputs.show("11.1", outputs.page("10.10", 2)) == outputs.page("10.10", 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.providers.scripted import ScriptedModel
-from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
+from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Steering, think
 from fireswarm.mind.permissions import Policy, Verdict, policy_of
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import PermissionSettings
@@ -55,6 +55,7 @@ class Agent:
     asks: Callable[[Question], Awaitable[str | None]] | None = None
     says: Callable[[str], Awaitable[str | None]] | None = None
     policy: Policy = ALLOW_ALL
+    steering: Steering = field(default_factory=Steering)
     writes: int = 0
     model_of: Callable[[Expert], Any] = lambda expert: ScriptedModel(expert, tools=True)
 
@@ -81,9 +82,8 @@ class Agent:
 
         log.steps._write = counted  # type: ignore[method-assign]
         tools = workspace_tools(self.bench.cwd)
-        given = Assignment(
-            TASK, SYSTEM, self.bench.cwd, tools=tools, ask=self.asks, next_message=self.says, policy=self.policy
-        )
+        hears: dict[str, Any] = {"ask": self.asks, "next_message": self.says, "steering": self.steering}
+        given = Assignment(TASK, SYSTEM, self.bench.cwd, tools=tools, policy=self.policy, **hears)
         try:
             return await think(mind, given, log)
         finally:

@@ -12,7 +12,7 @@ from fireswarm.cli.agent.ask import choice_of, decision_of
 from fireswarm.contracts.skills.permissions import APPROVAL
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.errors import InvalidInput
-from fireswarm.mind import Conclusion
+from fireswarm.mind import Conclusion, Steering
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ class GivenAnswers:
     """Answers by the names of their questions, and a message to the model. Each is removed when it was given."""
 
     answers: dict[str, Any]
-    message: str = ""
+    message: Steering = field(default_factory=Steering)
     refused: list[str] = field(default_factory=list[str])
 
     @classmethod
@@ -40,10 +40,13 @@ class GivenAnswers:
             if not (decision := decision_of(str(given[APPROVAL]))):
                 raise InvalidInput(f"{OPTION} {APPROVAL}={given[APPROVAL]}: write yes, always, or no and a reason")
             given[APPROVAL] = decision
-        return cls(given, message)
+        return cls(given, Steering(message, stopped=not given))
 
     def watching(self, watching: Watching) -> Watching:
-        """Return the callbacks with these answers, and with the message to the next answer of the model."""
+        """Return the callbacks with these answers and the message.
+
+        The message is said to the last answer of the run, or to work that was stopped: what had not ended is not done.
+        """
         person = watching.ask
 
         async def ask(question: Question) -> str | None:
@@ -56,16 +59,16 @@ class GivenAnswers:
             return await person(question) if person is not None else None
 
         async def next_message(answer: str) -> str | None:
-            said, self.message = self.message, ""
-            return said or None
+            return self.message.take() or None
 
-        return replace(watching, ask=ask if self.answers else person, next_message=next_message)
+        asks = ask if self.answers else person
+        return replace(watching, ask=asks, next_message=next_message, steering=self.message)
 
     def fault(self, conclusion: Conclusion) -> str:
         """Return what was wrong with the answers, or ""."""
         if self.refused:
             return "; ".join(self.refused)
-        if self.message:
+        if self.message.text:
             return f"the message was not said: the run is {conclusion.status}. Say it when that is over."
         if not self.answers:
             return ""

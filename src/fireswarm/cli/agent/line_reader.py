@@ -132,6 +132,21 @@ class LineReader:
             raise outcome[0]
         return outcome[0]
 
+    def typed_lines(self) -> list[str]:
+        """Return the lines that were typed on the terminal while no message was read, without blank ones."""
+        content = b""
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # standard input was closed
+            while sys.stdin.isatty() and select.select([sys.stdin.fileno()], [], [], 0)[0]:
+                if not (piece := os.read(sys.stdin.fileno(), 65_536)):
+                    break
+                content += piece
+        lines = [sanitize(line) for line in content.decode("utf-8", "replace").split("\n")]
+        lines = [line for line in lines if line.strip()]
+        for line in lines:
+            if self.history is not None:
+                self.history.add(line)
+        return lines
+
     def _read_part(self, prompt: str) -> str | None:
         self.is_reading = True
         try:
@@ -176,10 +191,28 @@ def _is_libedit(readline: Any) -> bool:
     return "libedit" in (readline.__doc__ or "")
 
 
+def drop_typed() -> None:
+    """Drop what was typed before a question: it does not answer it."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    with contextlib.suppress(termios.error, OSError, ValueError, AttributeError, TypeError):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
 @contextlib.contextmanager
-def restored_terminal() -> Generator[None]:
-    """Restore the terminal's modes at the end: a prompt that a signal ends leaves them as it needs them."""
+def restored_terminal(*, keeps_typed: bool = False) -> Generator[None]:
+    """Restore the terminal's modes at the end: a prompt that a signal ends leaves them as it needs them.
+
+    *keeps_typed*: what has been typed is kept when Ctrl+C is.
+    """
     before = _terminal_modes()
+    if keeps_typed and (changed := _terminal_modes()) is not None:
+        import termios
+
+        changed[3] |= termios.NOFLSH
+        _set_terminal_modes(changed)
     try:
         yield
     finally:

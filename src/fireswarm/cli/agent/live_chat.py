@@ -21,7 +21,7 @@ from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPe
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.mind import Conclusion
+from fireswarm.mind import Conclusion, Steering
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
@@ -36,8 +36,9 @@ HELP = (
     "/skills  the skills that the agent knows\n"
     "/model   the model\n"
     "/resume  how to go on with this conversation later\n"
-    "/exit    leave; an empty line or Ctrl+D does the same. Ctrl+C stops the work and keeps what was done.\n"
-    "A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
+    "/exit    leave; an empty line or Ctrl+D does the same\n"
+    "Ctrl+C stops the work and keeps what was done. A line typed during the work is told to the model before its next\n"
+    "answer. A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
 )
 COMMANDS = ("/cost", "/exit", "/help", "/model", "/resume", "/skills")
 
@@ -62,9 +63,10 @@ class LiveChat:
     tokens: int = 0
     usd: float = 0.0
     reader: LineReader = field(init=False)
+    steering: Steering = field(init=False)
     _file: Path = field(init=False)
-    _next: str = ""
     _stopped: bool = False
+    _leaves: bool = False
 
     def __post_init__(self) -> None:
         """Find the run of the session. Raises InvalidInput for a bad name of a session."""
@@ -73,6 +75,7 @@ class LiveChat:
             self.run_id = folder.name
         history = ChatHistory(self._runs / "chats" / "history.jsonl", redactor_for(self.settings))
         self.reader = LineReader(history)
+        self.steering = Steering(typed=self._take_typed)
 
     @property
     def _runs(self) -> Path:
@@ -80,7 +83,7 @@ class LiveChat:
 
     def hold(self) -> int:
         """Read messages and answer them until the person leaves; returns the exit code of the last answer."""
-        with restored_terminal():
+        with restored_terminal(keeps_typed=True):
             return self._hold()
 
     def _hold(self) -> int:
@@ -97,23 +100,15 @@ class LiveChat:
         return INTERRUPTED if self._stopped else 0
 
     def _waits_for_work(self) -> bool:
-        """Ask what follows after work was stopped; a message is kept for its end. Returns False to leave."""
+        """Ask what follows after work was stopped: a message changes it. Returns False to leave."""
         self._stopped = False
-        self.console.print("Stopped; what was done is kept. Enter goes on with it, Ctrl+D leaves.", style="dim")
-        while True:
-            message = anyio.run(self._until_sigterm, self.reader.read_in_thread)
-            if message is None or message.strip() == "/exit":
-                return False
-            if message.strip() in COMMANDS:
-                self.console.print(self._answer_to(message.strip()), markup=False)
-                continue
-            if message.strip() and (reason := too_long(message, self.settings.model)):
-                self.console.print(reason, style="yellow")
-                continue
-            if message.strip():
-                self._next = message
-                self.console.print("This is said when the work that was stopped has ended.", style="dim")
-            return True
+        self.console.print(
+            "Stopped; what was done is kept. Enter goes on with it, a message says how, Ctrl+D leaves.", style="dim"
+        )
+        message = anyio.run(self._until_sigterm, self._read_message)
+        if message:
+            self.steering.text, self.steering.stopped = message, True
+        return message is not None
 
     def _begin(self) -> AgentTask | None:
         """Return the task of the run; its first message begins a new one. None if the person says nothing."""
@@ -125,12 +120,13 @@ class LiveChat:
     async def _run(self, task: AgentTask) -> int:
         async def next_message(answer: str) -> str | None:
             self.tell(answer)
-            said, self._next = self._next, ""
-            return said or await self._next_message()
+            said = self.steering.take() if self.steering.look() else ""
+            return None if self._leaves else said or await self._next_message()
 
         known = self.run_id
         asks = self.ask if self.watching.ask is not None else None
         watching = replace(self.watching, on_event=self._count, ask=asks, next_message=next_message)
+        watching = replace(watching, steering=self.steering)
         self.run_id = known or new_run_id()
         if not known:
             self.options.keep(self._runs / self.run_id, self.settings)
@@ -150,7 +146,11 @@ class LiveChat:
             self.watching.on_event(event)
 
     async def ask(self, question: Question) -> str | None:
-        """Ask the person a question of the run. A command is carried out first; None to leave, or after Ctrl+C."""
+        """Ask the person a question of the run. A command is carried out first; None to leave, or after Ctrl+C.
+
+        What was typed before the question does not answer it: it is said to the model later.
+        """
+        self.steering.look()
 
         async def read(prompt: str) -> str | None:
             while True:
@@ -186,21 +186,45 @@ class LiveChat:
                 scope.cancel()
 
     async def _next_message(self) -> str | None:
-        """Read until a message that is not a command; None at the end."""
+        """Read a message; None at the end."""
+        return await self._read_message() or None
+
+    async def _read_message(self) -> str | None:
+        """Read until a message that is not a command; "" for an empty line, None to leave."""
         while True:
             try:
                 message = await self.reader.read_in_thread()
             except StoppedByPerson:
                 self.console.print("/exit or Ctrl+D leaves.", style="dim")
                 continue
-            if message is None or (word := message.strip()) in ("", "/exit"):
+            if message is None or (word := message.strip()) == "/exit":
                 return None
-            if word.startswith("/") and " " not in word and "\n" not in word and "/" not in word[1:]:
+            if self._is_command(word):
                 self.console.print(self._answer_to(word), markup=False)
             elif reason := too_long(message, self.settings.model):
                 self.console.print(reason, style="yellow")
             else:
-                return message
+                return message if word else ""
+
+    def _take_typed(self) -> str:
+        """Return what was typed during the work; commands are carried out."""
+        messages: list[str] = []
+        for line in self.reader.typed_lines():
+            if (word := line.strip()) == "/exit":
+                self._leaves = True
+            elif self._is_command(word):
+                self.console.print(self._answer_to(word), markup=False)
+            elif reason := too_long(line, self.settings.model):
+                self.console.print(reason, style="yellow")
+            else:
+                messages.append(line)
+        if messages:
+            self.console.print("The model is told this before its next answer.", style="dim")
+        return "\n".join(messages)
+
+    @staticmethod
+    def _is_command(word: str) -> bool:
+        return word.startswith("/") and " " not in word and "\n" not in word and "/" not in word[1:]
 
     def _answer_to(self, command: str) -> str:
         match command:

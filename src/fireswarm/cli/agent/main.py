@@ -137,7 +137,9 @@ def resume(
     config_file: ConfigFile = None,
     skills_dir: SkillsDir = None,
     answer: Answers = None,
-    message: Annotated[str, typer.Option("--message", help="What to say to the run's answer.")] = "",
+    message: Annotated[
+        str, typer.Option("--message", help="What to say to the run's answer, or to the work in which it was stopped.")
+    ] = "",
     profile: Profile = None,
     provider: ProviderOption = None,
     model: ModelName = None,

@@ -12,6 +12,9 @@ from fireswarm.redaction import REDACTED
 MAX_ALL_CHARS = 20_000_000
 """Characters of all outputs of a run that are kept; the oldest outputs are dropped first."""
 
+LEAST_PAGE_CHARS = 256
+"""The shortest page of an output; an answer whose calls could not all show one has too many calls."""
+
 FOOTER_CHARS = 120
 """Room for the last line of a page, so that a page that is read later fits into one."""
 
@@ -24,12 +27,25 @@ REPLACED = (
 
 @dataclass(slots=True)
 class Outputs:
-    """The long outputs of a run by the names of their steps. A page has at most ``page_chars`` characters."""
+    """The long outputs of a run by the names of their steps. A page has at most ``page_chars`` characters.
 
-    page_chars: int
+    ``most_page_chars`` is the length of a page that has room enough.
+    """
+
+    most_page_chars: int
     max_all_chars: int = MAX_ALL_CHARS
+    page_chars: int = field(init=False)
     _pages: dict[str, list[str]] = field(default_factory=dict)
     _dropped: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin with pages of the greatest length."""
+        self.page_chars = self.most_page_chars
+
+    def share(self, calls: int, room: int) -> int:
+        """Set the length of a page so that the outputs of *calls* take *room*; returns how many have room."""
+        self.page_chars = max(LEAST_PAGE_CHARS, min(self.most_page_chars, room // max(1, calls)))
+        return max(1, room // LEAST_PAGE_CHARS)
 
     @property
     def names(self) -> list[str]:

@@ -27,6 +27,7 @@ from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import REPLACED, Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
+from fireswarm.mind.calling.steering import SteeredSteps
 from fireswarm.mind.calling.values import (
     CUT_SHORT,
     NoAnswer,
@@ -48,9 +49,6 @@ from fireswarm.mind.states import State
 FEW_TURNS = 3
 """The model is told when so many turns are left."""
 
-LEAST_PAGE_CHARS = 256
-"""The shortest page of an output; an answer whose calls could not all show one has too many calls."""
-
 MAX_NAMED = 20
 """Outputs of several pages that are named after a summary, the newest."""
 
@@ -64,6 +62,7 @@ class CallingRun(MindRun):
 
     outputs: Outputs = field(init=False)
     background: BackgroundCommands = field(init=False)
+    steered: SteeredSteps = field(init=False)
     shown: list[ToolOutput] = field(default_factory=list)
     kept: KeptWords = field(default_factory=KeptWords)
     _finished: tuple[str, dict[str, Any]] | None = None
@@ -78,6 +77,7 @@ class CallingRun(MindRun):
         self.actor.place.keeps_folder = True
         self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
         self.actor.background = self.background
+        self.steered = SteeredSteps(self.assignment.steering, self.recorder)
         self.transcript = Transcript(self.assignment.system, offered_tools(self.assignment))
         if isinstance(self.asking, Asking):
             self.asking.conversation = self.transcript
@@ -118,7 +118,7 @@ class CallingRun(MindRun):
         """Execute all calls of the answer. The first exception that ends the run is raised after the others."""
         self.shown = []
         calls = list(enumerate(self.answer.calls, 1))
-        most = self._share_room(len(calls))
+        most = self.outputs.share(len(calls), prompt_limit(self.mind.settings.model) * CHARS_PER_TOKEN // 3)
         calls[most:] = [
             (number, call.model_copy(update={"fault": TOO_MANY.format(most)})) for number, call in calls[most:]
         ]
@@ -132,13 +132,6 @@ class CallingRun(MindRun):
         if news := await self.background.news(self.turn):
             self._note(news)
         return State.VERIFY_PROGRESS
-
-    def _share_room(self, calls: int) -> int:
-        """Set the length of a page so that all outputs take a third of the prompt; returns how many have room."""
-        room = prompt_limit(self.mind.settings.model) * CHARS_PER_TOKEN // 3
-        page_chars = min(self.mind.settings.runtime.max_output_bytes, room // max(1, calls))
-        self.outputs.page_chars = max(LEAST_PAGE_CHARS, page_chars)
-        return max(1, room // LEAST_PAGE_CHARS)
 
     def _keep(self) -> tuple[Part, ...]:
         """Return what is kept word for word with a summary: instructions in use, the person's words, the list."""
@@ -170,9 +163,7 @@ class CallingRun(MindRun):
         elif fault := self._fault_of({}):
             self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
         elif message := await self._message(f"message:{self.turn}", text):
-            self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
-            self.pending.append(Part(Component.TASK, message, "a message"))
-            self.kept.hear(message)
+            self.pending.append(self._take_message(message))
             self.shown = outputs_of_all(self.answer.calls, ())
         else:
             return self._end(ConclusionStatus.FINISHED, "finished", text)
@@ -195,6 +186,21 @@ class CallingRun(MindRun):
         except NoMessage:
             return ""
 
+    def _take_message(self, message: str) -> Part:
+        """Return a person's message for the model; with it, the run may take all its turns again."""
+        self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
+        self.kept.hear(message)
+        return Part(Component.TASK, message, "a message")
+
+    async def _hear_person(self) -> None:
+        if said := await self.steered.said_before(self.turn + 1):
+            is_late = self.turn_limit - self.turn <= FEW_TURNS
+            self.transcript.add_to_last(self._take_message(said))
+            if is_late:
+                left = self.turn_limit - self.turn
+                self.transcript.add_to_last(Part(Component.STATE, f"[{left} turns are left now.]"))
+            self.transcript.may_call = True
+
     # ── going on after a failure ────────────────────────────────────────────────────────────────────────
 
     async def _stop(self, reason: str, message: str, error: Exception | None) -> None:
@@ -208,9 +214,7 @@ class CallingRun(MindRun):
             return
         self._reopened.add(step)
         self.progress, self.result_faults, self.transcript.may_call = Progress(), 0, True
-        self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
-        self.kept.hear(said)
-        self.pending.append(Part(Component.TASK, said, "a message"))
+        self.pending.append(self._take_message(said))
         if self.transcript.turns[-1].message.role == "assistant":
             self.transcript.say(*self.pending, outputs=outputs_of_all(self.answer.calls, self.shown))
         else:
@@ -247,7 +251,9 @@ class CallingRun(MindRun):
             failed = result is not None and result.status is not StepStatus.OK
         text = self.mind.redact.clean(text) + (f"\n{REPLACED}" if call.redacted else "")
         if result is None and call.name != FINISH:
-            self._record_call(step, call, text, failed=failed)
+            status = StepStatus.FAILED if failed else StepStatus.OK
+            known = StepExecutionResult(step_id=step, exit_code=int(failed), stdout_summary=text, status=status)
+            events.record_call(self.recorder, self.turn, self.skill, call, known)
         seen = f"{self.actor.place.cwd}\n{text}"  # `cd ..` says nothing, and does something else each time
         changes = not self._only_reads(call) and may_have_changed(call, result, self.actor, self.skill)
         warning = self.progress.saw_call(self.turn, call, seen, changes=changes)
@@ -257,6 +263,12 @@ class CallingRun(MindRun):
         # A non-zero exit code is information; only a call that could not be made has failed.
         failed = failed and (result is None or call.name != RUN_COMMAND)
         return ToolOutput(call_id=call.id, name=call.name, text=shown, failed=failed, media=media)
+
+    async def _step(self, name: str, action: ActionStep) -> StepExecutionResult:
+        if (left := await self.steered.leave_out(name)) is None:
+            return await MindRun._step(self, name, action)
+        events.record_step(self.recorder, self.turn, self.skill, action, left)
+        return left
 
     async def _perform(self, step: str, call: ToolCall) -> tuple[str, StepExecutionResult | None]:
         """Return the output of a call, and the result of its step if it is one. Raises InvalidInput for a bad call."""
@@ -318,13 +330,6 @@ class CallingRun(MindRun):
         """Return the list as text. Its event shows it to the operator."""
         self.kept.todo = todo_list(given)
         return self.kept.todo or "[nothing to do]"
-
-    def _record_call(self, step: str, call: ToolCall, text: str, *, failed: bool) -> None:
-        """Record a call that was answered here, without the actor."""
-        status = StepStatus.FAILED if failed else StepStatus.OK
-        result = StepExecutionResult(step_id=step, exit_code=int(failed), stdout_summary=text, status=status)
-        action = ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
-        events.record_step(self.recorder, self.turn, self.skill, action, result)
 
     # ── handing over and ending ─────────────────────────────────────────────────────────────────────────
 

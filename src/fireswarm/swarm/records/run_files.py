@@ -166,7 +166,9 @@ def _lost_steps(folder: Path, steps: RunSteps) -> str:
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
     lost_turns = {turn for turn in turns if not steps.has_answer(turn)}
-    lost_actions = {action for action in actions if not steps.has_begun(f"act:{action}")}
+    lost_actions = {
+        action for action in actions if not (steps.has_begun(f"act:{action}") or steps.has_begun(f"left:{action}"))
+    }
     if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
         return ""
     return (

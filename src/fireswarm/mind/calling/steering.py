@@ -1,0 +1,49 @@
+"""Words of a person to work in progress: the model is told before its next answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fireswarm.contracts.llm.decision import StepExecutionResult, StepStatus
+from fireswarm.contracts.ports import Recorder
+from fireswarm.mind.assignment import Steering
+from fireswarm.mind.loop import UNANSWERED
+
+LEFT = "The run was stopped before this action had ended. It is not done: the message that follows says how to go on."
+"""Output of an action that was open when the run was stopped, if a message followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteeredSteps:
+    """The steps of a run that a person's words add or leave out. They are recorded: a run that goes on knows them."""
+
+    steering: Steering
+    recorder: Recorder
+
+    async def said_before(self, turn: int) -> str:
+        """Return what is said to the model before the answer of *turn*, or ""."""
+        step = f"steering:{turn}"
+        if not self.recorder.has_begun(step):
+            asked = self.recorder.has_begun(f"llm:{turn}.0") or self.recorder.has_begun(f"message:{turn}.{UNANSWERED}")
+            if asked or not self.steering.look():
+                return ""
+
+        async def hear() -> dict[str, Any]:
+            return {"text": self.steering.take()}
+
+        return str((await self.recorder.step(step, hear, idempotent=True))["text"])
+
+    async def leave_out(self, step: str) -> StepExecutionResult | None:
+        """Return the result of an action that is not done because the run was stopped before it ended, or None."""
+        name = f"left:{step}"
+        if not self.recorder.has_begun(name):
+            begun = any(self.recorder.has_begun(f"{kind}:{step}") for kind in ("act", "ask", "denied"))
+            if begun or not (self.steering.stopped and self.steering.text):
+                return None
+
+        async def leave() -> dict[str, Any]:
+            result = StepExecutionResult(step_id=step, stdout_summary=LEFT, status=StepStatus.INTERRUPTED)
+            return result.model_dump(mode="json", exclude_defaults=True)
+
+        return StepExecutionResult.model_validate(await self.recorder.step(name, leave, idempotent=True))
