@@ -15,7 +15,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, Steering
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from fireswarm.cli.shared.console import CleanConsole
 
 OPTION = "--resume-answer"
 
@@ -76,7 +76,7 @@ class GivenAnswers:
         return f"no open question is named {', '.join(self.answers)}; open questions: {names}"
 
 
-def say_waiting(conclusion: Conclusion, run_id: str, console: Console) -> None:
+def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> None:
     """Print the questions of a run without a person at a terminal, and the command that answers them."""
     from fireswarm.cli.watch.approval_view import draw_approval
 
@@ -89,11 +89,11 @@ def say_waiting(conclusion: Conclusion, run_id: str, console: Console) -> None:
             f"{APPROVAL}=yes` (always, or no and a reason), add the rule to permissions.allow in agent.yaml, or allow "
             "all: --yes"
         )
-        console.print(hint, soft_wrap=True, markup=False)
+        console.prose(hint)
         return
     for question in conclusion.questions:
-        console.print(f"needs {question.name}: {question.description}", markup=False, soft_wrap=True)
+        console.prose(f"needs {question.name}: {question.description}")
         if question.choices:
-            console.print(f"  one of: {question.shown_choices}", markup=False, soft_wrap=True)
+            console.prose(f"  one of: {question.shown_choices}")
     answers = " ".join(f"{OPTION} {question.name}=..." for question in conclusion.questions)
     console.print(f"Answer it: agent resume {run_id} {answers}", markup=False, soft_wrap=True)

@@ -37,10 +37,10 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
             if decision := decision_of(line):
                 return decision
         return None
-    console.print(question.description, markup=False, soft_wrap=True)
+    console.prose(question.description)
     while True:
         if question.choices:
-            console.print(f"one of: {question.shown_choices}", style="dim", markup=False, soft_wrap=True)
+            console.prose(f"one of: {question.shown_choices}", style="dim")
         if not (said := (await read(f"{question.name}> ") or "").strip()):
             return None
         if (answer := choice_of(question, said)) is not None:

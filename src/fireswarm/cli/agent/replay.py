@@ -51,6 +51,9 @@ def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
 
 
 def _answer_of(last: Sequence[EventRecord], console: Console) -> None:
+    from fireswarm.cli.watch.answer import print_answer
+
     for event in last:
         if answer := event.payload.get("answer"):
-            console.print(f"\n{answer}", markup=False)
+            console.print()
+            print_answer(str(answer), console)

@@ -49,7 +49,7 @@ async def demonstrate(
             await fleet.stop()
             console.print()
             tasks = await read_objective(swarm, task_id)
-            status = await report(swarm, task_id, tasks, time.monotonic() - started)
+            status = await report(swarm, task_id, tasks, time.monotonic() - started, of_whole_fleet=True)
             if then is not None:
                 await then(swarm, task_id)
             return status

@@ -50,7 +50,7 @@ def show_tool(tool: ToolSpec, *, as_json: bool) -> None:
         print_json(_spec_row(tool))
         return
     console.print(Text.assemble((tool.name, "bold"), "  a tool of every run"))
-    console.print(tool.description, soft_wrap=True)
+    console.prose(tool.description)
     needed = tool.parameters.get("required", ())
     inputs: dict[str, dict[str, Any]] = tool.parameters.get("properties", {})
     rows = [
@@ -71,7 +71,7 @@ def show(name: str, *, as_json: bool) -> None:
         return
     words = f"  {capability.name}, {capability.status.value}, {capability.source}"
     console.print(Text.assemble((capability.id, "bold"), words))
-    console.print(capability.description, soft_wrap=True)
+    console.prose(capability.description)
     rows = [
         (key, str(schema.get("default", "")), _setter(capability, key), schema.get("description", ""))
         for key, schema in settings.items()

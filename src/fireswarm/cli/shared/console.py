@@ -21,6 +21,10 @@ class CleanConsole(Console):
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else sanitize(text), style, control)
 
+    def prose(self, text: str, style: str = "") -> None:
+        """Print sentences: a terminal wraps them between words, a file gets each in one line."""
+        self.print(text, style=style, soft_wrap=not self.is_terminal)
+
 
 def make_console(*, stderr: bool = False) -> CleanConsole:
     """Return a console for standard output, or for standard error.

@@ -195,7 +195,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
         what = "submitted" if submitted.created else f"already exists ({task.status.value}), not submitted again:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
         if task.status.terminal:
-            console.print("to do the same work again, add --again with any word", soft_wrap=True)
+            console.prose("to do the same work again, add --again with any word")
     if task.status is TaskStatus.QUEUED:
         await _say_if_nobody_runs(swarm, task.assigned_to)
 
@@ -318,7 +318,7 @@ def cancel(
         below = () if tree else (await swarm.board.get(full_id)).children
         if below:
             hint = f"the {len(below)} below it go on: `swarm cancel {full_id[:SHORT_ID_CHARS]} --tree` cancels them"
-            errors.print(hint, style="yellow", soft_wrap=True)
+            errors.prose(hint, style="yellow")
         return canceled
 
     operate(settings_for(root, store, project), task_id, act, as_json, "canceled")

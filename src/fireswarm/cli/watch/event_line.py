@@ -20,15 +20,19 @@ WARNINGS = frozenset({EventType.LLM_RETRY_SCHEDULED, EventType.STEP_RETRY_SCHEDU
 FAULTS = frozenset({EventType.LLM_REQUEST_FAILED, EventType.RUN_FAILED})
 STYLES = {0: "dim", 1: "", 2: "yellow", 3: "red"}
 
+NARROW = 110
+"""A terminal of fewer columns has room for the details only if a line has fewer columns."""
+
 Payload = Mapping[str, Any]
 
 
 class EventPrinter:
     """Prints events of at least *level*. A model's text is shown dimmed as it comes."""
 
-    def __init__(self, console: Console, level: str = "info") -> None:
-        """Print to *console*."""
+    def __init__(self, console: Console, level: str = "info", *, of_one_run: bool = True) -> None:
+        """Print to *console*, the events of one run or of several."""
         self._console = console
+        self._of_one_run = of_one_run
         self._level = SEVERITY[level]
         self._speaking = False
         self._skill = "-"
@@ -43,12 +47,17 @@ class EventPrinter:
             return
         self._silence()
         turn = record.span_id.removeprefix("turn-")
+        narrow = is_narrow(self._console)
         line = Text()
         line.append(f"{record.timestamp:%H:%M:%S} ", "dim")
-        line.append(f"{record.trace_id[:8]} ", "dim")
+        if not (narrow and self._of_one_run):
+            line.append(f"{record.trace_id[:8]} ", "dim")
         line.append(f"{turn:>2} ", "cyan")
-        line.append(f"{clip(self._skill, 24):<24} ", "magenta")
-        line.append(f"{kind.value:<27} ", STYLES[severity] or "bold")
+        if not narrow:
+            line.append(f"{clip(self._skill, 24):<24} ", "magenta")
+        line.append(f"{kind.value:<{0 if narrow else 27}} ", STYLES[severity] or "bold")
+        if narrow and kind is EventType.SKILL_INVOCATION_STARTED:
+            line.append(f"{self._skill} ", "magenta")
         line.append(_describe(kind, payload), STYLES[severity])
         if self._console.is_terminal:  # one line per event on a terminal; a file gets the full line
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
@@ -64,6 +73,11 @@ class EventPrinter:
         if self._speaking:
             self._console.print()
             self._speaking = False
+
+
+def is_narrow(console: Console) -> bool:
+    """Return True for a terminal that has no room for all columns of an event; a file gets them all."""
+    return console.is_terminal and console.width < NARROW
 
 
 def _describe(kind: EventType, payload: Payload) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fireswarm.cli.shared.options import clip, short
-from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter
+from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter, is_narrow
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
@@ -45,7 +45,7 @@ class RunEventPrinter:
     def __init__(self, console: Console, level: str) -> None:
         self._console = console
         self._level = level
-        self._printer = EventPrinter(console, level)
+        self._printer = EventPrinter(console, level, of_one_run=False)
 
     def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
         """Print *events* of *run*. With *last*, print only that many, after the number of omitted ones."""
@@ -83,8 +83,10 @@ class RunEventPrinter:
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
-        line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
-        line.append(f"{kind:<27} ", style or "bold")
+        narrow = is_narrow(self._console)
+        if not narrow:
+            line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")
+        line.append(f"{'':{3 if narrow else 0}}{kind:<{0 if narrow else 27}} ", style or "bold")
         line.append(f"{detail}{': ' if detail and said else ''}{clip(said, 160)}", style)
         if self._console.is_terminal:  # one line per event, as in the table
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)

@@ -83,8 +83,13 @@ async def read_objective(swarm: Swarm, root_id: str) -> list[Task]:
     return parse_readable(await swarm.store.query(queries.chain(root_id)), parse_task_snapshot)
 
 
-async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: float) -> TaskStatus:
-    """Print how an objective ended: tasks, runs, handoffs, cost and report. Returns DONE if all tasks are done."""
+async def report(
+    swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: float, *, of_whole_fleet: bool = False
+) -> TaskStatus:
+    """Print how an objective ended: tasks, runs, handoffs and report. Returns DONE if all tasks are done.
+
+    *of_whole_fleet*: the agents worked for this objective only, so that all that they were billed belongs to it.
+    """
     tasks = sort_objective(tasks)
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
@@ -102,16 +107,12 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
         )
     console.print(grid)
     root = next(task for task in tasks if task.task_id == root_id)
-    agents = await swarm.heartbeats.latest(since=root.created_at)
-    usage = Counter(asdict(swarm.store.usage))
-    for status in agents:
-        usage.update(status.usage)
     handoffs = sum(task.parent_task_id is not None for task in tasks)
     runs = sum(task.epoch for task in tasks)
-    console.print(
+    billed = f"; billed: {usage_line(await _usage_of_all(swarm, root))}" if of_whole_fleet else ""
+    console.prose(
         f"{count_noun(len(tasks), 'task')}, {count_noun(runs, 'run')}, {count_noun(handoffs, 'handoff')}, "
-        f"{seconds:.1f} s; billed: {usage_line(usage)}",
-        soft_wrap=True,
+        f"{seconds:.1f} s{billed}"
     )
     print_answer(await read_answer(swarm, root), console)
     await print_results(swarm, root, tasks)
@@ -121,6 +122,14 @@ async def report(swarm: Swarm, root_id: str, tasks: Sequence[Task], seconds: flo
     return TaskStatus.DONE if everything_done else TaskStatus.BLOCKED
 
 
+async def _usage_of_all(swarm: Swarm, root: Task) -> Counter[str]:
+    """Return the billed operations of this process, and of all agents since the objective was submitted."""
+    usage = Counter(asdict(swarm.store.usage))
+    for status in await swarm.heartbeats.latest(since=root.created_at):
+        usage.update(status.usage)
+    return usage
+
+
 async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None:
     """Print why each task stopped that waits for no other, with the command that moves it, and the objective's end."""
     for task in tasks:
@@ -128,11 +137,7 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
             continue
         why = await swarm.board.explain(task)
         said = "" if task.summary in why else f" {task.summary}"
-        console.print(f"{short(task.task_id)} {task.assigned_to}:{said}", soft_wrap=True, markup=False)
-        console.print(f"  {why}", soft_wrap=True, markup=False, style="yellow")
+        console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
+        console.prose(why, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
-    console.print(
-        f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows all",
-        style="yellow",
-        soft_wrap=True,
-    )
+    console.prose(f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows all", style="yellow")

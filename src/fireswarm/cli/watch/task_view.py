@@ -60,8 +60,8 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     word = task.status_reason.value if task.status_reason else task.status.value
     title = Text.assemble((task.task_id, "bold"), "  ", style_status(word), f"  {task.assigned_to}")
     console.print(title, soft_wrap=True)
-    console.print(task.objective, soft_wrap=True)
-    console.print(seen.why, style="yellow" if task.status is TaskStatus.BLOCKED else "", soft_wrap=True)
+    console.prose(task.objective)
+    console.prose(seen.why, style="yellow" if task.status is TaskStatus.BLOCKED else "")
     lease = f"{task.lease.owner_agent_id}, epoch {task.lease.epoch}" if task.lease else "none"
     lines = [
         f"session {task.session_hash}   priority {task.priority}   attempts used {task.attempt} of {task.max_attempts}",
@@ -75,7 +75,7 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
             continue
         choices = f" One of: {', '.join(map(str, question.choices))}." if question.choices else ""
         asked = f"  asks {question.key} {question.name} ({question.type}): {question.description}{choices}"
-        console.print(asked, soft_wrap=True)
+        console.prose(asked)
     _draw_graph(seen)
     _draw_result(seen)
     rows = [
@@ -125,7 +125,7 @@ def _draw_result(seen: Seen) -> None:
         return
     print_answer(seen.answer, console)
     for insight in task.result.insights[:10]:
-        console.print(f"  - {insight}", soft_wrap=True)
+        console.prose(f"  - {insight}")
     for artifact in task.result.artifacts:
         if artifact.type == ANSWER:
             continue
