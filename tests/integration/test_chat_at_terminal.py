@@ -354,8 +354,8 @@ def test_chat_whose_input_is_closed_ends(root: Path) -> None:
     assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
 
 
-@pytest.mark.parametrize("place", ["first prompt", "next prompt", "after work was stopped"])
-def test_sigterm_at_a_prompt_leaves_the_terminal_as_it_was(root: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["first prompt", "next prompt", "after work was stopped", "during the work"])
+def test_sigterm_ends_the_chat_and_leaves_the_terminal_as_it_was(root: Path, place: str) -> None:
     with chat(root) as terminal:
         if place == "next prompt":
             terminal.type("hello\n")
@@ -367,6 +367,9 @@ def test_sigterm_at_a_prompt_leaves_the_terminal_as_it_was(root: Path, place: st
             terminal.type(CTRL_C)
             terminal.expect("Stopped; what was done is kept.")
             terminal.expect("> ")
+        elif place == "during the work":
+            terminal.type("work\n")
+            terminal.expect("I begin.")
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.ended() == 130
         edits_and_shows = termios.ICANON | termios.ECHO

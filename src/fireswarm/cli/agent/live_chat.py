@@ -67,6 +67,7 @@ class LiveChat:
     _file: Path = field(init=False)
     _stopped: bool = False
     _leaves: bool = False
+    _terminated: bool = False
 
     def __post_init__(self) -> None:
         """Find the run of the session. Raises InvalidInput for a bad name of a session."""
@@ -92,7 +93,7 @@ class LiveChat:
         task = self._begin()
         while task is not None:
             code = anyio.run(self._run, task)
-            if self.reader.is_reading or (code != INTERRUPTED and not self._stopped):
+            if self._terminated or self.reader.is_reading or (code != INTERRUPTED and not self._stopped):
                 return code
             if not self._waits_for_work():
                 return code
@@ -135,6 +136,8 @@ class LiveChat:
         conclusion, log = await carry_out(
             self.settings, self.catalog, task, Path.cwd(), watching, resume=known or None, run_id=self.run_id
         )
+        if conclusion.reason == "interrupted":
+            return INTERRUPTED  # the next prompt says so
         return self.say(conclusion, log)
 
     def _count(self, event: EventRecord) -> None:
@@ -142,6 +145,8 @@ class LiveChat:
             payload = event.payload
             self.tokens += int(payload.get("input_tokens") or 0) + int(payload.get("output_tokens") or 0)
             self.usd += float(payload.get("usd") or 0.0)
+        if event.event_type is EventType.SIGNAL_RECEIVED and event.payload.get("signal") == signal.SIGTERM.name:
+            self._terminated = True
         if self.watching.on_event is not None:
             self.watching.on_event(event)
 

@@ -67,6 +67,8 @@ class RunView:
                 self._end_text()  # an answer that broke off; the next attempt begins a new one
                 self._print_line("error", str(payload.get("error")), "", "yellow")
             case EventType.SIGNAL_RECEIVED:
+                self._end_text()
+                self._console.print()  # the terminal has echoed ^C
                 self._print_line("stop", str(payload.get("signal")), "", "yellow")
             case EventType.RUN_FINISHED:
                 usd = payload.get("usd")
