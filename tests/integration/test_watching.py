@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 from google.api_core import exceptions as google
-from rich.console import Console
 
+from fireswarm.cli.shared.console import CleanConsole
 from fireswarm.cli.swarm import cost
 from fireswarm.cli.watch import progress, task_view
 from fireswarm.cli.watch.follow import EARLIER_RUNS, RunPrinter, RunReader, tail
@@ -148,7 +148,7 @@ async def test_cost_reads_only_the_newest_runs_and_reports_the_limit(
     spent = await read_spending(swarm.core.store, 2)
     assert (spent.runs, spent.more, spent.total.counts["calls"]) == (2, True, 2 * (TURNS + 1))
     assert (await read_spending(swarm.core.store, 10, "other")).total.counts["calls"] == TURNS + 1
-    screen = Console(width=160, record=True, file=io.StringIO())
+    screen = CleanConsole(width=160, record=True, file=io.StringIO())
     monkeypatch.setattr(cost, "console", screen)
     cost.draw(spent)
     shown = screen.export_text()
@@ -159,8 +159,8 @@ async def test_cost_reads_only_the_newest_runs_and_reports_the_limit(
 # ── swarm watch and show ──────────────────────────────────────────────────────────────────────────────
 
 
-def recording(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> Console:
-    screen = Console(width=200, record=True, file=io.StringIO())
+def recording(monkeypatch: pytest.MonkeyPatch, *modules: Any) -> CleanConsole:
+    screen = CleanConsole(width=200, record=True, file=io.StringIO())
     for module in modules:
         monkeypatch.setattr(module, "console", screen)
     return screen
@@ -199,7 +199,7 @@ async def test_watch_prints_events_and_streamed_text_live(
     speaks, go_on, heard = anyio.Event(), anyio.Event(), list[str]()
 
     class Speaking(ScriptedModel):
-        async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        async def complete(self, request: ChatRequest, on_text: Any = None, on_broken: Any = None) -> ChatResponse:
             if on_text is not None and not speaks.is_set():
                 on_text("I shall look at the folder ")
                 speaks.set()
@@ -230,7 +230,7 @@ async def test_unavailable_store_during_streaming_does_not_fail_the_run(swarm: S
     calls = 0
 
     class Speaking(ScriptedModel):
-        async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+        async def complete(self, request: ChatRequest, on_text: Any = None, on_broken: Any = None) -> ChatResponse:
             nonlocal calls
             calls += 1
             if on_text is not None and calls == 1:
@@ -247,7 +247,7 @@ async def test_unavailable_store_during_streaming_does_not_fail_the_run(swarm: S
 
 
 async def test_watch_prints_only_the_latest_of_the_earlier_runs(swarm: SwarmRig) -> None:
-    screen = Console(width=200, record=True, file=io.StringIO())
+    screen = CleanConsole(width=200, record=True, file=io.StringIO())
     task = await swarm.submit("x", skill="noop", max_attempts=20)
     for number in range(EARLIER_RUNS + 3):
         held = await swarm.claim_one()

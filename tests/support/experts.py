@@ -89,6 +89,6 @@ class Overheard:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+    async def complete(self, request: ChatRequest, on_text: Any = None, on_broken: Any = None) -> ChatResponse:
         self._expert.requests.append(request)
-        return await self._model.complete(request, on_text)
+        return await self._model.complete(request, on_text, on_broken)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import anyio
 
 from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.skills.context import Conversation, ConversationChange
 from fireswarm.contracts.skills.sandbox import SandboxLimits, SandboxRun
 from fireswarm.contracts.store import (
@@ -112,9 +112,11 @@ class Clock(Protocol):
 class ChatModel(Protocol):
     """A model. ``complete`` raises ModelUnavailable (transient) or ModelRejected, and never retries by itself.
 
-    ``on_text`` is called with each piece of the answer as it arrives. ``count_tokens`` returns None if the provider
-    does not count tokens. ``knows_schema`` is true if the provider can enforce a JSON Schema, ``knows_tools`` if the
-    model can call tools; ``preview`` returns the request as it would be sent.
+    ``on_text`` is called with each piece of the answer as it arrives. ``on_broken`` is called before an error or a
+    cancellation that ends a streamed answer after its beginning, with what that is billed; tokens that are not counted
+    yet are estimated. ``count_tokens`` returns None if the provider does not count tokens. ``knows_schema`` is true if
+    the provider can enforce a JSON Schema, ``knows_tools`` if the model can call tools; ``preview`` returns the request
+    as it would be sent.
     """
 
     provider: str
@@ -122,7 +124,12 @@ class ChatModel(Protocol):
     knows_schema: bool
     knows_tools: bool
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse: ...
+    async def complete(
+        self,
+        request: ChatRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_broken: Callable[[TokenUsage], None] | None = None,
+    ) -> ChatResponse: ...
     async def count_tokens(self, request: ChatRequest) -> int | None: ...
     def preview(self, request: ChatRequest) -> dict[str, Any]: ...
 

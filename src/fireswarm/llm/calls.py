@@ -1,10 +1,13 @@
-"""The tool calls of an answer: the decision that they are, and their form for another model. Pure."""
+"""An answer and its tool calls: the decision that they are, their form for another model, and without secrets. Pure."""
 
 from __future__ import annotations
+
+from typing import Any, cast
 
 from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.llm.chat import OWN_ID, ChatResponse, ToolCall
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision
+from fireswarm.redaction import Redactor
 
 RUN_COMMAND = "run_command"
 USE_SKILL = "use_skill"
@@ -16,6 +19,10 @@ MAX_RECORDED = 20
 """Calls and paths of one answer that its decision lists; all calls are executed."""
 
 MAX_REASON_CHARS = 2_000
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_SIGNATURES = ("signature", "thought_signature", "data")
+"""Fields of blocks that hold no words: a changed one is refused."""
 
 
 def decision_of(answer: ChatResponse) -> ModelDecision:
@@ -50,3 +57,28 @@ def of_another_model(response: ChatResponse, turn: int) -> ChatResponse:
     """Return an answer as any model takes it: its text and calls, without thoughts, and with ids of our own."""
     calls = [call.model_copy(update={"id": f"{OWN_ID}{turn}-{number}"}) for number, call in enumerate(response.calls)]
     return response.model_copy(update={"content": (), "calls": tuple(calls)})
+
+
+def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
+    """Remove secrets from an answer, and control characters from its text, which is shown.
+
+    Its blocks and calls keep theirs. A thought that holds a secret is left out: it may not be sent back changed.
+    """
+    content = [_clean_block(block, redact) for block in response.content]
+    calls = tuple(call.with_clean_input(redact.without_secrets(call.input)) for call in response.calls)
+    kept = tuple(block for block in content if block is not None)
+    return response.model_copy(update={"text": redact.clean(response.text), "content": kept, "calls": calls})
+
+
+def _clean_block(block: Any, redact: Redactor) -> Any:
+    """Return a block or part of an answer without secrets, its signature as it is; None for a thought with one."""
+    if not isinstance(block, dict):
+        return redact.without_secrets(block)
+    fields = cast("dict[str, Any]", block)
+    signed = {name: fields[name] for name in _SIGNATURES if name in fields}
+    unsigned = {name: value for name, value in fields.items() if name not in signed}
+    cleaned: dict[str, Any] = redact.without_secrets(unsigned)
+    is_thought = fields.get("type") in _THOUGHTS or bool(fields.get("thought"))
+    if is_thought and cleaned | signed != fields:
+        return None
+    return {name: (cleaned | signed)[name] for name in fields}

@@ -11,10 +11,12 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
+
+import anyio
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
@@ -23,7 +25,7 @@ from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
 from fireswarm.llm.budget import Ledger, Meter, Spend
-from fireswarm.llm.calls import decision_of, of_another_model
+from fireswarm.llm.calls import clean_response, decision_of, of_another_model
 from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
 from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
@@ -39,12 +41,11 @@ SHARE_OF_LIST = 8
 OVERLOADED = frozenset({429, 529})
 """Statuses after which the whole fleet waits, not only this call."""
 
+BROKEN_SECONDS = 2.0
+"""Time to store what a broken answer cost."""
+
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
 """Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
-
-_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
-_SIGNATURES = ("signature", "thought_signature", "data")
-"""Fields of blocks that hold no words: a changed one is refused."""
 
 SCHEMA = decision_schema()
 
@@ -196,17 +197,24 @@ class Asking:
                     raise
                 native = self.native = False
             else:
-                await self._count_money(response)
+                await self._count_money(response.usage)
                 return response
 
-    async def _count_money(self, response: ChatResponse) -> None:
+    async def _count_money(self, usage: TokenUsage) -> Spend:
         """Count the cost of each real call once; answers replayed from the journal do not pass here."""
-        client, usage = self.client, response.usage
+        client = self.client
         spend = Spend.of_call(usage.total_tokens, client.meter.cost(usage))
         names = {"provider": client.model.provider, "model": client.model.name}
         self.recorder.record_usage({**spend.fields(), **usage.model_dump(), **names})
         if client.ledger is not None:
             await client.ledger.add(spend)
+        return spend
+
+    async def _count_broken(self, broken: Sequence[TokenUsage]) -> None:
+        """Count what an answer is billed that broke off, also if this work is being cancelled."""
+        with anyio.move_on_after(BROKEN_SECONDS, shield=True):
+            for usage in broken:
+                self.spent.add(await self._count_money(usage))
 
     async def _once(self, step: str, turn: int, attempt: int, request: ChatRequest) -> ChatResponse:
         """Send one request and return the redacted answer; record the events."""
@@ -219,7 +227,12 @@ class Asking:
                 f"{step}.{attempt}.request.json", json.dumps(request.as_json(), indent=2, ensure_ascii=False)
             )
         began = time.perf_counter()
-        response = await client.model.complete(request, self._listener(request))
+        broken: list[TokenUsage] = []
+        try:
+            response = await client.model.complete(request, self._listener(request), broken.append)
+        except BaseException:
+            await self._count_broken(broken)
+            raise
         response = clean_response(response, client.redact)
         if client.debug_bodies:
             self.recorder.body(f"{step}.{attempt}.response.json", response.model_dump_json(indent=2))
@@ -332,31 +345,6 @@ def _discard(text: str) -> None:
 def calls_tools(model: ChatModel, settings: ModelSettings) -> bool:
     """Return True if *model* decides by calling tools, and not by JSON."""
     return model.knows_tools and settings.decision_mode == "tools"
-
-
-def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
-    """Remove secrets from an answer, and control characters from its text, which is shown.
-
-    Its blocks and calls keep theirs. A thought that holds a secret is left out: it may not be sent back changed.
-    """
-    content = [_clean_block(block, redact) for block in response.content]
-    calls = tuple(call.with_clean_input(redact.without_secrets(call.input)) for call in response.calls)
-    kept = tuple(block for block in content if block is not None)
-    return response.model_copy(update={"text": redact.clean(response.text), "content": kept, "calls": calls})
-
-
-def _clean_block(block: Any, redact: Redactor) -> Any:
-    """Return a block or part of an answer without secrets, its signature as it is; None for a thought with one."""
-    if not isinstance(block, dict):
-        return redact.without_secrets(block)
-    fields = cast("dict[str, Any]", block)
-    signed = {name: fields[name] for name in _SIGNATURES if name in fields}
-    unsigned = {name: value for name, value in fields.items() if name not in signed}
-    cleaned: dict[str, Any] = redact.without_secrets(unsigned)
-    is_thought = fields.get("type") in _THOUGHTS or bool(fields.get("thought"))
-    if is_thought and cleaned | signed != fields:
-        return None
-    return {name: (cleaned | signed)[name] for name in fields}
 
 
 def request_of(

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 
-from fireswarm.contracts.llm.chat import ToolSpec
+from fireswarm.contracts.llm.chat import ChatRequest, TokenUsage, ToolSpec
 from fireswarm.contracts.media import MediaBlock
 from fireswarm.settings.agent import ModelSettings
 
@@ -30,6 +30,15 @@ def with_safety(tokens: int) -> int:
 def estimate_tool(tool: ToolSpec) -> int:
     """Estimate the tokens of a tool's description."""
     return estimate_tokens(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}")
+
+
+def estimate_usage(request: ChatRequest, written: str) -> TokenUsage:
+    """Estimate what a call is billed whose answer is *written*, for a provider that has not counted it."""
+    asked = sum(
+        estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
+        for message in request.messages
+    )
+    return TokenUsage(input_tokens=estimate_tokens(request.system) + asked, output_tokens=estimate_tokens(written))
 
 
 IMAGE_TOKENS = 1_600

@@ -13,6 +13,7 @@ from typing import Any, cast
 import anthropic
 import httpx2
 from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.streaming import AsyncMessageStream
 from anthropic.lib.vertex import AsyncAnthropicVertex
 from anthropic.resources.messages import AsyncMessages
 
@@ -29,7 +30,8 @@ from fireswarm.contracts.llm.received import call_of, storable, without_surrogat
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, telling_broken, unreachable
+from fireswarm.llm.tokens import estimate_tokens
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
@@ -126,13 +128,20 @@ class AnthropicModel:
         """Close the connections."""
         await self._client.close()
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+    async def complete(
+        self,
+        request: ChatRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_broken: Callable[[TokenUsage], None] | None = None,
+    ) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
         token = await self._access.prepare()
         try:
-            call = self._whole(arguments, request) if on_text is None else self._stream(arguments, request, on_text)
-            response = await call
+            if on_text is None:
+                response = await self._whole(arguments, request)
+            else:
+                response = await self._stream(arguments, request, on_text, on_broken)
         except (anthropic.AnthropicError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise self._fault(error, token) from error
         except self._access.faults as error:
@@ -201,7 +210,11 @@ class AnthropicModel:
         return _response(json.loads(response.content), request)
 
     async def _stream(
-        self, arguments: dict[str, Any], request: ChatRequest, on_text: Callable[[str], None]
+        self,
+        arguments: dict[str, Any],
+        request: ChatRequest,
+        on_text: Callable[[str], None],
+        on_broken: Callable[[TokenUsage], None] | None,
     ) -> ChatResponse:
         """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
         try:
@@ -209,17 +222,18 @@ class AnthropicModel:
         except TypeError as error:
             raise bad_options(self.provider, error) from error
         async with streaming as stream:
-            ended = False
-            async for event in stream:
-                if event.type == "text":
-                    on_text(event.text)
-                elif event.type == "input_json" and self._by_tool:
-                    on_text(event.partial_json)
-                ended = ended or event.type == "message_stop"
-            if not ended:
-                raise cut_short(self.provider)
-            message = await stream.get_final_message()
-            return _response(message.model_dump(mode="json", exclude_unset=True, warnings=False), request)
+            with telling_broken(on_broken, lambda: _count_billed(stream)):
+                ended = False
+                async for event in stream:
+                    if event.type == "text":
+                        on_text(event.text)
+                    elif event.type == "input_json" and self._by_tool:
+                        on_text(event.partial_json)
+                    ended = ended or event.type == "message_stop"
+                if not ended:
+                    raise cut_short(self.provider)
+                message = await stream.get_final_message()
+                return _response(message.model_dump(mode="json", exclude_unset=True, warnings=False), request)
 
     def _fault(self, error: Exception, token: str) -> ModelError:
         """Convert an exception of the SDK to a ModelError."""
@@ -307,23 +321,37 @@ def _response(answer: dict[str, Any], request: ChatRequest) -> ChatResponse:
         content = tuple(_as_received(block) for block in blocks)
     elif used:
         text = json.dumps(used[0]["input"], ensure_ascii=False)
-    usage: dict[str, Any] = answer["usage"]
-    details: dict[str, Any] = usage.get("output_tokens_details") or {}
     return ChatResponse(
         text=without_surrogates(text),
         calls=calls,
         content=content,
         stop=_STOPS.get(str(answer.get("stop_reason")), StopReason.OTHER),
-        usage=TokenUsage(
-            input_tokens=usage["input_tokens"],
-            output_tokens=usage["output_tokens"],
-            cached_tokens=usage.get("cache_read_input_tokens") or 0,
-            cache_write_tokens=usage.get("cache_creation_input_tokens") or 0,
-            thinking_tokens=details.get("thinking_tokens") or 0,
-        ),
+        usage=_usage(answer["usage"]),
         model=str(answer.get("model", "")),
         request_id=str(answer.get("id", "")),
     )
+
+
+def _usage(usage: dict[str, Any]) -> TokenUsage:
+    details: dict[str, Any] = usage.get("output_tokens_details") or {}
+    return TokenUsage(
+        input_tokens=usage["input_tokens"],
+        output_tokens=usage["output_tokens"],
+        cached_tokens=usage.get("cache_read_input_tokens") or 0,
+        cache_write_tokens=usage.get("cache_creation_input_tokens") or 0,
+        thinking_tokens=details.get("thinking_tokens") or 0,
+    )
+
+
+def _count_billed(stream: AsyncMessageStream[Any]) -> TokenUsage | None:
+    """Return what a broken answer is billed: its output is counted at the end only, so it is estimated."""
+    try:
+        answer = stream.current_message_snapshot.model_dump(mode="json", exclude_unset=True, warnings=False)
+    except AssertionError:  # nothing has come
+        return None
+    written = estimate_tokens(json.dumps(answer["content"], ensure_ascii=False))
+    usage = _usage(answer["usage"])
+    return usage.model_copy(update={"output_tokens": max(usage.output_tokens, written)})
 
 
 def _as_received(block: dict[str, Any]) -> dict[str, Any]:

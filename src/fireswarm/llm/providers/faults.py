@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
+from fireswarm.contracts.llm.chat import TokenUsage
 from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
 
 TRANSIENT = frozenset({408, 409, 429, 529})
@@ -23,6 +25,20 @@ MAX_RETRY_AFTER_SECONDS = 7 * 86_400.0
 
 MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError, RecursionError)
 """Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""
+
+
+@contextlib.contextmanager
+def telling_broken(
+    on_broken: Callable[[TokenUsage], None] | None, billed: Callable[[], TokenUsage | None]
+) -> Generator[None]:
+    """Tell *on_broken* what an answer is *billed* that an error or a cancellation ends; None if it has not begun."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(*MISSHAPEN):  # what has come may be no answer
+            if on_broken is not None and (usage := billed()) is not None:
+                on_broken(usage)
+        raise
 
 
 def from_status(

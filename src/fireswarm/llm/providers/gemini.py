@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
@@ -30,8 +30,8 @@ from fireswarm.contracts.llm.received import call_of, storable, without_surrogat
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
 from fireswarm.llm.providers.access import KeyAccess
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, unreachable
-from fireswarm.llm.tokens import estimate_tool
+from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, telling_broken, unreachable
+from fireswarm.llm.tokens import estimate_tool, estimate_usage
 
 if TYPE_CHECKING:
     from fireswarm.llm.providers.google_access import GoogleAccess
@@ -112,13 +112,21 @@ class GeminiModel:
         await self._http.aclose()
         self._client.close()
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+    async def complete(
+        self,
+        request: ChatRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_broken: Callable[[TokenUsage], None] | None = None,
+    ) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         contents, config = [_wire(message) for message in request.messages], self._config(request)
         token = await self._access.prepare()
+        answers: list[types.GenerateContentResponse] = []
         try:
-            answers = await self._answers(contents, config, on_text)
-            response = _response(answers, self.name, request, self.provider)
+            with telling_broken(on_broken, lambda: _count_billed(answers, request)):
+                async for answer in self._answers(contents, config, on_text):
+                    answers.append(answer)
+                response = _response(answers, self.name, request, self.provider)
         except (errors.APIError, errors.UnknownApiResponseError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise self._fault(error, token) from error
         except self._access.faults as error:
@@ -130,18 +138,16 @@ class GeminiModel:
 
     async def _answers(
         self, contents: list[Any], config: types.GenerateContentConfig, on_text: Callable[[str], None] | None
-    ) -> list[types.GenerateContentResponse]:
-        """Return the answer in one piece, or in the pieces of a stream."""
+    ) -> AsyncGenerator[types.GenerateContentResponse]:
+        """Yield the answer in one piece, or the pieces of a stream."""
+        models = self._client.aio.models
         if on_text is None:
-            return [await self._client.aio.models.generate_content(model=self.name, contents=contents, config=config)]
-        answers: list[types.GenerateContentResponse] = []
-        async for piece in await self._client.aio.models.generate_content_stream(
-            model=self.name, contents=contents, config=config
-        ):
-            answers.append(piece)
+            yield await models.generate_content(model=self.name, contents=contents, config=config)
+            return
+        async for piece in await models.generate_content_stream(model=self.name, contents=contents, config=config):
+            yield piece
             if text := _text(piece):
                 on_text(text)
-        return answers
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Return the provider's token count. The API counts no system text, so it is sent as the first message.
@@ -340,6 +346,17 @@ def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenU
         cached_tokens=cached,
         thinking_tokens=thoughts,
     )
+
+
+def _count_billed(answers: list[types.GenerateContentResponse], request: ChatRequest) -> TokenUsage | None:
+    """Return what the pieces of a broken answer are billed; the counts come with some pieces, or with the last."""
+    if not answers:
+        return None
+    written = json.dumps([part.model_dump(mode="json", exclude_none=True) for part in _content(answers)])
+    estimated = estimate_usage(request, written)
+    counted = [answer.usage_metadata for answer in answers if answer.usage_metadata]
+    usage = _usage(counted[-1]) if counted else estimated
+    return usage.model_copy(update={"output_tokens": max(usage.output_tokens, estimated.output_tokens)})
 
 
 def _asked_pause(body: Any) -> dict[str, str]:

@@ -15,10 +15,18 @@ import openai
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
-from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, from_status, misshapen, unreachable
-from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, wire_messages
+from fireswarm.llm.providers.faults import (
+    MISSHAPEN,
+    bad_options,
+    cut_short,
+    from_status,
+    misshapen,
+    telling_broken,
+    unreachable,
+)
+from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, usage_of, wire_messages
 
 PROVIDER = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
@@ -83,14 +91,19 @@ class OpenAiModel:
         """Close the connections."""
         await self._client.close()
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+    async def complete(
+        self,
+        request: ChatRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_broken: Callable[[TokenUsage], None] | None = None,
+    ) -> ChatResponse:
         """Call the model once. Raises ModelUnavailable or ModelRejected."""
         arguments = self._arguments(request)
         try:
             if on_text is None:
                 message, usage = await self._whole(arguments)
             else:
-                message, usage = await self._stream(arguments, on_text)
+                message, usage = await self._stream(arguments, request, on_text, on_broken)
             return response_of(message, usage, request, self.name)
         except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
             raise self._fault(error) from error
@@ -137,7 +150,13 @@ class OpenAiModel:
         gathered.finish = answer.choices[0].finish_reason
         return gathered, answer.usage
 
-    async def _stream(self, arguments: dict[str, Any], on_text: Callable[[str], None]) -> tuple[Gathered, Any]:
+    async def _stream(
+        self,
+        arguments: dict[str, Any],
+        request: ChatRequest,
+        on_text: Callable[[str], None],
+        on_broken: Callable[[TokenUsage], None] | None,
+    ) -> tuple[Gathered, Any]:
         """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
         wanted = {"stream": True, "stream_options": {"include_usage": True}} | arguments
         if self._options.get("stream_options", True) is None:
@@ -146,19 +165,25 @@ class OpenAiModel:
             streaming = self._client.chat.completions.create(**self._with_headers(wanted))
         except TypeError as error:
             raise bad_options(PROVIDER, error) from error
-        gathered, usage = Gathered(), None
-        async with await streaming as stream:
-            async for chunk in stream:
-                gathered.model, gathered.request_id = chunk.model or gathered.model, chunk.id or gathered.request_id
-                usage = chunk.usage or usage
-                for choice in chunk.choices[:1]:
-                    delta = _plain(choice.delta) if choice.delta else {}
-                    gathered.take_piece(delta)
-                    gathered.finish = choice.finish_reason or gathered.finish
-                    if text := text_of(delta):
-                        on_text(text)
-        if gathered.finish is None:
-            raise cut_short(PROVIDER)
+        gathered, usage, begun = Gathered(), None, False
+
+        def count_billed() -> TokenUsage | None:
+            return usage_of(usage, request, gathered) if begun else None
+
+        with telling_broken(on_broken, count_billed):
+            async with await streaming as stream:
+                async for chunk in stream:
+                    begun = True
+                    gathered.model, gathered.request_id = chunk.model or gathered.model, chunk.id or gathered.request_id
+                    usage = chunk.usage or usage
+                    for choice in chunk.choices[:1]:
+                        delta = _plain(choice.delta) if choice.delta else {}
+                        gathered.take_piece(delta)
+                        gathered.finish = choice.finish_reason or gathered.finish
+                        if text := text_of(delta):
+                            on_text(text)
+            if gathered.finish is None:
+                raise cut_short(PROVIDER)
         return gathered, usage
 
     def _fault(self, error: Exception) -> ModelError:

@@ -18,7 +18,7 @@ from fireswarm.contracts.llm.chat import (
 )
 from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.llm.prompt import NO_ANSWER
-from fireswarm.llm.tokens import estimate_tokens
+from fireswarm.llm.tokens import estimate_usage
 
 _STOPS = {
     "stop": StopReason.END,
@@ -119,7 +119,7 @@ def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str)
         calls=calls,
         content=tuple(content),
         stop=StopReason.REFUSAL if refusal else _STOPS.get((gathered.finish or "").lower(), StopReason.END),
-        usage=_usage(usage, request, gathered),
+        usage=usage_of(usage, request, gathered),
         model=gathered.model or name,
         request_id=gathered.request_id,
     )
@@ -183,15 +183,11 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     return call_of(call["id"], function["name"], given)
 
 
-def _usage(usage: Any, request: ChatRequest, gathered: Gathered) -> TokenUsage:
+def usage_of(usage: Any, request: ChatRequest, gathered: Gathered) -> TokenUsage:
     """Convert the counts; cached tokens are part of the prompt. Without counts, they are estimated."""
     if usage is None:
         written = json.dumps([gathered.texts, gathered.calls], ensure_ascii=False)
-        asked = sum(
-            estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
-            for message in request.messages
-        )
-        return TokenUsage(input_tokens=estimate_tokens(request.system) + asked, output_tokens=estimate_tokens(written))
+        return estimate_usage(request, written)
     details, more = usage.prompt_tokens_details, usage.completion_tokens_details
     cached = (details.cached_tokens or 0) if details else 0
     return TokenUsage(

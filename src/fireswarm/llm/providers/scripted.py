@@ -48,7 +48,12 @@ class ScriptedModel:
         self.calls = 0
         self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
 
-    async def complete(self, request: ChatRequest, on_text: Callable[[str], None] | None = None) -> ChatResponse:
+    async def complete(
+        self,
+        request: ChatRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_broken: Callable[[TokenUsage], None] | None = None,
+    ) -> ChatResponse:
         """Return the answer of the script. Raises ModelRejected if the script fails."""
         self.calls += 1
         try:
