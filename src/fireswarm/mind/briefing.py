@@ -335,7 +335,9 @@ def shown_to_model(result: SkillResult) -> str:
     for artifact in result.artifacts:
         shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
         value = json.dumps(artifact.value, ensure_ascii=False, default=str) if artifact.value is not None else ""
-        artifacts.append(shown | ({"value": value[:MAX_VALUE_CHARS]} if value else {}))
+        if len(value) > MAX_VALUE_CHARS:
+            value = f"{value[:MAX_VALUE_CHARS]} [cut: the value has {len(value):,} characters]"
+        artifacts.append(shown | ({"value": value} if value else {}))
     content = {
         "state": result.state.value,
         "summary": result.summary,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fireswarm.capabilities.workspace import reading
 from fireswarm.capabilities.workspace.describe import describe_tools
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.capabilities.workspace.reading import MAX_ENTRIES, MAX_MATCHES, MAX_SEARCHED_BYTES
@@ -67,6 +68,15 @@ async def test_very_long_line_does_not_fill_the_page(root: Path) -> None:
     (root / "long").write_text("x" * 100_000 + "\nnext\n")
     page = await use(root, "read_file", path="long")
     assert "more characters in this line]" in page and page.endswith("\tnext")
+
+
+async def test_end_of_a_file_that_is_not_read_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_FILE_BYTES", 9)
+    told = "[the lines of the first 9 bytes of 12: use run_command to look into the rest]"
+    assert (await use(root, "read_file", path="a.md")).endswith(told)
+    with pytest.raises(InvalidInput, match="use run_command"):
+        await use(root, "read_file", path="a.md", offset=9)
+    assert "run_command" not in await use(root, "read_file", path="src/b.py")
 
 
 async def test_search_finds_lines_by_a_regular_expression(root: Path) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import LeaseLost, SkillFailed
 from fireswarm.mind import ConclusionStatus, Tool
+from fireswarm.mind.briefing import shown_to_model
 from fireswarm.skills.packs.catalog import Skill
 from tests.support.minds import Bench, Heard, call, command, decided, finish
 
@@ -145,6 +147,14 @@ async def test_code_skill_is_run_and_its_result_is_shown(bench: Bench) -> None:
     assert "3 letters" in script.told
     assert ran.conclusion.outputs[0].insights == ("short",)
     assert "count.py" in script.told  # its scripts are disclosed when the skill is called
+
+
+def test_value_of_an_artifact_that_is_cut_says_so() -> None:
+    shown = shown_to_model(SkillResult(summary="s", artifacts=(Artifact(type="data", name="all", value="x" * 9_000),)))
+    assert "[cut: the value has 9,002 characters]" in shown
+    assert "[cut" not in shown_to_model(
+        SkillResult(summary="s", artifacts=(Artifact(type="data", name="all", value="x" * 900),))
+    )
 
 
 async def test_failing_or_unknown_skill_becomes_a_step_result(bench: Bench) -> None:

@@ -97,10 +97,17 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
     if b"\0" in content[:SNIFF_BYTES]:
         raise InvalidInput(f"{named} is not text: it has {len(content):,} bytes; use run_command to look into it")
     text = content.decode("utf-8", "replace")
-    lines = lines_of(text)
+    lines, rest = lines_of(text), _not_read(path, len(content))
     if offset > max(1, len(lines)):
-        raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one")
-    return page_of_lines(lines, offset, limit, named) + _not_shown(text)
+        raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one{rest}")
+    return page_of_lines(lines, offset, limit, named) + _not_shown(text) + rest
+
+
+def _not_read(path: Path, size: int) -> str:
+    """Return a note on the end of a file that is not read, whose *size* that is read is the limit; or ""."""
+    if size < MAX_FILE_BYTES or (whole := path.lstat().st_size) <= size:
+        return ""
+    return f"\n[the lines of the first {size:,} bytes of {whole:,}: use run_command to look into the rest]"
 
 
 def _not_shown(text: str) -> str:
