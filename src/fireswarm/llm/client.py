@@ -41,6 +41,9 @@ SHARE_OF_LIST = 8
 OVERLOADED = frozenset({429, 529})
 """Statuses after which the whole fleet waits, not only this call."""
 
+SAID_CHARS = 4_000
+"""Longest message of a person in an event; the step has all of it."""
+
 BROKEN_SECONDS = 2.0
 """Time to store what a broken answer cost."""
 
@@ -78,7 +81,11 @@ class ModelClient:
 
 @dataclass(slots=True)
 class Asking:
-    """The calls of one run, and their usage. ``schema`` is the JSON Schema of each answer."""
+    """The calls of one run, and their usage. ``schema`` is the JSON Schema of each answer.
+
+    ``could_call`` is False if the last answer was asked for without tools; ``said`` is a person's message that the next
+    request tells, for its event.
+    """
 
     client: ModelClient
     recorder: Recorder
@@ -87,6 +94,8 @@ class Asking:
     spent: Spend = field(default_factory=Spend)
     usage: list[TokenUsage] = field(default_factory=list)
     native: bool | None = None
+    could_call: bool = True
+    said: str = ""
     schema: dict[str, Any] = field(default_factory=lambda: SCHEMA)
     _received: dict[str, Any] = field(default_factory=dict)
 
@@ -121,6 +130,7 @@ class Asking:
     async def ask(self, turn: int, attempt: int) -> ChatResponse:
         """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
         answer = await self._answer(f"llm:{turn}.{attempt}", turn)
+        self.said = ""  # also if the answer was known, and nothing was sent
         self.conversation.add_answer(answer.text, answer.content, answer.calls)
         self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
         return answer
@@ -163,13 +173,15 @@ class Asking:
         async def call() -> dict[str, Any]:
             response = await self._call(step, turn, fixed)
             usd = self.client.meter.cost(response.usage)
-            return response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd, "maker": self._maker}
+            kept = response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd, "maker": self._maker}
+            return kept | ({} if self.conversation.may_call else {"may_call": False})
 
         stored = await self.recorder.step(step, call, idempotent=True)
         if self._received:  # recorded only now: once journaled, the answer is not requested again
             self.recorder.event(EventType.LLM_RESPONSE_RECEIVED, self._received)
             self._received = {}
         usd, maker = stored.pop("usd", None), stored.pop("maker", self._maker)
+        self.could_call = stored.pop("may_call", True)
         response = ChatResponse.model_validate(stored)
         if maker != self._maker:
             response = of_another_model(response, turn)
@@ -221,6 +233,8 @@ class Asking:
         client = self.client
         meta: dict[str, Any] = {"provider": client.model.provider, "model": client.model.name, "attempt": attempt}
         purpose = {"for": "summary"} if request.for_summary else {}
+        if self.said and not request.for_summary:
+            purpose, self.said = {"said": truncate(self.said, SAID_CHARS)}, ""
         self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native, **purpose})
         if client.debug_bodies:
             self.recorder.body(

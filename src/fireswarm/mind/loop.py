@@ -149,7 +149,7 @@ class MindRun:
         if not self.attempt:
             self._check_stopped(FAILED)
             await self._hear_person()
-            if self.turn >= self.turn_limit:
+            if self.turn >= self.turn_limit and not self.recorder.has_begun(f"llm:{self.turn + 1}.0"):
                 advice = f"raise runtime.max_turns, or give a smaller task{self._last_words()}"
                 raise RunFailed("max_turns_exceeded", f"not finished after {self.turn} turns: {advice}")
             self.briefing.forget(await self.asking.compose(self.turn + 1, self._keep))

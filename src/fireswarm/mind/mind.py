@@ -38,12 +38,14 @@ class Mind:
         return self.client is not None and self.client.calls_tools
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NoModel:
     """Takes the place of ``Asking`` where no model can be called; every call raises MissingApiKey."""
 
     reason: str
     spent: Spend = field(default_factory=Spend)
+    could_call: bool = True
+    said: str = ""
 
     async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> tuple[str, ...]:
         """Raise MissingApiKey."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ModelRejected
 from fireswarm.mind import ConclusionStatus, Steering
 from fireswarm.mind.calling.steering import LEFT
@@ -131,7 +132,7 @@ async def test_message_gives_new_turns(bench: Bench) -> None:
     lines = iter(["", "go on a little"])
     run.steering = Steering(typed=lambda: next(lines, ""))
     assert (await run.start()).status is ConclusionStatus.FINISHED
-    assert "[2 turns are left now.]" in run.expert.requests[1].messages[-1].text
+    assert "[2 turns are left.]" in run.expert.requests[1].messages[-1].text
 
 
 async def test_message_is_told_after_a_failure_of_the_model(bench: Bench) -> None:
@@ -145,3 +146,57 @@ async def test_message_is_told_after_a_failure_of_the_model(bench: Bench) -> Non
     run.expert.answer, run.steering = answer, stopped()  # type: ignore[method-assign]
     assert (await run.start()).answer == "Fine."
     assert (heard(run), run.expert.told) == (1, ["[exit code 0]"])
+
+
+async def test_message_with_fewer_turns_than_the_run_has_taken_is_told(bench: Bench) -> None:
+    looks = [calls(bash(f"echo {number}")) for number in range(3)]
+    run = agent(bench, *looks, "The first answer.", "The second answer.")
+    assert (await run.start()).answer == "The first answer."
+    bench.set(skills__prefilter_min_score=1, runtime__max_turns=2)
+    assert (await run.start()).answer == "The first answer.", "what was done stays done"
+    run.steering = Steering("and now?", stopped=True)
+
+    async def say(answer: str) -> str | None:
+        return run.steering.take() or None
+
+    run.says = say
+    assert (await run.start()).answer == "The second answer."
+    assert run.expert.requests[-1].messages[-1].text == "and now?"
+
+
+async def test_call_that_the_last_turn_left_out_is_not_made_by_a_start_with_other_turns(bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__max_turns=2)
+    last = calls(("write_file", {"path": "x", "content": "1"}), text="I had no turn left.")
+    run = agent(bench, calls(bash("echo 0")), last)
+    assert (await run.start()).answer == "I had no turn left."
+    for turns in (1, 3, 40):
+        bench.set(skills__prefilter_min_score=1, runtime__max_turns=turns)
+        assert (await run.start()).answer == "I had no turn left.", turns
+    assert not (bench.cwd / "x").exists()
+    assert len(run.expert.requests) == 2
+
+
+async def test_message_before_the_first_answer_has_a_heading(bench: Bench) -> None:
+    run = agent(bench, "Fine.")
+    run.steering = stopped()
+    assert (await run.start()).answer == "Fine."
+    assert run.expert.requests[0].messages[0].text.endswith(f"\n# A message of the user\n{MESSAGE}")
+
+
+async def test_message_is_in_the_events(bench: Bench) -> None:
+    run = agent(bench, calls(bash("echo a")), "Both done.", "Bye.")
+    lines = iter(["", "also greet Ada", ""])
+    run.steering = Steering(typed=lambda: next(lines, ""))
+    assert (await run.start()).answer == "Both done."
+    sent = [event.payload for event in run.events if event.event_type is EventType.LLM_REQUEST_SENT]
+    assert [payload.get("said") for payload in sent] == [None, "also greet Ada"]
+    run.steering = Steering()
+    answers = iter(["thanks", None])
+
+    async def say(answer: str) -> str | None:
+        return next(answers)
+
+    run.says = say
+    await run.start()
+    sent = [event.payload for event in run.events if event.event_type is EventType.LLM_REQUEST_SENT]
+    assert [payload.get("said") for payload in sent] == [None, "also greet Ada", "thanks"]

@@ -137,7 +137,10 @@ _TOLD: dict[EventType, Callable[[Payload], str]] = {
         f"{p.get('allocated_prompt_tokens')} of {p.get('max_context_tokens')} tokens"
     ),
     EventType.PROMPT_COMPOSED: lambda p: f"{p.get('messages')} messages",
-    EventType.LLM_REQUEST_SENT: lambda p: f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}",
+    EventType.LLM_REQUEST_SENT: lambda p: (
+        f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}"
+        + (f", with the message: {clip(str(p['said']), 160)}" if p.get("said") else "")
+    ),
     EventType.LLM_RETRY_SCHEDULED: lambda p: f"attempt {p.get('attempt')} in {p.get('pause_seconds')} s",
     EventType.LLM_RESPONSE_RECEIVED: _describe_answer,
     EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),

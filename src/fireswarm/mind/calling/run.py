@@ -36,6 +36,7 @@ from fireswarm.mind.calling.values import (
     cut_answer,
     cut_call,
     describe_child,
+    describe_turns,
     number_in,
     outputs_of_all,
     todo_list,
@@ -111,7 +112,7 @@ class CallingRun(MindRun):
     async def _decode(self) -> State:
         self.decision = self.asking.take_calls(self.turn, self.answer)
         self.progress.failed_now = False
-        answers = not self.answer.calls or (not self.transcript.may_call and bool(self.answer.text.strip()))
+        answers = not self.answer.calls or (not self.asking.could_call and bool(self.answer.text.strip()))
         return State.HANDOFF_OR_FINISH if answers else State.EXECUTE_STEP
 
     async def _execute(self) -> State:
@@ -190,15 +191,16 @@ class CallingRun(MindRun):
         """Return a person's message for the model; with it, the run may take all its turns again."""
         self.turn_limit = self.turn + self.mind.settings.runtime.max_turns
         self.kept.hear(message)
-        return Part(Component.TASK, message, "a message")
+        self.asking.said = message
+        heading = "" if self.turn else "# A message of the user\n"  # the first message has the task and its material
+        return Part(Component.TASK, f"{heading}{message}", "a message")
 
     async def _hear_person(self) -> None:
         if said := await self.steered.said_before(self.turn + 1):
             is_late = self.turn_limit - self.turn <= FEW_TURNS
             self.transcript.add_to_last(self._take_message(said))
             if is_late:
-                left = self.turn_limit - self.turn
-                self.transcript.add_to_last(Part(Component.STATE, f"[{left} turns are left now.]"))
+                self.transcript.add_to_last(Part(Component.STATE, describe_turns(self.turn_limit - self.turn)))
             self.transcript.may_call = True
 
     # ── going on after a failure ────────────────────────────────────────────────────────────────────────
@@ -391,10 +393,7 @@ class CallingRun(MindRun):
     def _turns_left(self) -> list[Part]:
         """Return what to say of the turns that are left. In the last one, the model can only answer."""
         left = self.turn_limit - self.turn
-        if left == 1 and any(tool.name == FINISH for tool in self.transcript.tools):
-            return [Part(Component.STATE, f"[This is the last turn: call {FINISH} now, and say what is not done.]")]
-        if left == 1:
-            self.transcript.may_call = False
-            return [Part(Component.STATE, "[This is the last turn: answer now, and say what is not done.]")]
-        self.transcript.may_call = True
-        return [Part(Component.STATE, f"[{left} turns are left.]")] if left == FEW_TURNS and self.turn else []
+        finishes = any(tool.name == FINISH for tool in self.transcript.tools)
+        self.transcript.may_call = left != 1 or finishes
+        told = left == 1 or (left == FEW_TURNS and self.turn)
+        return [Part(Component.STATE, describe_turns(left, finishes=finishes))] if told else []

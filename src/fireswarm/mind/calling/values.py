@@ -9,7 +9,7 @@ from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
 from fireswarm.contracts.llm.decision import ActionStep, ActionType
 from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.errors import InvalidInput
-from fireswarm.llm.calls import ASK_USER, RUN_COMMAND
+from fireswarm.llm.calls import ASK_USER, FINISH, RUN_COMMAND
 from fireswarm.mind.calling.specs import TODO_STATES
 
 CUT_SHORT: Mapping[StopReason, str] = {
@@ -40,6 +40,13 @@ def cut_call(stop: StopReason) -> str:
 def cut_answer(stop: StopReason) -> str:
     """Return what is said to an answer that is not complete."""
     return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or go on in parts."
+
+
+def describe_turns(left: int, *, finishes: bool = False) -> str:
+    """Return what the model is told of the turns that are left; *finishes*: the run ends with the tool finish."""
+    if left > 1:
+        return f"[{left} turns are left.]"
+    return f"[This is the last turn: {f'call {FINISH}' if finishes else 'answer'} now, and say what is not done.]"
 
 
 def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> list[ToolOutput]:
