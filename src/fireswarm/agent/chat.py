@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.tokens import estimate_tokens, prompt_limit
 from fireswarm.mind import Conclusion
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
-from fireswarm.swarm.records.run_files import run_folder
+from fireswarm.swarm.records.run_files import read_events, run_folder
 
 REMEMBERED_TURNS = 20
 REMEMBERED_CHARS = 8_000
@@ -36,6 +37,14 @@ def run_of_session(runs: Path, name: str) -> Path | None:
         return run_folder(runs, file.read_text(encoding="utf-8").strip()) if file.is_file() else None
     except (NotFound, InvalidInput, UnicodeDecodeError):
         return None
+
+
+def has_ended(run: Path) -> bool:
+    """Return False for a run that was stopped in its work, or whose process was killed."""
+    last = next(reversed(list(read_events(run))), None)
+    if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
+        return False
+    return last.payload.get("reason") != "interrupted"
 
 
 def too_long(message: str, model: ModelSettings) -> str:

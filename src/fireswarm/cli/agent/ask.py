@@ -57,12 +57,15 @@ def choice_of(question: Question, said: str) -> str | None:
 
 
 def decision_of(line: str) -> str:
-    """Return the decision in a line that was typed: yes, always, no with the reason after a colon, or "" for others."""
+    """Return the decision in a line that was typed: yes, always, no with the reason after a colon, or "" for others.
+
+    A yes with more words may have a condition: it decides nothing.
+    """
     word, _, rest = line.strip().partition(" ")
-    match word.lower().rstrip(":,"):
-        case "y" | "yes":
+    match word.lower().rstrip(":,.!"):
+        case "y" | "yes" if not rest.strip():
             return YES
-        case "a" | "always":
+        case "a" | "always" if not rest.strip():
             return ALWAYS
         case "n" | "no":
             return f"{NO}:{rest.strip()}"

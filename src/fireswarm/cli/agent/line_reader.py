@@ -93,12 +93,15 @@ class LineReader:
             for message in self.history.load():
                 self._readline.add_history(message)
 
-    def read(self, prompt: str = "> ", *, keeps: bool = True) -> str | None:
+    def read(self, prompt: str = "> ", *, keeps: bool = True, draft: str = "") -> str | None:
         """Return one message, or None at the end of the input. *keeps*: it is added to the history.
+
+        *draft* is in the line at its beginning, for the person to edit; without line editing, it is shown.
 
         A line that ends in a backslash goes on in the next one. Raises StoppedByPerson for Ctrl+C.
         """
         lines: list[str] = []
+        self._begin_with(draft.strip("\n"))
         while (text := self._read_part("… " if lines else prompt)) is not None:
             goes_on = text.endswith("\\")
             lines.append(text.removesuffix("\\"))
@@ -107,20 +110,18 @@ class LineReader:
         if not lines:
             return None
         message = sanitize("\n".join(lines))
-        if keeps and message.strip() and self.history is not None:
-            cleaned = self.history.add(message)
-            if self._readline is not None:
-                self._readline.add_history(cleaned)
+        if keeps and message.strip():
+            self.keep(message)
         return message
 
-    async def read_in_thread(self, prompt: str = "> ", *, keeps: bool = True) -> str | None:
+    async def read_in_thread(self, prompt: str = "> ", *, keeps: bool = True, draft: str = "") -> str | None:
         """Read in a thread that keeps no process alive: it cannot be stopped while the person types nothing."""
         over, token = anyio.Event(), current_token()
         outcome: list[str | None | Exception] = []
 
         def work() -> None:
             try:
-                outcome.append(self.read(prompt, keeps=keeps))
+                outcome.append(self.read(prompt, keeps=keeps, draft=draft))
             except Exception as error:  # raised again in the loop
                 outcome.append(error)
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
@@ -132,20 +133,45 @@ class LineReader:
             raise outcome[0]
         return outcome[0]
 
-    def typed_lines(self) -> list[str]:
-        """Return the lines that were typed on the terminal while no message was read, without blank ones."""
+    def take_typed(self, *, unfinished: bool = False) -> str:
+        """Return the lines that were typed on the terminal while no message was read.
+
+        *unfinished*: the last line is taken as well if it has no end yet.
+        """
         content = b""
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # standard input was closed
-            while sys.stdin.isatty() and select.select([sys.stdin.fileno()], [], [], 0)[0]:
+        with (
+            contextlib.suppress(OSError, ValueError, AttributeError),
+            _give_unfinished() if unfinished else contextlib.nullcontext(),
+        ):
+            # The rest of a long paste follows when its beginning has been read.
+            while sys.stdin.isatty() and _is_more_typed(PASTE_SECONDS if content else 0):
                 if not (piece := os.read(sys.stdin.fileno(), 65_536)):
                     break
                 content += piece
-        lines = [sanitize(line) for line in content.decode("utf-8", "replace").split("\n")]
-        lines = [line for line in lines if line.strip()]
-        for line in lines:
-            if self.history is not None:
-                self.history.add(line)
-        return lines
+        return sanitize(content.decode("utf-8", "replace"))
+
+    def keep(self, message: str) -> None:
+        """Add a message to the history."""
+        if self.history is not None:
+            cleaned = self.history.add(message)
+            if self._readline is not None:
+                self._readline.add_history(cleaned)
+
+    def _begin_with(self, draft: str) -> None:
+        """Put a draft into the line that is read next."""
+        readline = self._readline
+        if not draft.strip():
+            return
+        if readline is None:
+            sys.stderr.write(f"You had typed: {draft}\n")
+            return
+
+        def insert() -> None:
+            readline.set_pre_input_hook(None)
+            readline.insert_text(draft)
+            readline.redisplay()
+
+        readline.set_pre_input_hook(insert)
 
     def _read_part(self, prompt: str) -> str | None:
         self.is_reading = True
@@ -221,6 +247,18 @@ def restored_terminal(*, keeps_typed: bool = False) -> Generator[None]:
 
 
 @contextlib.contextmanager
+def _give_unfinished() -> Generator[None]:
+    """Let the terminal give what was typed of a line that has no end yet."""
+    with restored_terminal():
+        if (changed := _terminal_modes()) is not None:
+            import termios
+
+            changed[3] &= ~termios.ICANON
+            _set_terminal_modes(changed)
+        yield
+
+
+@contextlib.contextmanager
 def _ctrl_c_as_key() -> Generator[None]:
     """Let the terminal pass Ctrl+C as a key: as a signal, it would stop the run that waits for the message."""
     with restored_terminal():
@@ -264,5 +302,5 @@ def _read_lines(prompt: str) -> str | None:
     return content.decode("utf-8", "replace").removesuffix("\n") if content else None
 
 
-def _is_more_typed() -> bool:
-    return bool(select.select([sys.stdin.fileno()], [], [], PASTE_SECONDS)[0])
+def _is_more_typed(seconds: float = PASTE_SECONDS) -> bool:
+    return bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])

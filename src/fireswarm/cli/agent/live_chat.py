@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskStatus
 
-from fireswarm.agent.chat import run_of_session, session_file, too_long
+from fireswarm.agent.chat import has_ended, run_of_session, session_file, too_long
 from fireswarm.agent.run import AgentTask, Watching, carry_out
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
@@ -40,6 +40,9 @@ HELP = (
     "Ctrl+C stops the work and keeps what was done. A line typed during the work is told to the model before its next\n"
     "answer. A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
 )
+LONGEST_TYPED = 4_095
+"""Bytes of a line that a terminal keeps until it is read."""
+
 COMMANDS = ("/cost", "/exit", "/help", "/model", "/resume", "/skills")
 
 
@@ -67,6 +70,7 @@ class LiveChat:
     _file: Path = field(init=False)
     _stopped: bool = False
     _leaves: bool = False
+    _draft: str = ""
     _terminated: bool = False
 
     def __post_init__(self) -> None:
@@ -90,6 +94,8 @@ class LiveChat:
     def _hold(self) -> int:
         opening = f"goes on (run {self.run_id})" if self.run_id else "a new conversation"
         self.console.print(f"session {self.session}: {opening}. /help lists the commands.", style="dim")
+        if self.run_id and not has_ended(self._runs / self.run_id) and not self._waits_for_work():
+            return 0
         task = self._begin()
         while task is not None:
             code = anyio.run(self._run, task)
@@ -101,8 +107,12 @@ class LiveChat:
         return INTERRUPTED if self._stopped else 0
 
     def _waits_for_work(self) -> bool:
-        """Ask what follows after work was stopped: a message changes it. Returns False to leave."""
+        """Ask what follows after work was stopped: a message changes it. Returns False to leave.
+
+        What was typed before does not answer that: it is in the line that the person edits.
+        """
         self._stopped = False
+        self._draft += self.steering.take() + self.reader.take_typed(unfinished=True)
         self.console.print(
             "Stopped; what was done is kept. Enter goes on with it, a message says how, Ctrl+D leaves.", style="dim"
         )
@@ -122,7 +132,7 @@ class LiveChat:
         async def next_message(answer: str) -> str | None:
             self.tell(answer)
             said = self.steering.take() if self.steering.look() else ""
-            return None if self._leaves else said or await self._next_message()
+            return said or (None if self._leaves else await self._next_message())
 
         known = self.run_id
         asks = self.ask if self.watching.ask is not None else None
@@ -156,6 +166,7 @@ class LiveChat:
         What was typed before the question does not answer it: it is said to the model later.
         """
         self.steering.look()
+        self._draft += self.reader.take_typed(unfinished=True)
 
         async def read(prompt: str) -> str | None:
             while True:
@@ -198,7 +209,8 @@ class LiveChat:
         """Read until a message that is not a command; "" for an empty line, None to leave."""
         while True:
             try:
-                message = await self.reader.read_in_thread()
+                draft, self._draft = self._draft, ""
+                message = await self.reader.read_in_thread(draft=draft)
             except StoppedByPerson:
                 self.console.print("/exit or Ctrl+D leaves.", style="dim")
                 continue
@@ -212,20 +224,29 @@ class LiveChat:
                 return message if word else ""
 
     def _take_typed(self) -> str:
-        """Return what was typed during the work; commands are carried out."""
-        messages: list[str] = []
-        for line in self.reader.typed_lines():
-            if (word := line.strip()) == "/exit":
+        """Return what was typed during the work; commands are carried out, and /exit at the end."""
+        lines, kept = self.reader.take_typed().split("\n"), list[str]()
+        while lines and not lines[-1].strip():
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            word = line.strip()
+            if word == "/exit" and number == len(lines):
                 self._leaves = True
-            elif self._is_command(word):
+            elif word in COMMANDS and word != "/exit":
                 self.console.print(self._answer_to(word), markup=False)
-            elif reason := too_long(line, self.settings.model):
-                self.console.print(reason, style="yellow")
+            elif len(line.encode()) >= LONGEST_TYPED:
+                self.console.print("The terminal cut a long line: it is not told. Say it at a prompt.", style="yellow")
             else:
-                messages.append(line)
-        if messages:
-            self.console.print("The model is told this before its next answer.", style="dim")
-        return "\n".join(messages)
+                kept.append(line)
+        message = "\n".join(kept).replace("\\\n", "\n").strip("\n")
+        if not message.strip():
+            return ""
+        if reason := too_long(message, self.settings.model):
+            self.console.print(reason, style="yellow")
+            return ""
+        self.reader.keep(message)
+        self.console.print("The model is told this before its next answer.", style="dim")
+        return message
 
     @staticmethod
     def _is_command(word: str) -> bool:
