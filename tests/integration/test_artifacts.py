@@ -117,6 +117,22 @@ async def test_moved_blob_is_found_by_the_end_of_its_path(tmp_path: Path) -> Non
 
 
 @pytest.mark.anyio
+async def test_copied_folder_has_its_own_files_while_the_original_is_there(tmp_path: Path) -> None:
+    original = FsspecBlobs(str(tmp_path / "a"))
+    name = "s/8ae1a292-0b1c-4d2e-8f3a-0123456789ab/deep/x.txt"
+    uri = await original.put(name, b"as copied")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    await original.put(name, b"changed")
+    copied = FsspecBlobs(str(tmp_path / "b"))
+    assert (await copied.get(uri), await original.get(uri)) == (b"as copied", b"changed")
+    assert copied.locate(uri) == f"file://{tmp_path}/b/{name}"
+    (tmp_path / "project" / "deep").mkdir(parents=True)
+    (tmp_path / "project" / "deep" / "x.txt").write_text("a user's own")
+    await copied.put("deep/x.txt", b"another")
+    assert await copied.get(f"file://{tmp_path}/project/deep/x.txt") == b"a user's own"
+
+
+@pytest.mark.anyio
 async def test_store_holds_only_what_is_below_the_folder(tmp_path: Path) -> None:
     blobs = FsspecBlobs(str(tmp_path / "blobs"))
     inside = await blobs.put("s1/t/x.txt", b"x")

@@ -10,6 +10,7 @@ import pytest
 
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.ports import Write
+from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from tests.integration.test_approvals import ASKS, request_of
 from tests.integration.test_thinking import (
@@ -94,6 +95,31 @@ async def test_delegated_tasks_run_at_once_and_come_back_under_their_calls(swarm
     ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
     assert ended.result is not None and ended.result.summary == SEEN
     assert expert.asked == [0, 1], "no answer is asked for twice"
+
+
+async def test_files_of_a_delegated_task_come_back_with_its_result(swarm: SwarmRig, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("of the machine")
+    expert = Expert(calls(("delegate", {"role": "memory", "objective": "write a report"})), report)
+    await submit(swarm, tmp_path)
+    await one_turn(swarm, thinking(swarm, expert, tmp_path))
+    [held] = await swarm.claim("helper", role="memory")
+    place = f"{held.task.session_hash}/{held.task.task_id}"
+    blobs = swarm.core.blobs
+    texts = {"report.md": b"# Found\n\nSeven.", "chart.png": b"\x89PNG\0\0", "large.csv": b"1\n" * 400_000}
+    stored = [
+        Artifact(type="file", name=name, uri=await blobs.put(f"{place}/{name}", data)) for name, data in texts.items()
+    ]
+    lost = Artifact(type="file", name="lost.md", uri=f"{stored[0].uri}.gone")
+    foreign = Artifact(type="file", name="foreign.txt", uri=f"file://{tmp_path}/secret.txt")
+    table = Artifact(type="table", name="rows", value=[{"n": 7}])
+    await swarm.board.settle(held, done("It is written.", artifacts=(*stored, lost, foreign, table)))
+    ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
+    assert ended.result is not None
+    told = ended.result.summary
+    assert "It is written. # file report.md # Found Seven. # file chart.png: a file, which is not shown here" in told
+    assert "large.csv: a file, which is not shown" in told and "lost.md: a file, which" in told
+    assert '# table rows [{"n": 7}]' in told
+    assert "of the machine" not in told
 
 
 async def test_delegation_happens_once_whenever_a_process_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

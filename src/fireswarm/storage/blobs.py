@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import tempfile
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,8 @@ import anyio.to_thread
 import fsspec
 
 from fireswarm.errors import ConfigError, NotFound, StoreError, StoreFull
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class FsspecBlobs:
@@ -49,15 +52,19 @@ class FsspecBlobs:
     def locate(self, uri: str) -> str:
         """Return the URI at which the content of *uri* is now.
 
-        A swarm's folder may be copied or moved. A file that is gone is looked up below this root by the end of its
-        path, from the longest that is there to the last two parts.
+        A swarm's folder may be copied or moved. A file that is not below this root is looked up there by the end of its
+        path, from the longest that is there to the last two parts. If it is still where it was, the end must have the
+        id of its task, so that another file of the same name does not take its place.
         """
         path = Path(uri.removeprefix("file://"))
-        if not self._local or not uri.startswith("file://") or ".." in path.parts or _is_file(path):
+        if not self._local or not uri.startswith("file://") or ".." in path.parts or path.is_relative_to(self._base):
             return uri
+        is_there = _is_file(path)
         for start in range(1, len(path.parts) - 1):
-            moved = Path(self._base, *path.parts[start:])
-            if _is_file(moved):
+            end = path.parts[start:]
+            if is_there and not any(map(_ID.fullmatch, end[:-1])):
+                return uri
+            if _is_file(moved := Path(self._base, *end)):
                 return f"file://{moved}"
         return uri
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
@@ -96,7 +97,13 @@ def todo_list(given: Mapping[str, Any]) -> str:
 
 def describe_child(child: ChildResult) -> str:
     """Return the result of a delegated task for the model."""
-    artifacts = [item.model_dump(mode="json", exclude_none=True, exclude={"sha256"}) for item in child.artifacts]
     lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
-    lines += [str(item.get("value") or item) for item in artifacts]
+    for item in child.artifacts:
+        if item.value is not None:
+            text = (
+                item.value if isinstance(item.value, str) else json.dumps(item.value, ensure_ascii=False, default=str)
+            )
+            lines.append(f"# {item.type} {item.name}\n{text}" if item.name and item.type != "answer" else text)
+        else:
+            lines.append(f"# {item.type} {item.name}: {item.mime or 'a file'}, which is not shown here")
     return "\n".join(line for line in lines if line)

@@ -32,7 +32,7 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.conversations.inline_call import call_within
 from fireswarm.swarm.turn.engines.permission import policy_for
-from fireswarm.swarm.turn.inputs import fetch_artifact
+from fireswarm.swarm.turn.inputs import fetch_artifact, with_texts
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
@@ -110,7 +110,7 @@ class ModelEngine:
                 outputs=outputs,
                 result_schema=RESULT_SCHEMA,
                 roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
-                children={child.key: child for child in turn.request.children},
+                children={child.key: await with_texts(turn, child) for child in turn.request.children},
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
