@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.swarm.event import EventType
+from fireswarm.contracts.swarm.run_folders import CHATS_FOLDER
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.tokens import estimate_tokens, prompt_limit
 from fireswarm.mind import Conclusion
@@ -32,7 +33,7 @@ def session_file(folder: Path, name: str, suffix: str) -> Path:
 
 def run_of_session(runs: Path, name: str) -> Path | None:
     """Return the folder of the run that a session goes on with, or None. Raises InvalidInput for a bad name."""
-    file = session_file(runs / "chats", name, ".run")
+    file = session_file(runs / CHATS_FOLDER, name, ".run")
     try:
         return run_folder(runs, file.read_text(encoding="utf-8").strip()) if file.is_file() else None
     except (NotFound, InvalidInput, UnicodeDecodeError):

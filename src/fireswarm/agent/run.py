@@ -37,6 +37,7 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.contracts.swarm.run_folders import SPEND_FILE, make_runs_folder
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, Steering, think
@@ -189,6 +190,7 @@ async def carry_out(
     clock = ServerClock()
     run_id = resume or run_id or new_run_id(clock.now())
     runs = root / settings.logging.jsonl_dir
+    make_runs_folder(runs)
     log = RunLog(
         runs / run_id,
         run_id,
@@ -200,7 +202,7 @@ async def carry_out(
     )
     if resume is None:
         given.keep(log.folder, redactor_for(settings))
-    ledger = FileLedger(runs / "spend.jsonl", clock, given.session, run_id)
+    ledger = FileLedger(runs / SPEND_FILE, clock, given.session, run_id)
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
         try:

@@ -13,9 +13,10 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.images import check_media, kind_of_media
-from fireswarm.capabilities.workspace.place import OWN_FOLDER, Workspace, place_of
+from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
+from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
@@ -31,8 +32,6 @@ MAX_SEARCHED_BYTES = 2_000_000
 
 MAX_SEARCH_SECONDS = 30.0
 """A search that takes longer shows what it has found so far."""
-
-SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", OWN_FOLDER, ".hg", ".svn"})
 
 FilePath = Annotated[str, Field(description="path of a file, relative to the workspace")]
 Folder = Annotated[str, Field(description="path of a folder, relative to the workspace; default: all of it")]
@@ -130,7 +129,7 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
     start = place.locate(path)
     candidates = None
     if start.is_dir():
-        candidates = find_candidates(pattern, start, SKIPPED, MAX_SEARCHED_BYTES, MAX_SEARCH_SECONDS)
+        candidates = find_candidates(pattern, start, SKIPPED_GLOBS, MAX_SEARCHED_BYTES, MAX_SEARCH_SECONDS)
     for file, name in _matching(place, start, glob):
         if time.monotonic() > until:
             found.append(f"[stopped after {MAX_SEARCH_SECONDS:g} s: narrow path or glob]")
@@ -159,19 +158,14 @@ def _matching(place: Workspace, start: Path, glob: str) -> Iterator[tuple[Path, 
     if start.is_file():
         yield start, place.name_of(start)
         return
-    for where, folders, files in os.walk(start):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        for file in sorted(files):
-            path = Path(where) / file
-            name = place.name_of(path)
-            try:
-                fits = (
-                    match_glob(glob, name) or match_glob(glob, file) or match_glob(glob, str(path.relative_to(start)))
-                )
-            except ConfigError as error:
-                raise InvalidInput(str(error)) from error
-            if fits:
-                yield path, name
+    for path in walk_files(start):
+        name = place.name_of(path)
+        try:
+            fits = any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start))))
+        except ConfigError as error:
+            raise InvalidInput(str(error)) from error
+        if fits:
+            yield path, name
 
 
 def _text_in(place: Workspace, path: Path) -> str:

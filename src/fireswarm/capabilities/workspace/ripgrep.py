@@ -32,8 +32,8 @@ def find_candidates(
 ) -> frozenset[bytes] | None:
     """Return the paths, relative to *folder*, of all files below it in which *pattern* may match. Blocks.
 
-    Folders named as one of *skipped* and larger files are left out, links are not followed. Returns None if ripgrep is
-    not there, if it cannot tell, or if it took longer than *seconds*: then every file has to be read.
+    Folders whose names match a glob of *skipped* and larger files are left out, links are not followed. Returns None if
+    ripgrep is not there, if it cannot tell, or if it took longer than *seconds*: then every file has to be read.
     """
     program, relaxed = which(PROGRAM), relax_pattern(pattern)
     if program is None or relaxed is None or not Path(program).is_absolute():

@@ -19,6 +19,7 @@ import anyio
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
+from fireswarm.contracts.swarm.run_folders import make_runs_folder
 from fireswarm.redaction import Redactor, sanitize
 
 CTRL_C = "^C"
@@ -58,7 +59,8 @@ class ChatHistory:
         """Store a message; returns it without secrets. A folder that cannot be written costs only the history."""
         cleaned = self.redact.text(message)
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_runs_folder(self.path.parent.parent)
+            self.path.parent.mkdir(exist_ok=True)
             if len(known := self.load()) >= MAX_HISTORY:
                 self._write(os.O_TRUNC, known[-MAX_HISTORY // 2 :])
             self._write(os.O_APPEND, [cleaned])

@@ -21,6 +21,7 @@ from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPe
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.contracts.swarm.run_folders import CHATS_FOLDER
 from fireswarm.mind import Conclusion, Steering
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.settings import AgentSettings
@@ -75,10 +76,10 @@ class LiveChat:
 
     def __post_init__(self) -> None:
         """Find the run of the session. Raises InvalidInput for a bad name of a session."""
-        self._file = session_file(self._runs / "chats", self.session, ".run")
+        self._file = session_file(self._runs / CHATS_FOLDER, self.session, ".run")
         if (folder := run_of_session(self._runs, self.session)) is not None:
             self.run_id = folder.name
-        history = ChatHistory(self._runs / "chats" / "history.jsonl", redactor_for(self.settings))
+        history = ChatHistory(self._runs / CHATS_FOLDER / "history.jsonl", redactor_for(self.settings))
         self.reader = LineReader(history)
         self.steering = Steering(typed=self._take_typed)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from fireswarm.contracts.swarm.run_folders import make_runs_folder
 from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
@@ -43,7 +44,8 @@ class ModelOptions:
         model = settings.model
         script = _absolute(model.script) if model.script and model.provider == "scripted" else None
         content = {"provider": model.provider, "name": model.model_name, "script": script}
-        folder.mkdir(parents=True, exist_ok=True)
+        make_runs_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
         file = folder / MODEL_FILE
         file.write_text(json.dumps(content) + "\n", encoding="utf-8")
         if self != ModelOptions() and guarded_keys({"model": content}):

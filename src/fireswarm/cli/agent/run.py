@@ -24,6 +24,7 @@ from fireswarm.cli.agent.ask import ask_person
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
+from fireswarm.contracts.swarm.run_folders import CHATS_FOLDER
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.processes.startup import INTERRUPTED
@@ -150,11 +151,11 @@ def chat(
     if _calls_tools(settings):
         return _converse(settings, session, skills_dir, console, yes=yes, options=options or ModelOptions())
     redact = redactor_for(settings)
-    conversation = Chat.open(cwd / settings.logging.jsonl_dir / "chats", session, redact)
+    conversation = Chat.open(cwd / settings.logging.jsonl_dir / CHATS_FOLDER, session, redact)
     catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
     console.print(f"session {session}: {opening}. An empty line or Ctrl+D ends the chat.", style="dim")
-    code, reader = 0, LineReader(ChatHistory(cwd / settings.logging.jsonl_dir / "chats" / "history.jsonl", redact))
+    code, reader = 0, LineReader(ChatHistory(conversation.path.with_name("history.jsonl"), redact))
     while task := _read_task(reader):
 
         async def call(task: str = task) -> tuple[Conclusion, RunLog]:

@@ -17,12 +17,12 @@ from fireswarm.contracts.base import encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.contracts.swarm.run_folders import RUN_ID
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.swarm.records.run_steps import STEPS_FILE, RunSteps
 
 EVENTS_FILE = "events.jsonl"
-RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
 
 Watcher = Callable[[EventRecord], None]
 

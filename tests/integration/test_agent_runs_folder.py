@@ -1,0 +1,43 @@
+"""The folder in which the agent keeps its runs: neither git nor the agent's own tools show it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import GOOD, TASK, agent, at, lay_out, script, serving
+from tests.support.providers import Reply
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return lay_out(tmp_path)
+
+
+def test_agent_does_not_find_its_own_journal(root: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    search = Reply(calls=(("search_files", {"pattern": "needle"}), ("list_files", {"glob": "runs/**"})))
+    with serving([search, Reply("Nothing.")]) as served:
+        keys = at(served, root, decision_mode="tools")
+        done = agent(root, "run", "look for the needle", "--provider", "anthropic", **keys)
+        assert done.code == 0, done.stderr
+        asked, answered = (json.dumps(call.body) for call in served.calls)
+    assert "?? agent.yaml" in asked and "runs/" not in asked
+    assert "[no matches]" in answered and "[no files]" in answered
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=root, check=True, capture_output=True, text=True)
+    assert "runs/" not in status.stdout
+
+
+def test_folder_of_runs_that_exists_stays_as_it_is(root: Path) -> None:
+    (root / "runs").mkdir()
+    assert agent(root, "run", TASK, *script(root, GOOD)).code == 0
+    assert not (root / "runs" / ".gitignore").exists()
+
+
+def test_chat_makes_the_folder_of_runs(root: Path) -> None:
+    assert agent(root, "chat", *script(root, GOOD), typed=f"{TASK}\n\n").code == 0
+    assert (root / "runs" / ".gitignore").read_text() == "*\n"
+    assert (root / "runs" / "chats").is_dir()
