@@ -15,7 +15,10 @@ from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.errors import ConfigError
 
 MAX_PATTERN_CHARS = 2_000
-_GLOB_PART = re.compile(r"(\*\*/?|\*|\?)")
+MAX_ALTERNATIVES = 64
+"""Alternatives in all braces of a glob that a model writes."""
+
+_GLOB_PART = re.compile(r"(\*\*/?|[*?{},])")
 _MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -50,8 +53,36 @@ def search_pattern(pattern: str, text: str) -> bool:
 def match_glob(pattern: str, path: str) -> bool:
     """Return True if a glob matches the whole *path*: ``*`` and ``?`` within a folder, ``**`` across folders.
 
+    ``{a,b}`` matches one of the alternatives, which are globs. Braces without a comma or an end are characters.
     Raises ConfigError for a pattern that is too long.
     """
-    _check_length(pattern)
-    parts = _GLOB_PART.split(pattern)
-    return search_pattern(rf"\A(?:{''.join(_MEANINGS.get(part, re.escape(part)) for part in parts)})\z", path)
+    return search_pattern(_translate_glob(pattern)[0], path)
+
+
+def check_glob(pattern: str) -> None:
+    """Raise ConfigError if a glob is too long or has more than MAX_ALTERNATIVES."""
+    expression, alternatives = _translate_glob(pattern)
+    if alternatives > MAX_ALTERNATIVES:
+        raise ConfigError(f"the braces have {alternatives:,} alternatives; {MAX_ALTERNATIVES} are allowed")
+    check_pattern(expression)
+
+
+@lru_cache(maxsize=1_000)
+def _translate_glob(glob: str) -> tuple[str, int]:
+    """Return the regular expression of a glob, and the number of alternatives in its braces. Raises ConfigError."""
+    _check_length(glob)
+    parts = _GLOB_PART.split(glob)
+    expressions = [_MEANINGS.get(part, re.escape(part)) for part in parts]
+    braces: list[list[int]] = []  # of each open brace its place and those of its commas
+    alternatives = 0
+    for place, part in enumerate(parts):
+        if part == "{":
+            braces.append([place])
+        elif part == "," and braces:
+            braces[-1].append(place)
+        elif part == "}" and braces and len(choice := braces.pop()) > 1:
+            alternatives += len(choice)
+            expressions[choice[0]], expressions[place] = "(?:", ")"
+            for comma in choice[1:]:
+                expressions[comma] = "|"
+    return rf"\A(?:{''.join(expressions)})\z", alternatives

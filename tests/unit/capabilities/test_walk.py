@@ -10,6 +10,7 @@ import pytest
 
 from fireswarm.capabilities.workspace import ripgrep
 from fireswarm.capabilities.workspace.reading import reading_tools
+from fireswarm.errors import InvalidInput
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +57,18 @@ async def test_other_files_in_a_folder_of_runs_are_listed_and_searched(tmp_path:
     names = ["runs/spend.jsonl", "runs/chats/a.md", "runs/exp-1/log.txt", "x/.gitignore", "x/notes.md", f"y/{RUN}"]
     assert await use(tmp_path, "list_files") == "\n".join(f"{name} (4 bytes)" for name in names)
     assert await use(tmp_path, "search_files", pattern="ada") == "\n".join(f"{name}:1:ada" for name in names)
+
+
+@pytest.mark.usefixtures("program")
+async def test_braces_of_a_glob_are_alternatives(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.ts", "src/b.tsx", "src/c.js", "{d,e")
+    assert await use(tmp_path, "list_files", glob="**/*.{ts,tsx}") == "a.ts (4 bytes)\nsrc/b.tsx (4 bytes)"
+    assert await use(tmp_path, "search_files", pattern="ada", glob="{src,lib}/*.{js,ts}") == "src/c.js:1:ada"
+    assert await use(tmp_path, "list_files", glob="{d,*") == "{d,e (4 bytes)"
+
+
+@pytest.mark.parametrize("tool", ["list_files", "search_files"])
+async def test_too_many_alternatives_are_refused_also_in_an_empty_folder(tool: str, tmp_path: Path) -> None:
+    given = {"pattern": "ada"} if tool == "search_files" else {}
+    with pytest.raises(InvalidInput, match="the braces have 65 alternatives; 64 are allowed"):
+        await use(tmp_path, tool, glob="{" + "," * 64 + "}", **given)

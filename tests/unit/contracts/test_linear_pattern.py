@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fireswarm.contracts import inputs
-from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
+from fireswarm.contracts.linear_pattern import check_glob, check_pattern, match_glob, search_pattern
 from fireswarm.errors import ConfigError
 from fireswarm.pipelines.scope import Allowlist
 from fireswarm.skills.allowed_tools import denial_reason
@@ -20,11 +20,24 @@ LONG = "a" * 40 + "!"
     [
         ("src/*.py", "src/a.py", True), ("src/*.py", "src/a/b.py", False), ("src/**", "src/a/b.py", True),
         ("**/b.py", "b.py", True), ("**/b.py", "a/c/b.py", True), ("a?.py", "ab.py", True), ("a?.py", "a/.py", False),
+        ("**/*.{ts,tsx}", "a/b.tsx", True), ("**/*.{ts,tsx}", "b.ts", True), ("**/*.{ts,tsx}", "b.tsxx", False),
+        ("{src,lib/*}/*.{a,b}", "lib/x/y.b", True), ("{src,lib/*}/*.{a,b}", "lib/y.b", False), ("a{,b}", "a", True),
+        ("{a,{b,c}d}", "cd", True), ("{a,{b,c}d}", "ad", False), ("{**/,}a", "x/y/a", True), ("{?,bc}", "bc", True),
+        ("{a,b", "{a,b", True), ("{a,b", "a", False), ("{x,{a,b}", "{x,b", True), ("a,b}", "a,b}", True),
+        ("{{name}}/{}", "{{name}}/{}", True), ("a,b", "a,b", True), ("{a|b,(}", "(", True), ("{a|b,(}", "a", False),
         ("a+(b) c#&~-.py", "a+(b) c#&~-.py", True), ("a.py", "axpy", False), ("*", "\ud800", True), ("", "", True),
     ],
 )  # fmt: skip
 def test_globs(pattern: str, path: str, matches: bool) -> None:
     assert match_glob(pattern, path) is matches
+
+
+def test_braces_of_a_glob_are_bounded() -> None:
+    check_glob("{" + ",".join(map(str, range(32))) + "}/{" + ",".join(map(str, range(32))) + "}")
+    with pytest.raises(ConfigError, match="the braces have 65 alternatives; 64 are allowed"):
+        check_glob("{" + ",".join(map(str, range(65))) + "}")
+    with pytest.raises(ConfigError, match="2,000 are allowed"):
+        check_glob("a" * 2_001)
 
 
 def elapsed(began: float) -> float:
@@ -35,6 +48,8 @@ def test_globs_with_many_stars_are_fast() -> None:
     began = time.process_time()
     stars = "*a" * 30 + "b"
     assert not match_glob(stars, "a" * 200)
+    assert not match_glob("{*a,*a*a}" * 30 + "b", "a" * 200)
+    assert not match_glob("{a," * 60 + "b" + "}" * 60, "c")
     assert not Allowlist((stars,)).allows("a" * 200)
     assert denial_reason([f"Read({stars})"], "Read", "a" * 200) is not None
     assert elapsed(began) < 1

@@ -18,7 +18,7 @@ from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
 from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
 from fireswarm.contracts.limits import SNIFF_BYTES
-from fireswarm.contracts.linear_pattern import check_pattern, match_glob, search_pattern
+from fireswarm.contracts.linear_pattern import check_glob, check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
@@ -35,7 +35,7 @@ MAX_SEARCH_SECONDS = 30.0
 
 FilePath = Annotated[str, Field(description="path of a file, relative to the workspace")]
 Folder = Annotated[str, Field(description="path of a folder, relative to the workspace; default: all of it")]
-Glob = Annotated[str, Field(description="such as *.py for names, or src/**/*.py for whole paths")]
+Glob = Annotated[str, Field(description="such as *.{js,ts} for names, or src/**/*.py for whole paths")]
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
@@ -158,13 +158,13 @@ def _matching(place: Workspace, start: Path, glob: str) -> Iterator[tuple[Path, 
     if start.is_file():
         yield start, place.name_of(start)
         return
+    try:
+        check_glob(glob)
+    except ConfigError as error:
+        raise InvalidInput(str(error)) from error
     for path in walk_files(start):
         name = place.name_of(path)
-        try:
-            fits = any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start))))
-        except ConfigError as error:
-            raise InvalidInput(str(error)) from error
-        if fits:
+        if any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start)))):
             yield path, name
 
 
