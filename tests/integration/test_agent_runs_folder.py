@@ -1,4 +1,4 @@
-"""The folder in which the agent keeps its runs: neither git nor the agent's own tools show it."""
+"""The folder in which the agent keeps its runs: what git, the agent's own tools and the person see of it."""
 
 from __future__ import annotations
 
@@ -41,3 +41,14 @@ def test_chat_makes_the_folder_of_runs(root: Path) -> None:
     assert agent(root, "chat", *script(root, GOOD), typed=f"{TASK}\n\n").code == 0
     assert (root / "runs" / ".gitignore").read_text() == "*\n"
     assert (root / "runs" / "chats").is_dir()
+
+
+def test_path_of_an_artifact_is_printed_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "my proj ü 100%").mkdir()
+    root = lay_out(tmp_path / "my proj ü 100%")
+    write = Reply(calls=(("write_artifact", {"name": "Bericht für Ada.md", "content": "# Hello"}),))
+    with serving([write, Reply("Done.")]) as served:
+        keys = at(served, root, decision_mode="tools")
+        done = agent(root, "run", "write a report", "--provider", "anthropic", "--yes", **keys)
+    [file] = (root / "runs").glob("*/outputs/*")
+    assert f"file: {file}\n" in done.stderr

@@ -36,6 +36,13 @@ def test_every_option_reaches_the_task(tmp_path: Path) -> None:
     assert (task["expected_outcome"], task["on_child_failure"]) == ("one page", "fail")
 
 
+def test_attachment_has_the_name_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "Umsätze März.csv"
+    file.write_text("a,b\n")
+    [attachment] = submit(tmp_path, "--attach", str(file))["attachments"]
+    assert (attachment["name"], attachment["uri"]) == (file.name, file.as_uri())
+
+
 @pytest.mark.parametrize(
     ("options", "fault"),
     [

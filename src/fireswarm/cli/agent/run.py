@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import anyio
 
@@ -268,10 +269,15 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
-                further.print(f"{artifact.type}: {artifact.uri.removeprefix('file://')}", markup=False, soft_wrap=True)
+                further.print(f"{artifact.type}: {_place_of(artifact.uri)}", markup=False, soft_wrap=True)
     for note in left_out_notes(conclusion):
         further.print(note, markup=False, style="yellow")
     further.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+
+
+def _place_of(uri: str) -> str:
+    """Return the path that a URI of a file names, or another URI as it is."""
+    return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else uri
 
 
 def _as_json(conclusion: Conclusion, log: RunLog) -> dict[str, Any]:

@@ -62,9 +62,12 @@ def parse_attachments(given: list[str] | None) -> tuple[Attachment, ...]:
         path = Path(text)
         if "://" not in text and not path.is_file():
             raise InvalidInput(f"--attach {text} is not a file")
-        uri = text if "://" in text else path.resolve().as_uri()
+        if "://" in text:
+            uri, name = text, text.rpartition("/")[2] or text
+        else:
+            uri, name = path.resolve().as_uri(), path.resolve().name
         mime = mimetypes.guess_type(uri)[0] or "application/octet-stream"
-        attachments.append(Attachment(name=uri.rpartition("/")[2] or uri, mime=mime, uri=uri))
+        attachments.append(Attachment(name=name, mime=mime, uri=uri))
     return tuple(attachments)
 
 
