@@ -109,9 +109,11 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
 def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool = False) -> str:
     """Return *text* with *old_text* replaced. Raises InvalidInput unless it occurs once, or with *replace_all* at all.
 
-    The error shows the passage that is nearest to a text that was not found.
+    Raises it also if nothing would change. The error shows the passage that is nearest to a text that was not found.
     """
     spans = find_passage(text, old_text)
+    if spans and old_text == new_text and replace_passage(text, spans, new_text) == text:
+        raise InvalidInput("old_text and new_text are the same: nothing would change")
     if len(spans) > 1 and not replace_all:
         raise InvalidInput(
             f"old_text occurs {len(spans)} times: give more lines around it so that it is unique, or set replace_all"
@@ -123,17 +125,20 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
 
 
 def _nearest(text: str, wanted: str) -> str:
-    """Return the numbered lines of *text* that are most like *wanted*, or "" if none is."""
+    """Return the numbered lines of *text* that are most like *wanted*, whatever the case, or "" if none is."""
     wanted = wanted[:MAX_COMPARED_CHARS]
     lines = [line[:MAX_LINE_CHARS] for line in lines_of(text)[:MAX_COMPARED_LINES]]
     size = max(1, len(lines_of(wanted)))
     first = next((line.strip()[:MAX_NEAR_CHARS] for line in wanted.splitlines() if line.strip()), "")
-    best, best_ratio = -1, NEAR
-    for start in _near_lines(first, [line.strip()[:MAX_NEAR_CHARS] for line in lines]):
+    best, best_ratios = -1, (NEAR, 1.0)
+    for start in _near_lines(first.casefold(), [line.strip()[:MAX_NEAR_CHARS].casefold() for line in lines]):
         passage = "\n".join(lines[start : start + size])[:MAX_COMPARED_CHARS]
-        ratio = difflib.SequenceMatcher(None, passage, wanted).ratio()
-        if ratio > best_ratio:
-            best, best_ratio = start, ratio
+        ratio = difflib.SequenceMatcher(None, passage.casefold(), wanted.casefold()).ratio()
+        if ratio < best_ratios[0]:
+            continue
+        ratios = (ratio, difflib.SequenceMatcher(None, passage, wanted).ratio())  # of equal ones, that with its case
+        if ratios > best_ratios:
+            best, best_ratios = start, ratios
     passage = lines[best : best + size] if best >= 0 else []
     return "\n".join(f"{best + 1 + number:>6}\t{line}" for number, line in enumerate(passage))
 
