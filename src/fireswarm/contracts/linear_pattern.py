@@ -19,7 +19,7 @@ MAX_ALTERNATIVES = 64
 """Alternatives in all braces of a glob that a model writes."""
 
 _GLOB_PART = re.compile(r"(\*\*/?|[*?{},])")
-_MEANINGS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_MEANINGS = {"**/": "(?:[^/]+/)*", "**": "(?s:.)*", "*": "[^/]*", "?": "[^/]"}
 
 
 def _check_length(pattern: str) -> None:

@@ -72,3 +72,21 @@ async def test_too_many_alternatives_are_refused_also_in_an_empty_folder(tool: s
     given = {"pattern": "ada"} if tool == "search_files" else {}
     with pytest.raises(InvalidInput, match="the braces have 65 alternatives; 64 are allowed"):
         await use(tmp_path, tool, glob="{" + "," * 64 + "}", **given)
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("name", ["a\nb.txt", "c\x1b[1m.txt", "d\r/e.txt", "\udcff.bin", "\u202egpj.exe"])
+async def test_file_whose_name_cannot_be_shown_is_counted(name: str, tmp_path: Path) -> None:
+    note = "is left out: its name has characters that cannot be shown]"
+    lay_out(tmp_path, name)
+    assert await use(tmp_path, "list_files") == f"[1 file {note}"
+    assert await use(tmp_path, "search_files", pattern="ada") == f"[1 file with matches {note}"
+    assert await use(tmp_path, "search_files", pattern="eve") == "[no matches]"
+    assert await use(tmp_path, "list_files", glob="*.md") == "[no files]"
+    lay_out(tmp_path, "plain.txt", "na\u00efve \u202f.txt", "\n")
+    note = "are left out: their names have characters that cannot be shown]"
+    shown = ["na\u00efve \u202f.txt", "plain.txt"]
+    listed = [f"{each} (4 bytes)" for each in shown]
+    assert await use(tmp_path, "list_files") == "\n".join([*listed, f"[2 files {note}"])
+    matches = [f"{each}:1:ada" for each in shown]
+    assert await use(tmp_path, "search_files", pattern="ada") == "\n".join([*matches, f"[2 files with matches {note}"])

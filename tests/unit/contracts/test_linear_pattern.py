@@ -20,6 +20,7 @@ LONG = "a" * 40 + "!"
     [
         ("src/*.py", "src/a.py", True), ("src/*.py", "src/a/b.py", False), ("src/**", "src/a/b.py", True),
         ("**/b.py", "b.py", True), ("**/b.py", "a/c/b.py", True), ("a?.py", "ab.py", True), ("a?.py", "a/.py", False),
+        ("**", "a\nb", True), ("a/**", "a/b/c\nd", True), ("*", "a\nb", True), ("**/b", "a\n/b", True),
         ("**/*.{ts,tsx}", "a/b.tsx", True), ("**/*.{ts,tsx}", "b.ts", True), ("**/*.{ts,tsx}", "b.tsxx", False),
         ("{src,lib/*}/*.{a,b}", "lib/x/y.b", True), ("{src,lib/*}/*.{a,b}", "lib/y.b", False), ("a{,b}", "a", True),
         ("{a,{b,c}d}", "cd", True), ("{a,{b,c}d}", "ad", False), ("{**/,}a", "x/y/a", True), ("{?,bc}", "bc", True),

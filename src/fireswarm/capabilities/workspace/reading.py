@@ -17,12 +17,14 @@ from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
 from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_glob, check_pattern, match_glob, search_pattern
 from fireswarm.contracts.media import MediaBlock
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.redaction import sanitize
 
 MAX_ENTRIES = 1_000
 MAX_MATCHES = 200
@@ -74,14 +76,29 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
 
 def _list(place: Workspace, path: str, glob: str) -> str:
     lines: list[str] = []
-    total = 0
+    total, unnamed = 0, 0
     for file, name in _matching(place, place.locate(path), glob):
+        if not _can_show(name):
+            unnamed += 1
+            continue
         total += 1
         if total <= MAX_ENTRIES:
             lines.append(f"{name} ({file.lstat().st_size:,} bytes)")
     if total > MAX_ENTRIES:
         lines.append(f"[{total - MAX_ENTRIES:,} more files: narrow path or glob]")
-    return "\n".join(lines) or "[no files]"
+    return "\n".join([*lines, *_left_out(unnamed)]) or "[no files]"
+
+
+def _can_show(name: str) -> bool:
+    """Return True if a file's name reaches the model as it is, and in one line."""
+    return "\n" not in name and sanitize(name) == name
+
+
+def _left_out(number: int, more: str = "") -> Iterator[str]:
+    """Yield a note on so many files whose names cannot be shown, if there are any."""
+    if number:
+        rest = "is left out: its name has" if number == 1 else "are left out: their names have"
+        yield f"[{count_noun(number, 'file')}{more} {rest} characters that cannot be shown]"
 
 
 def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAnswer:
@@ -125,7 +142,7 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
     except ConfigError as error:
         raise InvalidInput(str(error)) from error
     found: list[str] = []
-    total, until = 0, time.monotonic() + MAX_SEARCH_SECONDS
+    total, unnamed, until = 0, 0, time.monotonic() + MAX_SEARCH_SECONDS
     start = place.locate(path)
     candidates = None
     if start.is_dir():
@@ -138,12 +155,15 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
             continue
         lines = lines_of(_text_in(place, file))
         hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
+        if not _can_show(name):
+            unnamed += bool(hits)
+            continue
         for number in hits[: max(0, MAX_MATCHES - total)]:
             found += _shown_match(name, lines, number, context)
         total += len(hits)
     if total > MAX_MATCHES:
         found.append(f"[{total - MAX_MATCHES:,} more matches: narrow pattern, path or glob]")
-    return "\n".join(found) or "[no matches]"
+    return "\n".join([*found, *_left_out(unnamed, " with matches")]) or "[no matches]"
 
 
 def _shown_match(name: str, lines: list[str], number: int, context: int) -> list[str]:
