@@ -18,7 +18,7 @@ def run(request):
 """
 
 
-def test_answer_outside_the_choices_is_refused_with_them_and_changes_nothing(tmp_path: Path) -> None:
+def test_answer_is_a_choice_whatever_its_case_and_any_other_changes_nothing(tmp_path: Path) -> None:
     root = tmp_path
     lay_out(root, {"pick": PICK}, settings={"worker": {"drain_seconds": 1}})
     with running(root, "up", "--roles", "scout") as up:
@@ -30,6 +30,6 @@ def test_answer_outside_the_choices_is_refused_with_them_and_changes_nothing(tmp
         assert "error (invalid_input): " in refused.stderr
         assert "'costs' is not one of ['price', 'size']" in refused.stderr
         assert ok(root, "tasks") == [task]
-        ok(root, "answer", task["task_id"], "column=price")
+        ok(root, "answer", task["task_id"], "column=PRICE")
         assert swarm(root, "watch", task["task_id"]).returncode == 0
         assert ok(root, "tasks")[0]["summary"] == "picked price"

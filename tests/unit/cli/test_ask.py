@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fireswarm.cli.agent.ask import ask_by
+from fireswarm.cli.swarm.answer import fit_choices
 from fireswarm.contracts.skills.skill import Question
 
 pytestmark = pytest.mark.anyio
@@ -44,3 +47,23 @@ async def test_options_are_shown_with_each_prompt(capsys: pytest.CaptureFixture[
 
     await ask_by(read, question("Bern", "Rome"))
     assert capsys.readouterr().err.count("one of: Bern, Rome") == 2
+
+
+@pytest.mark.parametrize(
+    ("choices", "given", "answer"),
+    [
+        (["Grün", "Rot"], "grün", "Grün"),
+        (["Grün", "Rot"], "blau", "blau"),
+        (["a", "A"], "a", "a"),
+        (["Ab", "AB"], "ab", "ab"),
+        ([1, 2], 1, 1),
+        ([1, 2], "2", 2),
+        (["1", "2"], 2, "2"),
+        (["true", "false"], True, "true"),
+        ([], "grün", "grün"),
+    ],
+)
+def test_swarm_answer_takes_a_choice_whatever_its_case(choices: list[Any], given: Any, answer: Any) -> None:
+    asked = Question(id="1-1", name="colour", description="Which?", allowed={"enum": choices} if choices else {})
+    for key in ("colour", "1-1"):
+        assert fit_choices([asked], {key: given, "other": "x"}) == {key: answer, "other": "x"}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fireswarm.agent.run import Watching
-from fireswarm.cli.agent.ask import choice_of, decision_of
+from fireswarm.cli.agent.ask import decision_of
 from fireswarm.contracts.skills.permissions import APPROVAL
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import Question, choice_of
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import Conclusion, Steering
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson, drop_typed
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import Question, choice_of
 
 ALLOW = "Allow it? y: yes, a: always in this run, n: no, or n and a reason> "
 
@@ -45,15 +45,6 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
             return None
         if (answer := choice_of(question, said)) is not None:
             return answer
-
-
-def choice_of(question: Question, said: str) -> str | None:
-    """Return the choice of the question that was said, whatever its case, or None. Without choices, return *said*."""
-    if not question.choices:
-        return said
-    choices = [str(choice) for choice in question.choices]
-    near = [choice for choice in choices if choice.casefold() == said.strip().casefold()]
-    return said if said in choices else near[0] if len(near) == 1 else None
 
 
 def decision_of(line: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +22,7 @@ from fireswarm.cli.shared.options import (
 )
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import Question, choice_of
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 
@@ -47,9 +49,24 @@ def answer(
     answers = pairs(values, "VALUES")
 
     async def act(swarm: Swarm, full_id: str) -> Any:
-        return await swarm.board.answer(full_id, answers)
+        task = await swarm.board.get(full_id)
+        return await swarm.board.answer(full_id, fit_choices(task.questions, answers))
 
     operate(settings_for(root, store, project), task_id, act, as_json, "answered")
+
+
+def fit_choices(questions: Iterable[Question], answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *answers* with the choices that they name, whatever the case. Others, and decisions, stay as they are."""
+    asked = {key: question for question in questions for key in (question.name, question.key)}
+    fitted = dict(answers)
+    for key, value in answers.items():
+        question = asked.get(key)
+        if question is None or question.approval is not None or value in question.choices:
+            continue
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        named = choice_of(question, said)
+        fitted[key] = next((choice for choice in question.choices if str(choice) == named), value)
+    return fitted
 
 
 def approve(

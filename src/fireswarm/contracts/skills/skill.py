@@ -87,6 +87,15 @@ class Question(InputField):
         return f"{shown} and {more:,} more" if more > 0 else shown
 
 
+def choice_of(question: Question, said: str) -> str | None:
+    """Return the choice of the question that was said, whatever its case, or None. Without choices, return *said*."""
+    if not question.choices:
+        return said
+    choices = [str(choice) for choice in question.choices]
+    near = [choice for choice in choices if choice.casefold() == said.strip().casefold()]
+    return said if said in choices else near[0] if len(near) == 1 else None
+
+
 def asks_approval(questions: Iterable[Question]) -> bool:
     """Return True if one of the questions asks for approval of an action: a person's decision, never an agent's."""
     return any(question.approval is not None for question in questions)
