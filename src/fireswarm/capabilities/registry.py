@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from fireswarm.capabilities import drop_in
 from fireswarm.capabilities.capability import Capability, CapabilityContext
+from fireswarm.capabilities.tool_names import valid_names
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
@@ -165,13 +166,28 @@ class _Gathered:
                     f"the tool name {named} is used by {self.owners[named]} and {use.id}: give one another prefix, "
                     f"such as {{id: {use.id}, prefix: {use.id[:8]}2_}}"
                 )
-            self.tools[named] = replace(each, name=named) if prefix else each
+            self.tools[named] = _with_prefix(each, prefix) if prefix else each
             self.owners[named] = use.id
         self.capabilities.append(use.id)
 
     def resolve_all(self) -> Resolved:
-        """Return the result."""
-        return Resolved(tuple(self.prompts), self.tools, tuple(self.capabilities))
+        """Return the result, with tools by names that every provider accepts."""
+        names = valid_names(self.tools)
+        tools = {
+            names[name]: each if names[name] == name else replace(each, name=names[name], rule_names=_names_of(each))
+            for name, each in self.tools.items()
+        }
+        return Resolved(tuple(self.prompts), tools, tuple(self.capabilities))
+
+
+def _names_of(tool: Tool) -> tuple[str, ...]:
+    return (tool.name, *tool.rule_names)
+
+
+def _with_prefix(tool: Tool, prefix: str) -> Tool:
+    """Return the tool with *prefix* before its name, and before those in rules."""
+    also = tuple(f"{prefix}{name}" for name in tool.rule_names)
+    return replace(tool, name=f"{prefix}{tool.name}", rule_names=(*tool.rule_names, *also))
 
 
 def _config(capability: Capability, use: CapabilityUse) -> BaseModel:

@@ -252,6 +252,7 @@ class Actor:
             self.assignment.cwd,
             changes=tool.writes and not tool.outputs_only,
             others=permissions.text_values(inputs),
+            aliases=tool.rule_names,
         )
 
     async def _refuse(

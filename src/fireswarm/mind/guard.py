@@ -63,7 +63,7 @@ def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, *skills: 
     """Return the reason why *tool* may not be called, or "": each skill must allow it."""
     name, argument = tool.spec_name or tool.name, tool_argument(given)
     for skill in skills:
-        if skill is not None and (reason := denial_reason(skill.allowed_tools, name, argument)):
+        if skill is not None and (reason := denial_reason(skill.allowed_tools, name, argument, tool.rule_names)):
             return reason
     if tool.writes and not tool.outputs_only and profile != "permissive":
         return f"the task is {profile}: {tool.name} writes and is not allowed"

@@ -50,6 +50,7 @@ class Verdict(StrEnum):
 class Action:
     """An action to decide on. *tool* is its name in rules; *argument* its command, path, address or skill.
 
+    ``aliases`` are further names in rules.
     ``shown`` is exactly what would run; ``changes`` is False if it only reads; ``diff`` is the change of a file.
     """
 
@@ -60,6 +61,7 @@ class Action:
     changes: bool = True
     others: tuple[str, ...] = ()
     diff: str = ""
+    aliases: tuple[str, ...] = ()
 
     @property
     def rule(self) -> str:
@@ -97,7 +99,8 @@ class Policy:
         With ``yes``, everything that is not denied is allowed.
         """
         own = _by_rules(action, self.settings.deny, self.settings.ask)
-        if own is ALLOWED and action.changes and not allowing_rule(self.settings.allow, action.tool, action.argument):
+        allowed = allowing_rule(self.settings.allow, action.tool, action.argument, action.aliases)
+        if own is ALLOWED and action.changes and not allowed:
             own = _DEFAULTS[self.default]
         judged = max(own, _by_rules(action, self.stricter.deny, self.stricter.ask), key=_strictness)
         return ALLOWED if self.yes and judged.verdict is Verdict.ASK else judged
@@ -117,12 +120,12 @@ def _strictness(judged: Judgement) -> int:
 def _by_rules(action: Action, deny: Sequence[str], ask: Sequence[str]) -> Judgement:
     """Return the verdict of the rules. An action that may be a denied one is asked for."""
     arguments = (action.argument, *action.others)
-    rule, certain = naming_rule(deny, action.tool, arguments, action.cwd)
+    rule, certain = naming_rule(deny, action.tool, arguments, action.cwd, action.aliases)
     if rule and certain:
         return Judgement(Verdict.DENY, f"the permissions deny {rule}")
     if rule:
         return Judgement(Verdict.ASK, f"it may be what the permissions deny: {rule}")
-    rule, certain = naming_rule(ask, action.tool, arguments, action.cwd)
+    rule, certain = naming_rule(ask, action.tool, arguments, action.cwd, action.aliases)
     if rule:
         return Judgement(Verdict.ASK, f"the permissions ask for {rule}" if certain else f"it may be {rule}")
     return ALLOWED

@@ -42,15 +42,17 @@ _KEYWORDS = frozenset(
 """Words that change how the shell parses the line, or that execute the following words as a command."""
 
 
-def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -> str | None:
+def denial_reason(
+    allowed_tools: Iterable[str], tool: str, argument: str = "", aliases: Sequence[str] = ()
+) -> str | None:
     """Return the reason why *tool* may not be used with *argument* (a command, path or address), or None.
 
-    An empty list allows everything.
+    An empty list allows everything. *aliases* are further names of the tool in rules.
     """
     rules = [rule.strip() for rule in allowed_tools if rule.strip()]
     if not rules or "*" in rules:
         return None
-    patterns = [pattern for name, pattern in map(_parts, rules) if _same_tool(name, tool)]
+    patterns = [pattern for name, pattern in map(_parts, rules) if _names(name, tool, aliases)]
     listed = " ".join(rules)
     if not patterns:
         return f"{tool} is not one of the skill's allowed tools ({listed})"
@@ -64,20 +66,22 @@ def denial_reason(allowed_tools: Iterable[str], tool: str, argument: str = "") -
     return f"{tool} is not allowed with {truncate(argument, MAX_LABEL_CHARS)!r}; the skill allows {listed}"
 
 
-def allowing_rule(rules: Iterable[str], tool: str, argument: str) -> str:
+def allowing_rule(rules: Iterable[str], tool: str, argument: str, aliases: Sequence[str] = ()) -> str:
     """Return a rule that allows *tool* with *argument*, or "". Every command of a shell line must be allowed.
 
     A rule with exactly the text of a shell line allows it, whatever the line contains.
     """
-    listed = [rule for rule in rules if _same_tool(_parts(rule)[0], tool)]
+    listed = [rule for rule in rules if _names(_parts(rule)[0], tool, aliases)]
     for rule in listed:
         pattern = _parts(rule)[1]
         if pattern in _EVERYTHING or (pattern is not None and pattern.strip() == argument.strip()):
             return rule
-    return ", ".join(listed) if listed and denial_reason(listed, tool, argument) is None else ""
+    return ", ".join(listed) if listed and denial_reason(listed, tool, argument, aliases) is None else ""
 
 
-def naming_rule(rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: Path) -> tuple[str, bool]:
+def naming_rule(
+    rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: Path, aliases: Sequence[str] = ()
+) -> tuple[str, bool]:
     """Return the first rule that names the action, or "", and whether it does so for certain.
 
     A rule for commands names a line if its words appear anywhere in it, also inside quotes or after another program
@@ -86,7 +90,7 @@ def naming_rule(rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: 
     doubtful = ""
     for rule in rules:
         name, pattern = _parts(rule)
-        if not (name == "*" or _same_tool(name, tool)):
+        if not (name == "*" or _names(name, tool, aliases)):
             continue
         if pattern in _EVERYTHING:
             return rule, True
@@ -140,6 +144,11 @@ def _parts(rule: str) -> tuple[str, str | None]:
     """Split a rule into name and pattern; an invalid rule matches no tool."""
     match = _RULE.fullmatch(rule)
     return (match[1], match[2]) if match is not None else ("", None)
+
+
+def _names(rule: str, tool: str, aliases: Sequence[str]) -> bool:
+    """Return True if the name in a rule is one of the tool's names."""
+    return any(_same_tool(rule, name) for name in (tool, *aliases))
 
 
 def _same_tool(rule: str, tool: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -23,6 +22,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
+from fireswarm.capabilities.tool_names import spellings_of
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.tool import Tool
@@ -34,8 +34,6 @@ MAX_TOOLS = 1_000
 MAX_DESCRIPTION_CHARS = 1_500
 MAX_LOG_BYTES = 2_000
 """Number of last bytes of a server's stderr shown with its failure."""
-
-_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 _lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
 """Cached lists of tools by server: an agent that calls none of them does not even start the server."""
@@ -151,7 +149,9 @@ class Connection:
         if kept is None or self.clock.now() - kept[0] >= timedelta(seconds=self.config.keep_list_seconds):
             kept = (self.clock.now(), await self._list())
             _lists[identity(self.server)] = kept
-        return [self._tool(each) for each in kept[1]]
+        listed = {each.name: each for each in kept[1]}
+        spellings = spellings_of(listed)
+        return [self._tool(each, spellings[each.name]) for each in listed.values()]
 
     async def _list(self) -> tuple[types.Tool, ...]:
         """Request the server's list of tools, page by page."""
@@ -174,19 +174,20 @@ class Connection:
             raise self._failure_of(error) from error
         return tuple(tools[:MAX_TOOLS])
 
-    def _tool(self, tool: types.Tool) -> Tool:
-        """Convert a server's tool to ours."""
+    def _tool(self, tool: types.Tool, spellings: Sequence[str]) -> Tool:
+        """Convert a server's tool to ours. *spellings* are those of its name in rules."""
         hints = tool.annotations if self.server.trust_annotations else None
         reads = hints is not None and hints.read_only_hint is True
         idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         words = " ".join((tool.description or tool.title or tool.name).split())
         return Tool(
-            f"mcp_{self.name}__{_NOT_A_NAME.sub('_', tool.name)}",
+            f"mcp_{self.name}__{tool.name}",
             environment_redactor().clean(words)[:MAX_DESCRIPTION_CHARS],
             tool.input_schema,
             partial(self.call, tool.name, idempotent),
             idempotent,
             not reads,
+            rule_names=tuple(f"{start}{self.name}__{each}" for start in ("mcp_", "mcp__") for each in spellings),
         )
 
     async def call(self, tool: str, idempotent: bool, given: Mapping[str, Any]) -> Any:

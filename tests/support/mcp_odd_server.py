@@ -1,0 +1,53 @@
+"""An MCP server over stdio with the names, schemas and contents that real servers have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp.types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.tool import Tool
+
+LONG = "a" * 79
+NAMES = ("create.entities", "x.y", "x_y", "x/y", f"{LONG}b", f"{LONG}c", "plain")
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+@asynccontextmanager
+async def opened(prefix: str = "") -> AsyncGenerator[Mapping[str, Tool]]:
+    """Yield the tools of this server, started as ``s``."""
+    server = {"command": sys.executable, "args": ["-P", str(Path(__file__))]}
+    use = CapabilityUse(id="mcp", config={"servers": {"s": server}}, prefix=prefix)
+    async with registry().open([use], CapabilityContext("s", Path(), VirtualClock())) as found:
+        yield found.tools
+
+
+async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+    """Answer with all tools."""
+    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=OBJECT) for name in NAMES])
+
+
+async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    """Answer with the name that was called."""
+    return types.CallToolResult(content=[types.TextContent(text=f"called {params.name}")])
+
+
+async def main() -> None:
+    """Serve until the input ends."""
+    server = Server[Any]("odd server", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,25 @@
+"""Tools of MCP servers in a run: every provider accepts their names and schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.experts import Expert, calls, run_on_the_wire
+from tests.support.mcp_odd_server import opened
+from tests.support.minds import PROVIDERS, Bench, Lab
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, decision_mode="tools").set(skills__prefilter_min_score=1)
+
+
+async def test_tools_with_odd_names_are_offered_and_called(provider: str, lab: Lab, bench: Bench) -> None:
+    expert = Expert(calls(("mcp_s__create_entities", {"name": "a"})), "Done.")
+    async with opened() as tools:
+        ran = await run_on_the_wire(lab, provider, bench, expert, tools=tools)
+    assert (ran.conclusion.answer, expert.told[0]) == ("Done.", "called create.entities")
