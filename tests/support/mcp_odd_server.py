@@ -20,6 +20,15 @@ from fireswarm.contracts.skills.tool import Tool
 
 LONG = "a" * 79
 NAMES = ("create.entities", "x.y", "x_y", "x/y", f"{LONG}b", f"{LONG}c", "plain")
+EITHER: dict[str, Any] = {
+    "type": "object",
+    "required": ["kind"],
+    "oneOf": [
+        {"properties": {"kind": {"const": "file"}, "path": {"type": "string"}}, "required": ["kind", "path"]},
+        {"properties": {"kind": {"const": "page"}, "url": {"$ref": "#/$defs/Url"}}, "required": ["kind", "url"]},
+    ],
+    "$defs": {"Url": {"type": "string", "minLength": 8}},
+}
 OBJECT: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
@@ -34,7 +43,9 @@ async def opened(prefix: str = "") -> AsyncGenerator[Mapping[str, Tool]]:
 
 async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
     """Answer with all tools."""
-    return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=OBJECT) for name in NAMES])
+    return types.ListToolsResult(
+        tools=[types.Tool(name=name, input_schema=EITHER if name == "plain" else OBJECT) for name in NAMES]
+    )
 
 
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:

@@ -116,8 +116,11 @@ def _tools_fault(body: dict[str, Any]) -> str:
     names = [tool.get("name", "") for tool in tools]
     if len(set(names)) != len(names) or not all(TOOL_NAME.match(name) for name in names):
         return "tools: names must be unique, of letters, digits, _ and -"
-    bad = [tool["name"] for tool in tools if (tool.get("input_schema") or {}).get("type") != "object"]
-    return f"tools: input_schema.type must be object: {bad}" if bad else ""
+    schemas = {tool["name"]: tool.get("input_schema") or {} for tool in tools}
+    if bad := [name for name, schema in schemas.items() if schema.get("type") != "object"]:
+        return f"tools: input_schema.type must be object: {bad}"
+    bad = [name for name, schema in schemas.items() if schema.keys() & {"oneOf", "allOf", "anyOf"}]
+    return f"tools: input_schema does not support oneOf, allOf, or anyOf at the top level: {bad}" if bad else ""
 
 
 def gemini_fault(body: dict[str, Any], headers: dict[str, str]) -> str:

@@ -93,6 +93,10 @@ async def test_schema_that_the_provider_refuses_is_refused(provider: str, lab: L
     await first_answer(lab, provider)
     text = replace(ADD, parameters={"type": "string"})
     await refusal(lab, provider, replace(fresh(), tools=(text,)))
+    if provider in CLAUDE:
+        for keyword in ("oneOf", "anyOf", "allOf"):
+            either = replace(ADD, parameters=ADD.parameters | {keyword: [{"required": ["a"]}]})
+            await refusal(lab, provider, replace(fresh(), tools=(either,)))
     unnamed = replace(ADD, name="add numbers")
     await refusal(lab, provider, replace(fresh(), tools=(unnamed,)))
     is_open = {"type": "object", "properties": {"a": {"type": "integer"}}}

@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
+from fireswarm.capabilities.mcp.schema import object_schema
 from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
 from fireswarm.capabilities.tool_names import spellings_of
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
@@ -180,10 +181,12 @@ class Connection:
         reads = hints is not None and hints.read_only_hint is True
         idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         words = " ".join((tool.description or tool.title or tool.name).split())
+        clean = environment_redactor().clean
+        schema, note = object_schema(tool.input_schema)
         return Tool(
             f"mcp_{self.name}__{tool.name}",
-            environment_redactor().clean(words)[:MAX_DESCRIPTION_CHARS],
-            tool.input_schema,
+            " ".join(filter(None, (clean(words)[:MAX_DESCRIPTION_CHARS], clean(note)))),
+            schema,
             partial(self.call, tool.name, idempotent),
             idempotent,
             not reads,
