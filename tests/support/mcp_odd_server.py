@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -18,8 +19,12 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.tool import Tool
 
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PDF = b"%PDF-1.4 a page"
 LONG = "a" * 79
-NAMES = ("create.entities", "x.y", "x_y", "x/y", f"{LONG}b", f"{LONG}c", "plain")
+NAMES = ("create.entities", "x.y", "x_y", "x/y", f"{LONG}b", f"{LONG}c", "plain", "look")
 EITHER: dict[str, Any] = {
     "type": "object",
     "required": ["kind"],
@@ -48,8 +53,20 @@ async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
     )
 
 
+def image(content: bytes, mime_type: str = "image/png") -> types.ImageContent:
+    """Return an image of a result."""
+    return types.ImageContent(data=base64.encodebytes(content).decode(), mime_type=mime_type)
+
+
+def blob(uri: str, content: bytes) -> types.EmbeddedResource:
+    """Return a file of a result."""
+    return types.EmbeddedResource(resource=types.BlobResourceContents(uri=uri, blob=base64.b64encode(content).decode()))
+
+
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Answer with the name that was called."""
+    """Answer with the name that was called, or with an image."""
+    if params.name == "look":
+        return types.CallToolResult(content=[types.TextContent(text="a dot"), image(PIXEL)])
     return types.CallToolResult(content=[types.TextContent(text=f"called {params.name}")])
 
 

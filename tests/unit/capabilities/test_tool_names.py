@@ -27,14 +27,15 @@ VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 async def called_names(tools: Mapping[str, Tool]) -> dict[str, str]:
     """Return the model's name of each tool by the server's."""
-    return {str(await tool.run({})).removeprefix("called "): name for name, tool in tools.items()}
+    named = {name: tool for name, tool in tools.items() if not name.endswith("__look")}
+    return {str(await tool.run({})).removeprefix("called "): name for name, tool in named.items()}
 
 
 @pytest.mark.parametrize("prefix", ["", "a_long_prefix_of_20__"[:20]])
 async def test_tools_get_valid_names_and_are_called_by_their_own(prefix: str) -> None:
     async with opened(prefix) as tools:
         names = await called_names(tools)
-    assert set(names) == set(NAMES)
+    assert set(names) == set(NAMES) - {"look"}
     assert all(VALID.fullmatch(name) and tools[name].name == name for name in names.values()), names
     assert names["create.entities"] == f"{prefix}mcp_s__create_entities"
     assert names["x_y"] == f"{prefix}mcp_s__x_y"

@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
+from fireswarm.capabilities.mcp.results import value_of_result
 from fireswarm.capabilities.mcp.schema import object_schema
 from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
 from fireswarm.capabilities.tool_names import spellings_of
@@ -199,7 +200,7 @@ class Connection:
             client = await self.client()
             try:
                 with anyio.fail_after(self.config.call_seconds):
-                    return _value(await client.call_tool(tool, dict(given)), tool)
+                    return value_of_result(await client.call_tool(tool, dict(given)), tool)
             except TimeoutError as error:
                 raise ToolFailed(f"{tool} did not respond within {self.config.call_seconds:g} s") from error
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
@@ -262,26 +263,6 @@ class _Telling(GuardedTransport):
             return await super().handle_async_request(request)
         except HostRefused as error:
             raise httpx2.ConnectError(str(error), request=request) from error
-
-
-def _value(result: types.CallToolResult, tool: str) -> Any:
-    """Convert a result for the model: the structured content, or the text; other content is described."""
-    parts: list[str] = []
-    for block in result.content:
-        match block:
-            case types.TextContent():
-                parts.append(block.text)
-            case types.ImageContent() | types.AudioContent():
-                parts.append(f"[{block.type} {block.mime_type}, {len(block.data):,} characters of base64]")
-            case types.ResourceLink():
-                parts.append(f"[{block.name}: {block.uri}]")
-            case types.EmbeddedResource():
-                text = getattr(block.resource, "text", None)
-                parts.append(text if isinstance(text, str) else f"[{block.resource.uri}]")
-    text = "\n".join(parts)
-    if result.is_error:
-        raise ToolFailed(text or f"{tool} failed without an error message")
-    return text if result.structured_content is None else result.structured_content
 
 
 def _is_lost(error: Exception) -> bool:

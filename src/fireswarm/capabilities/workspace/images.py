@@ -47,6 +47,11 @@ def kind_of_media(path: PurePath, content: bytes) -> str:
     return kind if kind and content.startswith(_FIRST_BYTES[kind]) else ""
 
 
+def kind_of_content(content: bytes) -> str:
+    """Return the media type of an image or PDF by its first bytes alone; "" for anything else."""
+    return next((kind for kind, first in _FIRST_BYTES.items() if content.startswith(first)), "")
+
+
 def check_media(named: str, kind: str, content: bytes) -> None:
     """Raise InvalidInput for an image or a PDF that a provider would refuse, with the way to one that it takes."""
     limit, advice = (MAX_PDF_BYTES, _PARTS) if kind == PDF else (MAX_IMAGE_BYTES, _SMALLER.format(named))
