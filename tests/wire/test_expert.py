@@ -110,6 +110,22 @@ async def test_image_is_shown_to_the_model(provider: str, lab: Lab, bench: Bench
     assert (media.media_type, base64.b64decode(media.data)) == ("image/png", PIXEL)
 
 
+async def test_image_and_pdf_of_a_skill_are_shown_to_the_model(provider: str, lab: Lab, bench: Bench) -> None:
+    folder = bench.skill("forms", "---\nname: forms\ndescription: Fills forms.\n---\n")
+    for name, content in (("Form.PDF", b"%PDF-1.4 a page"), ("dot.png", PIXEL), ("a.zip", b"PK\0\0")):
+        (folder / name).write_bytes(content)
+    reads = [("read_skill_file", {"skill": "forms", "path": path}) for path in ("./form.pdf", "dot.png", "a.zip", "#x")]
+    expert = Expert(calls(*reads), "A form and a dot.")
+    ran = await run_on_the_wire(lab, provider, bench, expert)
+    shown = [(media.media_type, base64.b64decode(media.data)) for output in expert.outputs for media in output.media]
+    assert shown == [("application/pdf", b"%PDF-1.4 a page"), ("image/png", PIXEL)]
+    assert expert.told[:2] == ["Form.PDF: application/pdf, 15 bytes", "dot.png: image/png, 70 bytes"]
+    assert "a.zip is not text: it has 4 bytes; look into it with run_command, as $SKILL_DIR/a.zip" in expert.told[2]
+    assert "has no section 'x'" in expert.told[3]
+    loaded = [event["files"] for event in ran.of(EventType.SKILL_DISCLOSURE_LOADED) if event["stage"] == 2]
+    assert [file["path"] for [file] in loaded] == ["forms/Form.PDF", "forms/dot.png"]
+
+
 async def test_skill_with_scripts_is_read_and_run_from_its_folder(provider: str, lab: Lab, bench: Bench) -> None:
     text = "---\nname: Counter\ndescription: Counts words of texts.\n---\n# Counter\n\nRun scripts/count.py.\n"
     bench.skill("counter", text.replace("Counter", "counter", 1), {"scripts/count.py": "print('4 words')\n"})

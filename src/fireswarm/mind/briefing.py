@@ -160,9 +160,17 @@ class Briefing:
         skill = self.catalog.skills[name]
         path, text = disclosure.file_text(skill, path, block_outside=self._block_outside)
         page = page_of_lines(text.splitlines(), offset, limit, path)
-        shown = disclosure.DisclosedFile(path, len(page.encode()), disclosure.estimated_tokens(page))
-        self._say(Disclosed(2, name, page, (shown,)))
+        self.note_file(name, path, page)
         return page
+
+    def file_content(self, name: str, path: str) -> tuple[str, bytes]:
+        """Return path and bytes of a skill's file. Raises InvalidInput if it cannot be read."""
+        return disclosure.file_content(self.catalog.skills[name], path, block_outside=self._block_outside)
+
+    def note_file(self, name: str, path: str, text: str) -> None:
+        """Record that the model is shown *text* of a skill's file, or an image or PDF that *text* names."""
+        shown = disclosure.DisclosedFile(path, len(text.encode()), disclosure.estimated_tokens(text))
+        self._say(Disclosed(2, name, text, (shown,)))
 
     async def search(self, query: str) -> str:
         """Return the skills that fit a model's own words, the best first. Raises InvalidInput without words."""

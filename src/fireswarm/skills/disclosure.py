@@ -40,6 +40,9 @@ LEAST_SHOWN_CHARS = 40
 
 MAX_OFFERED = 200
 
+MAX_CONTENT_BYTES = 50_000_000
+"""Bytes that are read of a file, which is far more than an image or a PDF that can be shown."""
+
 MAX_FILES_SEARCHED = 2_000
 """Files of a skill among which one is searched whose name differs in case."""
 
@@ -147,13 +150,29 @@ def whole(skill: Skill, *, block_outside: bool = True) -> Disclosed:
 
 def file_text(skill: Skill, asked: str, *, block_outside: bool = True) -> tuple[str, str]:
     """Return path and text of a file of the skill, or of a section (``SKILL.md#Heading``). Raises InvalidInput."""
-    blocked = _block(skill, 2, block_outside)
-    if blocked is not None:
-        raise InvalidInput("; ".join(why for _, why in blocked.refused))
+    _check_readable(skill, block_outside)
     try:
         return _asked_for(skill, asked)
     except (ValueError, OSError) as reason:
         raise InvalidInput(f"{asked}: {_read_fault(reason)}") from reason
+
+
+def file_content(skill: Skill, asked: str, *, block_outside: bool = True) -> tuple[str, bytes]:
+    """Return path and bytes of a file of the skill, at most MAX_CONTENT_BYTES. Raises InvalidInput."""
+    _check_readable(skill, block_outside)
+    try:
+        found = _inside(skill.folder, asked.removeprefix("./"))
+        with found.open("rb") as file:
+            content = file.read(MAX_CONTENT_BYTES)
+        return found.relative_to(os.path.realpath(skill.folder)).as_posix(), content
+    except (ValueError, OSError) as reason:
+        raise InvalidInput(f"{asked}: {_read_fault(reason)}") from reason
+
+
+def _check_readable(skill: Skill, block_outside: bool) -> None:
+    """Raise InvalidInput if nothing but the metadata of a skill may be shown."""
+    if (blocked := _block(skill, 2, block_outside)) is not None:
+        raise InvalidInput("; ".join(why for _, why in blocked.refused))
 
 
 def references(

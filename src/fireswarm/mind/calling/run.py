@@ -26,6 +26,7 @@ from fireswarm.mind.calling.effects import may_have_changed
 from fireswarm.mind.calling.kept import KeptWords
 from fireswarm.mind.calling.outputs import REPLACED, Outputs, text_of
 from fireswarm.mind.calling.side_by_side import run_side_by_side
+from fireswarm.mind.calling.skill_files import SkillFiles
 from fireswarm.mind.calling.specs import DELEGATE, READ_OUTPUT, SEARCH_SKILLS, TODO, offered_tools
 from fireswarm.mind.calling.steering import SteeredSteps
 from fireswarm.mind.calling.values import (
@@ -64,6 +65,7 @@ class CallingRun(MindRun):
     outputs: Outputs = field(init=False)
     background: BackgroundCommands = field(init=False)
     steered: SteeredSteps = field(init=False)
+    skill_files: SkillFiles = field(init=False)
     shown: list[ToolOutput] = field(default_factory=list)
     kept: KeptWords = field(default_factory=KeptWords)
     _finished: tuple[str, dict[str, Any]] | None = None
@@ -79,6 +81,7 @@ class CallingRun(MindRun):
         self.background = BackgroundCommands(self.actor.shell, self.recorder, self.actor.place.timeout_seconds)
         self.actor.background = self.background
         self.steered = SteeredSteps(self.assignment.steering, self.recorder)
+        self.skill_files = SkillFiles(self.briefing)
         self.transcript = Transcript(self.assignment.system, offered_tools(self.assignment))
         if isinstance(self.asking, Asking):
             self.asking.conversation = self.transcript
@@ -260,7 +263,7 @@ class CallingRun(MindRun):
         changes = not self._only_reads(call) and may_have_changed(call, result, self.actor, self.skill)
         warning = self.progress.saw_call(self.turn, call, seen, changes=changes)
         shown = self.outputs.show(step, text)
-        media = result.media if result is not None else ()
+        media = result.media if result is not None else self.skill_files.take_media(step)
         shown = f"{shown}\n{warning}" if warning else shown
         # A non-zero exit code is information; only a call that could not be made has failed.
         failed = failed and (result is None or call.name != RUN_COMMAND)
@@ -279,7 +282,7 @@ class CallingRun(MindRun):
         if call.name not in (known := [tool.name for tool in self.transcript.tools]):
             raise InvalidInput(f"unknown tool {call.name!r}; known: {', '.join(sorted(known))}")
         local: dict[str, Callable[[str, Mapping[str, Any]], Awaitable[str]]] = {
-            READ_SKILL_FILE: self._read_skill_file,
+            READ_SKILL_FILE: self.skill_files.read,
             SEARCH_SKILLS: self._search_skills,
             READ_OUTPUT: self._read_output,
             COMMAND_OUTPUT: self.background.read,
@@ -316,11 +319,6 @@ class CallingRun(MindRun):
         if skill.entry is not None:
             return None
         return f"You are using {name} already." if again else self.briefing.activation(name)
-
-    async def _read_skill_file(self, step: str, given: Mapping[str, Any]) -> str:
-        name = self.briefing.resolve(str(given.get("skill") or ""))
-        offset, limit = number_in(given, "offset", 1), number_in(given, "limit", 2_000)
-        return self.briefing.file_page(name, str(given.get("path") or ""), offset, limit)
 
     async def _search_skills(self, step: str, given: Mapping[str, Any]) -> str:
         return await self.briefing.search(str(given.get("query") or ""))
