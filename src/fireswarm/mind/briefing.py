@@ -26,6 +26,7 @@ from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills import disclosure
 from fireswarm.skills.disclosure import Disclosed, DisclosureLimits, Spent
 from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.packs.spelling import find_skill_name
 from fireswarm.skills.routing.rerank import Reranker, route_with
 from fireswarm.skills.routing.router import Router
 
@@ -134,13 +135,12 @@ class Briefing:
         return parts
 
     def resolve(self, name: str) -> str:
-        """Return the skill of that name, whatever its case. Raises InvalidInput for a skill that may not be used."""
+        """Return the skill of that name, or whose folder has it. Raises InvalidInput for one that may not be used."""
         allowed = self.assignment.skills
-        known = self.catalog.skills if allowed is None else [each for each in allowed if each in self.catalog.skills]
-        for each in known:
-            if each.lower() == name.strip().lower():
-                return each
-        if reason := self.catalog.reason_unavailable(name.strip().lower()):
+        skills, others = self.catalog.skills, self.catalog.for_swarms
+        if found := find_skill_name(name, skills, skills if allowed is None else allowed):
+            return found
+        if reason := self.catalog.reason_unavailable(find_skill_name(name, others, others)):
             raise InvalidInput(reason)
         raise InvalidInput(f"unknown skill {name!r}: search_skills finds skills by what they do")
 
