@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.skills.allowed_tools import denial_reason
@@ -61,13 +62,25 @@ def may_write(command: str, profile: str, skill: Skill | None, cwd: Path) -> boo
 
 def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, *skills: Skill | None) -> str:
     """Return the reason why *tool* may not be called, or "": each skill must allow it."""
-    name, argument = tool.spec_name or tool.name, tool_argument(given)
     for skill in skills:
-        if skill is not None and (reason := denial_reason(skill.allowed_tools, name, argument, tool.rule_names)):
+        if skill is not None and (reason := _denial_by_skill(tool, given, skill)):
             return reason
     if tool.writes and not tool.outputs_only and profile != "permissive":
         return f"the task is {profile}: {tool.name} writes and is not allowed"
     return ""
+
+
+def _denial_by_skill(tool: Tool, given: Mapping[str, object], skill: Skill) -> str | None:
+    """Return the reason why *skill* does not allow a call, or None.
+
+    A tool that stores results is also allowed if ``Write`` is for the file in the output folder that it writes.
+    """
+    name = tool.spec_name or tool.name
+    reason = denial_reason(skill.allowed_tools, name, tool_argument(given), tool.rule_names)
+    if reason and tool.outputs_only and not tool.spec_name:
+        stored = f"${OUTPUT_VARIABLE}/{given.get('name') or ''}"
+        return reason if denial_reason(skill.allowed_tools, "Write", stored) else None
+    return reason
 
 
 def tool_argument(given: Mapping[str, object]) -> str:

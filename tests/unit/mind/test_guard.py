@@ -100,3 +100,15 @@ def test_writing_tool_is_refused_to_a_read_only_task(tmp_path: Path) -> None:
     assert refuse_tool(reads, {"path": "docs/a.md"}, "permissive", limited) == ""
     assert "is not allowed with" in refuse_tool(reads, {"path": "src/a.md"}, "permissive", limited)
     assert "not one of" in refuse_tool(writes, {}, "permissive", limited)
+
+
+def test_skill_that_may_write_may_store_artifacts(tmp_path: Path) -> None:
+    stores = Tool("write_artifact", "", {}, nothing, writes=True, outputs_only=True)
+    writes = Tool("put", "", {}, nothing, writes=True)
+    for rules, allowed in (
+        (("Read", "Write", "Bash", "Glob"), True), (("write_artifact",), True), (("Write($OUTPUT_DIR/**)",), True),
+        (("Write($OUTPUT_DIR/*.csv)",), False), (("Write(docs/**)",), False), (("Read", "Bash", "Edit"), False),
+    ):  # fmt: skip
+        limited = Skill("x", "x", tmp_path, allowed_tools=rules)
+        assert (refuse_tool(stores, {"name": "a/z.md"}, "read_only", limited) == "") == allowed, rules
+        assert "not one of" in refuse_tool(writes, {}, "permissive", limited)
