@@ -73,13 +73,16 @@ def refuse_tool(tool: Tool, given: Mapping[str, object], profile: str, *skills: 
 def _denial_by_skill(tool: Tool, given: Mapping[str, object], skill: Skill) -> str | None:
     """Return the reason why *skill* does not allow a call, or None.
 
-    A tool that stores results is also allowed if ``Write`` is for the file in the output folder that it writes.
+    A tool that stores results is also allowed if ``Write`` is for the file in the output folder that it writes, and if
+    ``Read`` is for the file that it takes, if any.
     """
     name = tool.spec_name or tool.name
     reason = denial_reason(skill.allowed_tools, name, tool_argument(given), tool.rule_names)
     if reason and tool.outputs_only and not tool.spec_name:
         stored = f"${OUTPUT_VARIABLE}/{given.get('name') or ''}"
-        return reason if denial_reason(skill.allowed_tools, "Write", stored) else None
+        taken = str(given.get("path") or "")
+        may_take = not taken or not denial_reason(skill.allowed_tools, "Read", taken)
+        return None if may_take and not denial_reason(skill.allowed_tools, "Write", stored) else reason
     return reason
 
 

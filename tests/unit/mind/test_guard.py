@@ -102,6 +102,15 @@ def test_writing_tool_is_refused_to_a_read_only_task(tmp_path: Path) -> None:
     assert "not one of" in refuse_tool(writes, {}, "permissive", limited)
 
 
+def test_skill_stores_no_file_that_it_may_not_read(tmp_path: Path) -> None:
+    stores = Tool("write_artifact", "", {}, nothing, writes=True, outputs_only=True)
+    limited = Skill("x", "x", tmp_path, allowed_tools=("Read(docs/**)", "Write"))
+    assert refuse_tool(stores, {"name": "a.md", "path": "docs/a.md"}, "permissive", limited) == ""
+    assert "not" in refuse_tool(stores, {"name": "a.md", "path": "src/secret.md"}, "permissive", limited)
+    writes_only = Skill("x", "x", tmp_path, allowed_tools=("Write",))
+    assert "not" in refuse_tool(stores, {"name": "a.md", "path": "docs/a.md"}, "permissive", writes_only)
+
+
 def test_skill_that_may_write_may_store_artifacts(tmp_path: Path) -> None:
     stores = Tool("write_artifact", "", {}, nothing, writes=True, outputs_only=True)
     writes = Tool("put", "", {}, nothing, writes=True)
