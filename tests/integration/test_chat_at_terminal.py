@@ -73,6 +73,14 @@ def chat(
     return terminal
 
 
+def begin_work(terminal: Terminal, root: Path) -> None:
+    """Give the agent work, and wait until its first command has begun."""
+    terminal.type("work\n")
+    terminal.expect("I begin.")
+    while not (root / "log").exists():
+        terminal.type("")
+
+
 def said(root: Path) -> list[str]:
     """The messages that the model was asked with."""
     return [json.loads(line) for line in (root / "said.jsonl").read_text().splitlines()]
@@ -171,10 +179,7 @@ def test_ctrl_c_stops_the_work_and_keeps_what_was_done(root: Path) -> None:
         terminal.type("hello\n")
         terminal.expect("heard 5")
         terminal.expect("> ")
-        terminal.type("work\n")
-        terminal.expect("I begin.")
-        while not (root / "log").exists():
-            terminal.type("")
+        begin_work(terminal, root)
         terminal.type(CTRL_C)
         terminal.expect("Stopped; what was done is kept.")
         terminal.expect("> ")

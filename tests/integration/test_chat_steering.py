@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_chat_at_terminal import chat, root
+from tests.integration.test_chat_at_terminal import begin_work, chat, root
 from tests.support.terminal import CTRL_C, CTRL_D
 
 __all__ = ["root"]
@@ -18,10 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudot
 
 def test_enter_after_ctrl_c_goes_on_with_the_work(root: Path) -> None:
     with chat(root) as terminal:
-        terminal.type("work\n")
-        terminal.expect("I begin.")
-        while not (root / "log").exists():
-            terminal.type("")
+        begin_work(terminal, root)
         terminal.type(CTRL_C)
         terminal.expect("Stopped; what was done is kept.")
         terminal.expect("> ")
@@ -63,10 +60,7 @@ def test_line_typed_before_a_question_does_not_answer_it(root: Path) -> None:
 
 def test_half_a_line_typed_before_ctrl_c_is_kept(root: Path) -> None:
     with chat(root) as terminal:
-        terminal.type("work\n")
-        terminal.expect("I begin.")
-        while not (root / "log").exists():
-            terminal.type("")
+        begin_work(terminal, root)
         terminal.type("no, do th")
         terminal.expect("no, do th")
         terminal.type(CTRL_C)
@@ -91,10 +85,7 @@ def test_exit_typed_during_the_work_leaves_after_the_answer(root: Path) -> None:
 @pytest.mark.parametrize("typed", ["\n", "\n\n", "no, stop\n"])
 def test_key_pressed_before_ctrl_c_does_not_go_on_with_the_work(root: Path, typed: str) -> None:
     with chat(root) as terminal:
-        terminal.type("work\n")
-        terminal.expect("I begin.")
-        while not (root / "log").exists():
-            terminal.type("")
+        begin_work(terminal, root)
         terminal.type(typed)
         terminal.type(CTRL_C)
         terminal.expect("Stopped; what was done is kept.")
@@ -128,10 +119,7 @@ def test_line_begun_before_an_approval_does_not_answer_it(root: Path) -> None:
 
 def test_chat_that_was_left_in_its_work_asks_before_it_goes_on(root: Path) -> None:
     with chat(root) as terminal:
-        terminal.type("work\n")
-        terminal.expect("I begin.")
-        while not (root / "log").exists():
-            terminal.type("")
+        begin_work(terminal, root)
         terminal.type(CTRL_C)
         terminal.expect("Stopped; what was done is kept.")
         terminal.expect("> ")
