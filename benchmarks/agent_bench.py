@@ -39,7 +39,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.records.run_files import RunLog, new_run_id
+from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import open_journal

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from fireswarm.agent.run import AgentTask, Watching, carry_out
+from fireswarm.agent.run import Watching, carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.mind import Conclusion
 from fireswarm.settings import AgentSettings

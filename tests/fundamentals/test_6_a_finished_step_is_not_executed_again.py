@@ -10,8 +10,8 @@ from fireswarm.contracts.swarm.outcome import Released
 from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
 from fireswarm.errors import LeaseLost, StepUncertain
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.runs.sinks.documents import Journal
+from fireswarm.runs.sinks.run_reader import read_events
 from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ class Work:
         made = []
         for name in ("one", "two", "three"):
             made.append(
-                await journal.step(name, {"of": name}, lambda name=name: self.step(name), idempotent=idempotent)
+                await journal.steps.step(name, {"of": name}, lambda name=name: self.step(name), idempotent=idempotent)
             )
             if self.crash_at == f"after {name}":
                 raise Crash
@@ -106,7 +106,7 @@ async def test_step_with_changed_input_is_executed(swarm: SwarmRig) -> None:
     journal = await swarm.journal(await swarm.claim_one())
     work = Work()
     for value in (1, 2):
-        await journal.step("same name", {"value": value}, lambda: work.step("x"), idempotent=True)
+        await journal.steps.step("same name", {"value": value}, lambda: work.step("x"), idempotent=True)
     assert work.executed == ["x", "x"]
 
 
@@ -119,7 +119,7 @@ async def test_failed_step_is_executed_again(swarm: SwarmRig) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await journal.step("one", {}, fail, idempotent=False)
+        await journal.steps.step("one", {}, fail, idempotent=False)
     await journal.flush()
     again = await reopened(swarm, held)
     work = Work()
@@ -230,7 +230,7 @@ async def test_worker_without_its_lease_starts_no_step(swarm: SwarmRig, idempote
     await swarm.settle(await swarm.claim_one("agent-b"))
     work = Work()
     with pytest.raises(LeaseLost):
-        await journal.step("one", {}, lambda: work.step("one"), idempotent=idempotent)
+        await journal.steps.step("one", {}, lambda: work.step("one"), idempotent=idempotent)
     assert work.executed == []
 
 
@@ -240,6 +240,6 @@ async def test_expired_unclaimed_lease_is_renewed_before_a_step(swarm: SwarmRig)
     journal = await swarm.journal(held)
     await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
     work = Work()
-    await journal.step("one", {}, lambda: work.step("one"), idempotent=True)
+    await journal.steps.step("one", {}, lambda: work.step("one"), idempotent=True)
     assert work.executed == ["one"]
     assert held.expires_at > swarm.clock.now()

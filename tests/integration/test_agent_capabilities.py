@@ -10,13 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fireswarm.agent.run import AgentTask, carry_out
+from fireswarm.agent.run import carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.errors import ToolFailed
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.records.run_files import read_events
+from fireswarm.runs.sinks.files import read_events
 from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.swarm.records.run_files import read_events
+from fireswarm.runs.sinks.files import read_events
 from tests.support.commands import environment
 
 MODEL = """

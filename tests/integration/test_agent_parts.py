@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.agent.run import AgentTask, carry_out
+from fireswarm.agent.run import carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus

@@ -11,7 +11,7 @@ from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import TaskResult
-from fireswarm.swarm.records.pages import PAGE_EVENTS
+from fireswarm.runs.sinks.pages import PAGE_EVENTS
 from fireswarm.swarm.records.run_follower import TICK_SECONDS
 from tests.support.api import Api, Stream, open_api, streaming
 from tests.support.swarm import SwarmRig, done, open_test_swarm

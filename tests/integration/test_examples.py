@@ -32,7 +32,7 @@ from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
 from fireswarm.mind.permissions import Action, questions_for
 from fireswarm.settings import load_settings
-from fireswarm.swarm.records.run_files import read_events
+from fireswarm.runs.sinks.files import read_events
 from fireswarm.swarm.turn.state import open_journal
 from tests.support.fleet import environment
 

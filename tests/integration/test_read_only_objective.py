@@ -19,7 +19,7 @@ from fireswarm.processes.confinement.writes import confine_writes
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.pipeline import DEMO, advised, family, files, shipped_advisor, work

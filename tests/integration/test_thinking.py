@@ -19,7 +19,7 @@ from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
-from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import run_turn

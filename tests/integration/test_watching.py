@@ -26,8 +26,8 @@ from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
-from fireswarm.swarm.board.lease import HeldLease
-from fireswarm.swarm.records.run_reader import read_events
+from fireswarm.contracts.swarm.lease import HeldLease
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.records.spending import read_spending
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS

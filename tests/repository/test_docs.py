@@ -26,7 +26,7 @@ from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
 from fireswarm.settings.sample import keys
 from fireswarm.settings.trust import VARIABLE
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.records.journal import (
+from fireswarm.runs.sinks.documents import (
     STEP_FAILED,
     STEP_FINISHED,
     STEP_REDONE,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fireswarm.cli import agent_command
-from fireswarm.swarm.records.run_files import RunLog
-from fireswarm.swarm.records.run_steps import RunSteps
+from fireswarm.runs.sinks.files import RunLog
+from fireswarm.runs.sinks.step_file import StepFile
 from tests.support.commands import TASK
 
 LOADED = ("fireswarm.cli.agent.main", "fireswarm.cli.agent.run", "fireswarm.cli.watch.answer")
@@ -39,7 +39,7 @@ def _count_writes(then: Callable[[int], None]) -> None:
         return wrote
 
     RunLog.event = counted(RunLog.event)  # type: ignore[method-assign]
-    RunSteps._write = counted(RunSteps._write)  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
+    StepFile._write = counted(StepFile._write)  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
 
 
 def _command(folder: Path, arguments: tuple[str, ...], then: Callable[[int], None]) -> NoReturn:

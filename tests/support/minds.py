@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,12 +18,14 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.ports import ChatModel, Store
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.budget import Ledger
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think
 from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
-from fireswarm.swarm.records.run_files import RunLog, read_events
+from fireswarm.runs.assemble import grant_of
+from fireswarm.runs.sinks.files import RunLog, read_events
 from fireswarm.wiring.adapters import make_model
 from fireswarm.wiring.model import make_mind, redactor_for
 from tests.support.cloud_accounts import AWS_ENVIRONMENT, LOCATION, REGION, service_account_file
@@ -45,7 +47,7 @@ CLAUDE = PROVIDERS[:3]
 GEMINI = PROVIDERS[3:5]
 MODELS = {"anthropic-bedrock": "us.anthropic.claude-sonnet-5-5-20260901-v1:0", "openai": "gpt-oss:20b"}
 TASK = "greet Ada by name"
-SYSTEM = "You are a test. Answer with a decision."
+SYSTEM = "You are a test."
 
 GREETER = """---
 name: greeter
@@ -173,7 +175,9 @@ class Bench:
         debug = self.settings.logging.debug_llm_bodies
         redactor = redactor_for(self.settings, self.environment)
         log = RunLog(folder, folder.name, self.clock, redactor, debug=debug, on_words=words or _unread)
-        given: dict[str, Any] = {"task": TASK, "system": SYSTEM, "cwd": self.cwd} | assigned
+        constraints = assigned.get("constraints", Constraints())
+        grant = grant_of(self.settings, self.cwd, constraints=constraints)
+        given: dict[str, Any] = {"task": TASK, "system": SYSTEM, "grant": grant} | assigned
         try:
             conclusion = await think(mind, Assignment(**given), log)
         finally:
@@ -278,36 +282,21 @@ def _unread(_words: str) -> None:
     """Somebody follows a model's words, so that they are streamed."""
 
 
-def decided(*actions: Mapping[str, Any], skill: str = "", why: str = "as told", paths: Iterable[str] = ()) -> str:
-    """The text of a decision with these actions, each ``{"type": ..., **params}``."""
-    planned = [
-        {"type": action["type"], "params": {k: v for k, v in action.items() if k != "type"}, "expected_output": ""}
-        for action in actions
-    ]
-    return json.dumps(
-        {
-            "selected_skill": skill,
-            "reasoning_summary": why,
-            "required_disclosure_paths": list(paths),
-            "planned_actions": planned,
-        }
-    )
+def decided(*calls: Mapping[str, Any], text: str = "") -> str:
+    """An answer in JSON: these calls, each ``{"name": ..., "input": {...}}``, or the text."""
+    return json.dumps({"text": text, "calls": list(calls)})
 
 
-def finish(answer: str = "done", **params: str) -> dict[str, str]:
-    return {"type": "finish", "answer": answer, **params}
+def command(line: str) -> dict[str, Any]:
+    return {"name": "run_command", "input": {"command": line}}
 
 
-def command(line: str) -> dict[str, str]:
-    return {"type": "run_command", "command": line}
+def use(skill: str, why: str = "as told", **given: Any) -> dict[str, Any]:
+    return {"name": "use_skill", "input": {"name": skill, "reason": why, "input": given}}
 
 
-def call(skill: str, **given: Any) -> dict[str, str]:
-    return {"type": "call_skill", "skill": skill, "input": json.dumps(given)}
-
-
-def ask(question: str, name: str = "name") -> dict[str, str]:
-    return {"type": "ask_user", "question": question, "name": name}
+def ask(question: str, name: str = "name") -> dict[str, Any]:
+    return {"name": "ask_user", "input": {"question": question, "name": name}}
 
 
 def asks_for_summary(request: Received) -> bool:

@@ -25,7 +25,7 @@ from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules, HeldLease
 from fireswarm.swarm.records.heartbeats import Heartbeats
-from fireswarm.swarm.records.journal import Journal
+from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.swarm import Swarm

@@ -13,7 +13,7 @@ import pytest
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
-from fireswarm.swarm.records.run_files import RunLog
+from fireswarm.runs.sinks.files import RunLog
 from fireswarm.wiring.model import make_mind, redactor_for
 from tests.support.experts import calls
 from tests.support.minds import PROVIDERS, SYSTEM, TASK, Bench, Lab

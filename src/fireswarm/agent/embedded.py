@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fireswarm.agent.run import AgentTask, Watching, carry_out
+from fireswarm.agent.run import Watching, carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +21,39 @@ from pydantic import ValidationError
 
 from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.agent.outputs import with_outputs
-from fireswarm.agent.skill_runner import SkillRunner
+from fireswarm.agent.skill_runner import AgentSkills
+from fireswarm.agent.task import AgentTask
 from fireswarm.capabilities import CapabilityContext, Resolved, registry_for
-from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
-from fireswarm.capabilities.workspace.describe import describe_tools
 from fireswarm.capabilities.workspace.outputs import prepare_outputs
-from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.run_folders import SPEND_FILE, make_runs_folder
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.contracts.swarm.run_folders import SPEND_FILE, make_runs_folder
-from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.errors import ConfigError
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, Steering, think
-from fireswarm.mind.permissions import Action, Policy, Verdict, policy_of
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.startup import INTERRUPTED
-from fireswarm.redaction import Redactor
+from fireswarm.runs.assemble import file_tools, grant_of, system_text
+from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import (
     AGENT_FILE,
-    PROTOCOL_FILE,
     TOOLS_FILE,
     close_model,
     make_mind,
     prompt_file,
     redactor_for,
 )
-
-TASK_FILE = "task.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,44 +65,6 @@ class Watching:
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     next_message: Callable[[str], Awaitable[str | None]] | None = None
     steering: Steering = field(default_factory=Steering)
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTask:
-    """One task for the stand-alone agent.
-
-    ``material`` is text from earlier tasks of a chat; ``yes`` approves every action that no rule denies.
-    """
-
-    task: str
-    skill: str | None = None
-    context: Mapping[str, Any] = field(default_factory=dict)
-    material: str = ""
-    session: str = "default"
-    dry_run: bool = False
-    yes: bool = False
-
-    @classmethod
-    def of_run(cls, folder: Path) -> AgentTask:
-        """Return the task of a run, as its folder keeps it.
-
-        Raises InvalidInput if that is missing or damaged, or if the run worked in another folder than the current one.
-        """
-        path = folder / TASK_FILE
-        try:
-            content = json.loads(path.read_bytes())
-            worked_in = content.pop("cwd")
-            task = cls(**content)
-        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            raise InvalidInput(f"{path} cannot be read, so the run cannot go on: {error}") from error
-        if worked_in != str(Path.cwd()):
-            raise InvalidInput(f"run {folder.name} worked in {worked_in}: go on with it there")
-        return task
-
-    def keep(self, folder: Path, redact: Redactor) -> None:
-        """Write the task into the folder of its run, without secrets."""
-        content = {"cwd": str(Path.cwd()), **redact.value(asdict(self))}
-        (folder / TASK_FILE).write_text(json.dumps(content, ensure_ascii=False, default=str), encoding="utf-8")
 
 
 def agent_capabilities(
@@ -125,47 +80,15 @@ def agent_capabilities(
     )
 
 
-def agent_system(root: Path, given: Resolved, *, calls_tools: bool = False) -> str:
-    """Return the system text: the capabilities' prompts, roles/AGENT.md, the protocol, and the tools.
-
-    A model that calls tools gets them by itself.
-    """
-    roles = root / "roles"
-    if calls_tools:
-        own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))
-    else:
-        own = (prompt_file(roles, AGENT_FILE), prompt_file(roles, PROTOCOL_FILE), describe_tools(given.tools))
-    return "\n\n".join(text for text in (*given.prompts, *own) if text)
-
-
-def agent_material(folder: str, given: AgentTask) -> str:
-    """Return what is known before the first turn: the *folder*'s state, and text from earlier tasks."""
-    return "\n\n".join(text for text in (folder, given.material) if text)
-
-
 @dataclass(frozen=True, slots=True)
-class RunFiles:
-    """The folders of a run, and the rules for them."""
+class Place:
+    """Where a run works, and with what. ``root`` holds ``roles/``, ``described`` is the folder's state at the start."""
 
-    cwd: Path
+    root: Path
+    grant: Grant
     outputs: Path
-    redact: Redactor
-    policy: Policy
-    profile: str
-
-    def tools(self) -> dict[str, Tool]:
-        """Return the tools for files. Those that write are bound to the output folder if the run may not write."""
-
-        def refusal(path: str) -> str:
-            return self.policy.judge(Action("Read", path, path, self.cwd, changes=False)).because
-
-        writer = ArtifactWriter(self.cwd, self.outputs, self.redact.text, refusal=refusal)
-        return workspace_tools(self.cwd, self.outputs, writable=self.profile == "permissive") | artifact_tools(writer)
-
-
-def agent_tools(files: RunFiles, given: Resolved, *, calls_tools: bool) -> dict[str, Tool]:
-    """Return the tools of a run: those of the capabilities, and for a model that calls tools those for files."""
-    return {**(files.tools() if calls_tools else {}), **given.tools}
+    capabilities: Resolved
+    described: str = ""
 
 
 async def carry_out(
@@ -209,8 +132,9 @@ async def carry_out(
             container = settings.runtime.confinement == "container"
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
             async with agent_capabilities(settings, given.session, Path.cwd(), run_id, outputs) as tools:
-                folder = await _folder_at_the_start(log, mind)
-                assignment = _assignment(given, folder, mind, log, root, watching, tools, outputs)
+                grant = grant_of(settings, Path.cwd(), auto=Verdict.ASK, yes=given.yes)
+                place = Place(root, grant, outputs, tools, await _folder_at_the_start(log))
+                assignment = agent_assignment(given, mind, place, watching)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
                 return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact), log
         finally:
@@ -220,50 +144,32 @@ async def carry_out(
         log.close()
 
 
-async def _folder_at_the_start(log: RunLog, mind: Mind) -> str:
+async def _folder_at_the_start(log: RunLog) -> str:
     """Return what the model is told of the folder: a run that goes on is told the same, or no cache would serve it."""
 
     async def look() -> dict[str, Any]:
         described = await anyio.to_thread.run_sync(describe_folder, Path.cwd(), home_folder())
         return {"text": described}
 
-    if not mind.calls_tools:
-        return ""
     return str((await log.step("folder", look, idempotent=True))["text"])
 
 
-def _assignment(
-    given: AgentTask,
-    folder: str,
-    mind: Mind,
-    log: RunLog,
-    root: Path,
-    watching: Watching,
-    tools: Resolved,
-    outputs: Path,
-) -> Assignment:
-    """Build the assignment for the model's loop."""
-    cwd = Path.cwd()
-    settings = mind.settings
-    skills = SkillRunner(
-        *(given.context, given.task, given.session, log, cwd, mind.catalog, settings.runtime),
-        *(settings.skills.outside_scripts, mind.redact),
-    )
-    policy = policy_of(settings.permissions, Verdict.ASK, yes=given.yes)
-    files = RunFiles(cwd, outputs, mind.redact, policy, settings.runtime.profile)
+def agent_assignment(work: AgentTask, mind: Mind, place: Place, watching: Watching) -> Assignment:
+    """Put the assignment of a run together: system text, tools, skills, and the folder's state."""
+    roles, grant = place.root / "roles", place.grant
+    texts = (*place.capabilities.prompts, prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))
     return Assignment(
-        task=given.task,
-        system=agent_system(root, tools, calls_tools=mind.calls_tools),
-        cwd=cwd,
-        context=given.context,
-        material=agent_material(folder, given),
-        named=given.skill,
+        task=work.task,
+        system=system_text(texts),
+        grant=grant,
+        context=work.context,
+        material=place.described,
+        named=work.skill,
         ask=watching.ask,
-        run_skill=skills.run,
-        tools=agent_tools(files, tools, calls_tools=mind.calls_tools),
-        policy=policy,
-        outputs=outputs,
-        dry_run=given.dry_run,
+        run_skill=AgentSkills.of_run(work, place.outputs.parent, mind, grant).run,
+        tools={**file_tools(grant, place.outputs, mind.redact.text), **place.capabilities.tools},
+        outputs=place.outputs,
+        dry_run=work.dry_run,
         next_message=watching.next_message,
         steering=watching.steering,
     )

@@ -4,71 +4,87 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.to_thread
 
 from fireswarm.agent.outputs import output_artifacts
+from fireswarm.agent.task import AgentTask
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
-from fireswarm.mind.guard import refuse_skill
+from fireswarm.mind import Mind, gate
 from fireswarm.redaction import Redactor
-from fireswarm.settings.agent import RuntimeSettings
+from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.skills.packs.catalog import Catalog, Skill
-from fireswarm.skills.running.execute import CodeRules, run_skill
-from fireswarm.swarm.conversations.inline_call import call_within
-from fireswarm.swarm.records.run_files import RunLog
+from fireswarm.skills.running.execute import CodeRules
+
+ROLE = "agent"
 
 MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not searched for secrets."""
 
-INSTEAD = "It can have one on a swarm. Here, ask_user for what is missing, and do its work yourself."
+INSTEAD = "This skill needs its own task, which only a swarm has. Use ask_user for missing input, and do the work yourself."
 """Advice to a model that calls a skill which needs its own task."""
 
 
 @dataclass(slots=True)
-class SkillRunner:
-    """Runs skills with code, and passes the artifacts of one to the next.
+class AgentSkills:
+    """Runs skills in the folder of a run. The tasks that a skill plans run here, one after another.
 
-    The tasks that a skill plans run here, one after another; a swarm would distribute them.
+    Without a ``path``, a skill works on the current folder. A run that asks for input ends, so there are no answers.
     """
 
-    context: Mapping[str, Any]
-    task: str
-    session: str
-    log: RunLog
-    cwd: Path
+    runner: SkillRunner
+    grant: Grant
     catalog: Catalog
-    runtime: RuntimeSettings
-    outside_scripts: str
-    redact: Redactor
-    made: list[Artifact] = field(default_factory=list)
 
-    async def run(self, skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* with the parameters *given*. Without a ``path`` it works on the current folder.
+    @classmethod
+    def of_run(cls, work: AgentTask, folder: Path, mind: Mind, grant: Grant) -> AgentSkills:
+        """Return the skills of the run in *folder*."""
+        runtime = mind.settings.runtime
+        artifacts = folder / "artifacts"
+        request = SkillRequest(
+            task_id=folder.name,
+            session_hash=work.session,
+            objective=work.task,
+            role=ROLE,
+            context={"path": str(grant.cwd), **work.context},
+            constraints={"read_only": grant.profile == "read_only"},
+            roles=(ROLE,),
+            workdir=artifacts.resolve(),
+            now=ServerClock().now(),
+        )
+        rules = CodeRules(runtime.confinement, runtime.pass_environment, artifacts)
+        publish = partial(_publish, mind.redact)
+        runner = SkillRunner(request, rules, INSTEAD, publish, timeout_seconds=runtime.timeout_seconds)
+        return cls(runner, grant, mind.catalog)
 
-        There are no *answers* to its questions here: a run that asks for input ends.
-        """
-        result = await self._once(skill, skill.name, given)
-        if result.state is SkillState.DELEGATING:
-            parts = [await self._part(skill, part) for part in result.tasks]
-            result = await self._once(skill, skill.name, given, tuple(parts))
-        self.made += result.artifacts
-        return result
+    async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* with the parameters *params*. Raises SkillFailed and SkillRefused."""
+        result = await self.runner.run(skill, params, answers)
+        if result.state is not SkillState.DELEGATING:
+            return result
+        children = tuple([await self._part(skill, part) for part in result.tasks])
+        return await self.runner.run_with(skill, params, children=children)
 
     async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
         """Run one planned task of a skill and return it as the board would."""
         if part.skill is None:
             raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
-        done = await self._once(self.catalog.get(part.skill), f"{skill.name}/{part.key}", part.context)
+        planned = self.catalog.get(part.skill)
+        decision = gate.decide(gate.skill_call(planned, part.context), self.grant)
+        if not isinstance(decision, gate.Allow):
+            raise SkillFailed(f"{skill.name} plans work of the skill {planned.name}: {decision.reason}")
+        workdir = self.runner.request.workdir / skill.name / part.key
+        done, _ = await self.runner.run_once(workdir, planned, part.context)
         return ChildResult(
-            task_id=f"{self.log.run_id}/{part.key}",
+            task_id=f"{self.runner.request.task_id}/{part.key}",
             key=part.key,
             assigned_to=part.assigned_to,
             objective=part.objective,
@@ -80,44 +96,16 @@ class SkillRunner:
             confidence=done.confidence,
         )
 
-    async def _once(
-        self, skill: Skill, folder: str, given: Mapping[str, Any], children: tuple[ChildResult, ...] = ()
-    ) -> SkillResult:
-        """Run a skill once in its folder, remove secrets from its files, and return its result.
 
-        Raises SkillFailed after a timeout, and for a skill that may not run.
-        """
-        if reason := refuse_skill(skill, self.runtime.profile, self.outside_scripts):
-            raise SkillFailed(reason)
-        workdir = self.log.folder / "artifacts" / folder
-        workdir.mkdir(parents=True, exist_ok=True)
-        request = SkillRequest(
-            task_id=self.log.run_id,
-            session_hash=self.session,
-            objective=self.task,
-            role="agent",
-            context={"path": str(self.cwd), **self.context, **given},
-            constraints={"read_only": self.runtime.profile == "read_only"},
-            artifacts=tuple(self.made),
-            children=children,
-            roles=("agent",),
-            workdir=workdir.resolve(),
-            now=ServerClock().now(),
-        )
-        rules = CodeRules(self.runtime.confinement, self.runtime.pass_environment, self.log.folder / "artifacts")
-        run = partial(run_skill, rules=rules)
-        try:
-            with anyio.fail_after(self.runtime.timeout_seconds):
-                result = await call_within(skill, request, INSTEAD, run)
-        except TimeoutError as error:
-            raise SkillFailed(f"skill {skill.name!r} was ended after {self.runtime.timeout_seconds:g} s") from error
-        await anyio.to_thread.run_sync(clean_files, workdir, self.redact)
-        named = [_place_in_workdir(item, workdir) for item in result.artifacts]
-        known = {item.uri for item in named}
-        others, note = await anyio.to_thread.run_sync(output_artifacts, workdir / OUTPUT_FOLDER, self.redact)
-        insights = (*result.insights, note) if note else result.insights
-        artifacts = (*named, *(item for item in others if item.uri not in known))
-        return result.model_copy(update={"artifacts": artifacts, "insights": insights})
+async def _publish(redact: Redactor, result: SkillResult, workdir: Path) -> tuple[SkillResult, tuple[Artifact, ...]]:
+    """Remove secrets from the files of a skill, and return its result with all of its files as artifacts."""
+    await anyio.to_thread.run_sync(clean_files, workdir, redact)
+    named = [_place_in_workdir(item, workdir) for item in result.artifacts]
+    known = {item.uri for item in named}
+    others, note = await anyio.to_thread.run_sync(output_artifacts, workdir / OUTPUT_FOLDER, redact)
+    insights = (*result.insights, note) if note else result.insights
+    artifacts = (*named, *(item for item in others if item.uri not in known))
+    return result.model_copy(update={"artifacts": artifacts, "insights": insights}), artifacts
 
 
 def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:

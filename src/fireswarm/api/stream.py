@@ -26,11 +26,11 @@ from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.redaction import Redactor
+from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 from fireswarm.swarm.records.run_follower import RunFollower
-from fireswarm.swarm.records.run_reader import RunReader
 from fireswarm.swarm.swarm import Swarm
 
 BEAT_SECONDS = 15.0

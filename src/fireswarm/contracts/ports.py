@@ -39,6 +39,7 @@ __all__ = [
     "ConversationStore",
     "Recorder",
     "Sandbox",
+    "SkillTerms",
     "Store",
     "PendingWrites",
     "DELETE_FIELD",
@@ -156,7 +157,8 @@ class Recorder(Protocol):
     """Records a run. A ``step`` that is known as finished is not run again.
 
     ``has_begun`` is true for a step that an earlier start finished or may have executed; none is executed again.
-    ``follows`` is true if a reader watches the streamed text; only then are answers streamed.
+    ``begun`` returns the kinds of such steps (act, ask, denied, left) of one call of the model. ``follows`` is true if
+    a reader watches the streamed text.
     """
 
     @property
@@ -167,6 +169,7 @@ class Recorder(Protocol):
     def words(self, text: str) -> None: ...
     def record_usage(self, usage: Mapping[str, Any]) -> None: ...
     def has_begun(self, name: str) -> bool: ...
+    def begun(self, call: str) -> frozenset[str]: ...
     async def step(
         self,
         name: str,
@@ -176,3 +179,20 @@ class Recorder(Protocol):
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]: ...
     def body(self, name: str, content: str) -> None: ...
+
+
+class SkillTerms(Protocol):
+    """The terms on which a skill may act: its allowed tools, its folder, and what is known about its code."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def allowed_tools(self) -> tuple[str, ...]: ...
+    @property
+    def outside(self) -> tuple[str, ...]: ...
+    @property
+    def writes(self) -> bool: ...
+    @property
+    def respects_read_only(self) -> bool: ...

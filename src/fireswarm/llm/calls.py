@@ -50,7 +50,12 @@ def action_of(call: ToolCall) -> ActionStep:
         case "finish":
             return ActionStep(type=ActionType.FINISH, params=call.input)
         case _:
-            return ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
+            return action_of_tool(call)
+
+
+def action_of_tool(call: ToolCall) -> ActionStep:
+    """Return a call as an action of the type ``call_tool``."""
+    return ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
 
 
 def of_another_model(response: ChatResponse, turn: int) -> ChatResponse:

@@ -1,4 +1,4 @@
-"""Get one decision from a model: budget, limiter, retries, decoding, and one repair. Each step is an event.
+"""Get one answer from a model: budget, limiter, retries, decoding, and one repair. Each step is an event.
 
 The answer of each real call is a journaled step: after a crash it is taken from the journal, without a new call
 or cost.
@@ -12,7 +12,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,17 +20,19 @@ import anyio
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMeta, StopReason, TokenUsage
-from fireswarm.contracts.llm.decision import ModelDecision, decision_schema
+from fireswarm.contracts.llm.decision import ModelDecision
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import clean_response, decision_of, of_another_model
+from fireswarm.llm.codecs.json_text import Undecodable, repair_request
+from fireswarm.llm.codecs.json_tools import JsonTools, answer_schema, describe_fault
 from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
-from fireswarm.llm.decode import Undecodable, decode, repair_request
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
 from fireswarm.llm.retry import RetryPolicy
+from fireswarm.llm.step_names import answer_steps, count_step, summary_step
 from fireswarm.llm.tokens import longest_answer, prompt_limit
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
@@ -50,12 +52,13 @@ BROKEN_SECONDS = 2.0
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
 """Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
 
-SCHEMA = decision_schema()
-
 
 @dataclass(frozen=True, slots=True)
 class ModelClient:
-    """A model with its budget, limiter and retries; shared by all runs of a process."""
+    """A model with its budget, limiter and retries; shared by all runs of a process.
+
+    ``codec`` writes calls of tools as JSON; None if the model calls tools itself.
+    """
 
     model: ChatModel
     settings: ModelSettings
@@ -66,6 +69,7 @@ class ModelClient:
     redact: Redactor = Redactor()
     ledger: Ledger | None = None
     debug_bodies: bool = False
+    codec: JsonTools | None = None
     chance: random.Random = field(default_factory=random.Random)
 
     @property
@@ -73,15 +77,10 @@ class ModelClient:
         """True if the provider should enforce the schema."""
         return self.model.knows_schema and self.settings.structured_output_mode != "json_only"
 
-    @property
-    def calls_tools(self) -> bool:
-        """True if the model decides by calling tools."""
-        return calls_tools(self.model, self.settings)
-
 
 @dataclass(slots=True)
 class Asking:
-    """The calls of one run, and their usage. ``schema`` is the JSON Schema of each answer.
+    """The calls of one run, and their usage. ``schema`` is the JSON Schema of answers to questions without tools.
 
     ``could_call`` is False if the last answer was asked for without tools; ``said`` is a person's message that the next
     request tells, for its event.
@@ -96,11 +95,11 @@ class Asking:
     native: bool | None = None
     could_call: bool = True
     said: str = ""
-    schema: dict[str, Any] = field(default_factory=lambda: SCHEMA)
+    schema: dict[str, Any] | None = None
     _received: dict[str, Any] = field(default_factory=dict)
 
-    async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> tuple[str, ...]:
-        """Fit the prompt into its budget and record the allocation; returns the names of what was removed.
+    async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> None:
+        """Fit the prompt into its budget and record the allocation.
 
         What does not fit is replaced by a summary; *keep* returns what the run keeps with it.
         """
@@ -111,7 +110,7 @@ class Asking:
         removed: tuple[str, ...] = ()
         if talk.tokens > limit and talk.can_fold:
             removed = await self._summarise(turn, keep)
-        return announce(talk, client.settings, self.recorder, turn, removed)
+        announce(talk, client.settings, self.recorder, turn, removed)
 
     async def _summarise(self, turn: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
         """Replace the older messages by a summary of the model; a model that calls tools instead is asked again."""
@@ -119,7 +118,7 @@ class Asking:
         limit = prompt_limit(settings)
         for attempt, may_call in enumerate((True, False)):
             request = summary_request(talk, limit, longest_answer(settings, limit), may_call=may_call)
-            summary = summary_of(await self._answer(f"summary:{turn}.{attempt}", turn, request))
+            summary = summary_of(await self._answer(summary_step(turn, attempt), turn, request))
             if summary or not talk.tools:
                 break
         number, missing = talk.answers, () if summary else (NOT_GIVEN,)
@@ -127,36 +126,43 @@ class Asking:
         gone = talk.fold(summary_part(stand_in), *keep())
         return (f"the messages up to answer {number - 1}", *missing, *gone)
 
-    async def ask(self, turn: int, attempt: int) -> ChatResponse:
-        """Request this turn's decision; *attempt* 1 is the repair. Raises the provider's ModelError."""
-        answer = await self._answer(f"llm:{turn}.{attempt}", turn)
+    async def ask(self, turn: int) -> ChatResponse:
+        """Request the answer of a turn, with its calls; one that cannot be decoded is asked for once more.
+
+        Raises the provider's ModelError, and DecisionInvalid for a refusal and after the repair.
+        """
+        fault = ""
+        for attempt, step in enumerate(answer_steps(turn)):
+            answer = await self.ask_once(turn, step)
+            self._check_refusal(answer)
+            answer, fault = self._decode(answer, turn)
+            self._record_decoding(turn, attempt, decision_of(answer), fault)
+            if not fault:
+                return answer
+            if self.client.settings.structured_output_mode == "native_only":
+                break
+            if not attempt:
+                schema = answer_schema(self.conversation.tools)
+                self.conversation.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
+        raise DecisionInvalid(f"{self.client.model.name} returned no valid decision: {fault}")
+
+    async def ask_once(self, turn: int, step: str) -> ChatResponse:
+        """Request one answer as it is, and add it to the conversation. Raises the provider's ModelError."""
+        answer = await self._answer(step, turn)
         self.said = ""  # also if the answer was known, and nothing was sent
         self.conversation.add_answer(answer.text, answer.content, answer.calls)
         self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
         return answer
 
-    def take_calls(self, turn: int, answer: ChatResponse) -> ModelDecision:
-        """Return the decision that the calls in *answer* are. Raises DecisionInvalid for a refusal."""
-        self._check_refusal(answer)
-        decision = decision_of(answer)
-        self._record_decoding(turn, 0, decision)
-        return decision
-
-    def decode(self, turn: int, attempt: int, answer: ChatResponse) -> ModelDecision | None:
-        """Return the decision in *answer*, or None to ask for a repair. Raises DecisionInvalid after the repair."""
-        self._check_refusal(answer)
+    def _decode(self, answer: ChatResponse, turn: int) -> tuple[ChatResponse, str]:
+        """Return the answer with its calls, and the fault of one that has none that could be read."""
+        codec = self.client.codec
+        if codec is None:
+            return answer, ""
         try:
-            decision = decode(answer.text)
+            return codec.decode(answer, turn, self.conversation.tools), ""
         except Undecodable as error:
-            fault = _with_reason(str(error), answer.stop)
-            self._record_decoding(turn, attempt, fault=fault)
-            if attempt or self.client.settings.structured_output_mode == "native_only":
-                name = self.client.model.name
-                raise DecisionInvalid(f"{name} returned no valid decision: {fault}") from error
-            self.conversation.say(Part(Component.STATE, repair_request(fault, SCHEMA), "a repair"))
-            return None
-        self._record_decoding(turn, attempt, decision)
-        return decision
+            return answer, describe_fault(str(error), answer.stop)
 
     def _check_refusal(self, answer: ChatResponse) -> None:
         if answer.stop is StopReason.REFUSAL:
@@ -197,7 +203,7 @@ class Asking:
         attempt = 0
         while True:
             attempt += 1
-            request = fixed or self._request(native)
+            request = self._encode(fixed or self._request(native), native)
             await client.limiter.admit(self.conversation.tokens + request.max_tokens)
             try:
                 response = await self._once(step, turn, attempt, request)
@@ -205,7 +211,7 @@ class Asking:
                 await self._pause(turn, attempt, error)
             except ModelRejected as error:
                 self._record_failure(turn, attempt, error)
-                if not self._can_do_without_schema(error, native and request.schema is not None):
+                if not self._can_do_without_schema(error, request.native and request.schema is not None):
                     raise
                 native = self.native = False
             else:
@@ -317,13 +323,23 @@ class Asking:
         """The model, and how it is reached: thoughts signed by another one are refused."""
         return f"{self.client.model.provider}/{self.client.model.name}"
 
+    def next_request(self) -> ChatRequest:
+        """Return the next request as the model takes it."""
+        native = self.client.native_first if self.native is None else self.native
+        return self._encode(self._request(native), native)
+
     def _request(self, native: bool) -> ChatRequest:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
-    def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision | None = None, fault: str = "") -> None:
-        """Record the decoded decision, or the fault."""
-        payload: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": decision is not None}
-        if decision is None:
+    def _encode(self, request: ChatRequest, native: bool) -> ChatRequest:
+        """Return the request as the model takes it: with its tools, or with JSON in their place."""
+        codec = self.client.codec
+        return codec.encode(request, native=native) if codec is not None and request.tools else request
+
+    def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision, fault: str) -> None:
+        """Record the decision that the answer was, or the fault."""
+        payload: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": not fault}
+        if fault:
             payload["fault"] = fault
         else:
             payload |= {
@@ -339,14 +355,13 @@ class Asking:
 
         The count is a journaled step, so that a run that goes on is summarised at the same place.
         """
-        native = self.client.native_first if self.native is None else self.native
 
         async def count() -> dict[str, Any]:
             with contextlib.suppress(ModelError):
-                return {"tokens": await self.client.model.count_tokens(self._request(native))}
+                return {"tokens": await self.client.model.count_tokens(self.next_request())}
             return {"tokens": None}
 
-        counted = (await self.recorder.step(f"count:{turn}", count, idempotent=True))["tokens"]
+        counted = (await self.recorder.step(count_step(turn), count, idempotent=True))["tokens"]
         if counted is not None:
             self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
@@ -356,27 +371,22 @@ def _discard(text: str) -> None:
     """Show nothing of an answer."""
 
 
-def calls_tools(model: ChatModel, settings: ModelSettings) -> bool:
-    """Return True if *model* decides by calling tools, and not by JSON."""
-    return model.knows_tools and settings.decision_mode == "tools"
-
-
 def request_of(
-    talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] = SCHEMA
+    talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] | None = None
 ) -> ChatRequest:
     """Build the request. If the provider does not enforce the schema, the system text contains it."""
     request = talk.request(longest_answer(settings, talk.tokens), schema, native=native)
-    if native or request.tools:
+    if native or request.tools or schema is None:
         return request
     written = json.dumps(schema, separators=(",", ":"))
-    system = f"{request.system}\n\nThe JSON Schema of {'a decision' if schema is SCHEMA else 'an answer'}:\n{written}"
-    return ChatRequest(system, request.messages, request.max_tokens, schema, native=False)
+    system = f"{request.system}\n\nThe JSON Schema of an answer:\n{written}"
+    return replace(request, system=system, native=False)
 
 
 def announce(
     talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int, removed: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """Trim the prompt to its budget and record the allocation; returns the names of all that was *removed*.
+) -> None:
+    """Trim the prompt to its budget, and record the allocation and what was *removed* before.
 
     Raises BudgetExceeded if it cannot be made to fit.
     """
@@ -384,10 +394,3 @@ def announce(
     budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
     recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
     recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})
-    return trimmed
-
-
-def _with_reason(fault: str, stop: StopReason) -> str:
-    if stop is StopReason.MAX_TOKENS:
-        return f"the answer was truncated at the token limit (raise model.max_tokens, or answer more briefly): {fault}"
-    return fault

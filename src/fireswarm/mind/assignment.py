@@ -8,12 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillResult
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
 from fireswarm.llm.budget import Spend
-from fireswarm.mind.permissions import Policy
 from fireswarm.skills.packs.catalog import Skill
 
 RunSkill = Callable[[Skill, Mapping[str, Any], Mapping[str, Any]], Awaitable[SkillResult]]
@@ -55,10 +55,10 @@ class Assignment:
     ``answers`` are the answers so far, for the prompt; ``answered`` those that a step gets, by step and name. ``phase``
     is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and earlier turns.
     ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at
-    once, if a person is at a terminal. ``policy`` decides which actions are allowed, asked for or denied.
+    once, if a person is at a terminal. ``grant`` says what the calls may do.
 
-    For a model that calls tools: ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to
-    delegate work to, and ``children`` the results of delegated tasks by their keys.
+    ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, and
+    ``children`` the results of delegated tasks by their keys.
     ``outputs`` is the folder whose files become artifacts of the task.
     ``next_message`` returns what a person says to an answer, or None at the end of the conversation; ``steering`` is
     what is said before that, to work in progress.
@@ -66,7 +66,7 @@ class Assignment:
 
     task: str
     system: str
-    cwd: Path
+    grant: Grant
     context: Mapping[str, Any] = field(default_factory=dict)
     constraints: Constraints = Constraints()
     material: str = ""
@@ -80,7 +80,6 @@ class Assignment:
     ask: Callable[[Question], Awaitable[str | None]] | None = None
     run_skill: RunSkill = _no_skill_code
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    policy: Policy = Policy()
     dry_run: bool = False
     extra_turns: int = 0
     result_schema: Mapping[str, Any] | None = None
@@ -89,6 +88,11 @@ class Assignment:
     next_message: Callable[[str], Awaitable[str | None]] | None = None
     steering: Steering = field(default_factory=Steering)
     outputs: Path | None = None
+
+    @property
+    def cwd(self) -> Path:
+        """The workspace."""
+        return self.grant.cwd
 
 
 class ConclusionStatus(StrEnum):

@@ -1,4 +1,4 @@
-"""Staged disclosure to the model: candidates first, then material of the chosen skill on request.
+"""Disclosure of skills in stages: candidates first, the whole SKILL.md when one is used, its files on request.
 
 Every disclosure is an event with the exact files, their bytes and tokens.
 """
@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.catalog import SkillCandidate
-from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.text_page import page_of_lines
 from fireswarm.errors import InvalidInput
@@ -24,7 +22,7 @@ from fireswarm.llm.prompt import Component, Part
 from fireswarm.mind.assignment import Assignment
 from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills import disclosure
-from fireswarm.skills.disclosure import Disclosed, DisclosureLimits, Spent
+from fireswarm.skills.disclosure import Disclosed
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.packs.spelling import find_skill_name
 from fireswarm.skills.routing.rerank import Reranker, route_with
@@ -38,9 +36,6 @@ MAX_ALL_SKILLS = 40
 
 MAX_FOUND = 20
 """Skills that one search of a model shows."""
-
-MAX_VALUE_CHARS = 4_000
-"""Maximum size of an artifact's value that the model is shown."""
 
 MAX_CONTEXT_CHARS = 12_000
 """Maximum size of a task's context in the prompt; a skill with code gets all of it."""
@@ -57,10 +52,6 @@ class Briefing:
     recorder: Recorder
     reranker: Reranker | None = None
     candidates: list[SkillCandidate] = field(default_factory=list)
-    spent: Spent = field(default_factory=Spent)
-    _overviews: set[str] = field(default_factory=set)
-    _scripts: set[str] = field(default_factory=set)
-    _asked: set[str] = field(default_factory=set)
 
     @property
     def known_skills(self) -> frozenset[str]:
@@ -112,23 +103,13 @@ class Briefing:
         return self.candidates
 
     def opening(self) -> list[Part]:
-        """Return the first message: the task, the candidates' metadata, and the overview of the first candidate."""
-        parts = [Part(Component.TASK, self._task(), "the task")]
-        if self.assignment.material:
-            parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
-        parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
-        if self.candidates[0].score > 0:
-            parts += self._overview(self.candidates[0].skill_name)
-        return parts
-
-    def opening_for_tools(self) -> list[Part]:
-        """Return the first message for a model that calls tools: the task, the folder, the skills, the named one."""
+        """Return the first message: the task, the folder, the skills to choose from, and the named one."""
         parts = [Part(Component.TASK, self._task(without=self._asked_for_here), "the task")]
         parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
         if self.candidates:
-            parts.append(Part(Component.CANDIDATES, self._metadata(" (runs code)", ""), "the candidates"))
+            parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
         if self.assignment.named is not None and self.catalog.get(self.assignment.named).entry is None:
             named = self.assignment.named
             parts.append(Part(Component.DISCLOSED, self.activation(named), f"skill {named}"))
@@ -186,48 +167,9 @@ class Briefing:
             lines.append(f"- {disclosure.metadata(skill).text}{' (runs code)' if skill.entry is not None else ''}")
         return "\n".join(lines) or "[no skill fits]"
 
-    def disclose(self, skill: str, wanted: Iterable[str]) -> list[Part]:
-        """Return the overview of a newly selected skill, and the requested references."""
-        parts = self._overview(skill) if skill else []
-        asked = [path for path in dict.fromkeys(wanted) if f"{skill}\n{path}" not in self._asked]
-        if not asked or skill not in self.catalog.skills:
-            return parts
-        self._asked.update(f"{skill}\n{path}" for path in asked)
-        limits = DisclosureLimits(
-            self.settings.disclosure_max_reference_bytes, self.settings.disclosure_max_reference_tokens
-        )
-        found = disclosure.references(
-            self.catalog.skills[skill], asked, limits, self.spent, block_outside=self._block_outside
-        )
-        self.spent = self.spent.plus(found)
-        self._say(found)
-        return [*parts, *self._part(found, f"references of {skill}")]
-
-    def scripts(self, leading: str, action: ActionStep) -> list[Part]:
-        """Return the scripts of a skill, when execution is requested."""
-        name = str(action.params.get("skill") or leading) if action.type is ActionType.CALL_SKILL else leading
-        executes = action.type in (ActionType.CALL_SKILL, ActionType.RUN_COMMAND)
-        if not executes or name in self._scripts or name not in self.catalog.skills:
-            return []
-        self._scripts.add(name)
-        parts = disclosure.scripts(self.catalog.skills[name], block_outside=self._block_outside)
-        self._say(parts)
-        return self._part(parts, f"scripts of {name}")
-
     def fallback(self, led: Collection[str]) -> str:
         """Return the next candidate that has not been selected yet, or ""."""
         return next((found.skill_name for found in self.candidates if found.skill_name not in led), "")
-
-    def forget(self, trimmed: Iterable[str]) -> None:
-        """Allow material that was trimmed from the prompt to be shown again on request."""
-        for name in trimmed:
-            what, _, skill = name.partition(" of ")
-            if what == "references":
-                self._asked = {asked for asked in self._asked if not asked.startswith(f"{skill}\n")}
-            elif what == "overview":
-                self._overviews.discard(skill)
-            elif what == "scripts":
-                self._scripts.discard(skill)
 
     @property
     def _block_outside(self) -> bool:
@@ -259,14 +201,14 @@ class Briefing:
             lines += ["", "## Answers given so far", json.dumps(answers, ensure_ascii=False, default=str)]
         return "\n".join(lines)
 
-    def _metadata(self, with_code: str = " (has code: use call_skill)", without: str = " (instructions)") -> str:
+    def _metadata(self) -> str:
         """Return the candidates' metadata as Markdown and record the disclosure."""
         lines = ["# Skills you may choose from"]
         files: list[dict[str, Any]] = []
         for candidate in self.candidates:
             skill = self.catalog.skills[candidate.skill_name]
             found = disclosure.metadata(skill)
-            lines.append(f"- {found.text}{with_code if skill.entry is not None else without}")
+            lines.append(f"- {found.text}{' (runs code)' if skill.entry is not None else ''}")
             files += [_file(skill, shown) for shown in found.files]
         text = "\n".join(lines)
         self.recorder.event(
@@ -280,21 +222,6 @@ class Briefing:
             },
         )
         return text
-
-    def _overview(self, name: str) -> list[Part]:
-        if name in self._overviews or name not in self.catalog.skills:
-            return []
-        self._overviews.add(name)
-        overview = disclosure.overview(self.catalog.skills[name], block_outside=self._block_outside)
-        self._say(overview)
-        return self._part(overview, f"overview of {name}")
-
-    def _part(self, found: Disclosed, name: str) -> list[Part]:
-        lines = [f"# {name.capitalize()}", found.text] if found.text else []
-        if found.offered and found.stage == 1:
-            lines += ["", f"Available on request: {', '.join(found.offered)}"]
-        lines += [f"Refused: {what}: {why}" for what, why in found.refused]
-        return [Part(Component.DISCLOSED, "\n".join(lines), name)] if lines else []
 
     def _say(self, found: Disclosed) -> None:
         """Record the files, bytes and tokens of a disclosure."""
@@ -322,12 +249,6 @@ def describe_surroundings(assignment: Assignment) -> str:
     return "\n".join(["# Surroundings", *lines])
 
 
-def results_part(turn: int, results: Sequence[StepExecutionResult]) -> Part:
-    """Format the results of a turn's steps, one JSON object per line."""
-    lines = [json.dumps(result.model_dump(mode="json", exclude={"media"}), ensure_ascii=False) for result in results]
-    return Part(Component.STATE, "\n".join([f"# Results of turn {turn}", *lines]), f"results of turn {turn}")
-
-
 def _file(skill: Skill, shown: disclosure.DisclosedFile) -> dict[str, Any]:
     return {
         "path": f"{skill.name}/{shown.path}",
@@ -335,23 +256,3 @@ def _file(skill: Skill, shown: disclosure.DisclosedFile) -> dict[str, Any]:
         "tokens": shown.tokens,
         "truncated": shown.truncated,
     }
-
-
-def shown_to_model(result: SkillResult) -> str:
-    """Format a skill's result for the model: summary, insights, signals, artifacts with their small values."""
-    artifacts: list[Mapping[str, Any]] = []
-    for artifact in result.artifacts:
-        shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
-        value = json.dumps(artifact.value, ensure_ascii=False, default=str) if artifact.value is not None else ""
-        if len(value) > MAX_VALUE_CHARS:
-            value = f"{value[:MAX_VALUE_CHARS]} [cut: the value has {len(value):,} characters]"
-        artifacts.append(shown | ({"value": value} if value else {}))
-    content = {
-        "state": result.state.value,
-        "summary": result.summary,
-        "insights": list(result.insights),
-        "signals": [signal.model_dump(mode="json") for signal in result.signals[:30]],
-        "artifacts": artifacts,
-        "confidence": result.confidence,
-    }
-    return json.dumps({key: value for key, value in content.items() if value}, ensure_ascii=False)

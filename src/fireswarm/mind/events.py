@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fireswarm.contracts.limits import truncate
-from fireswarm.contracts.llm.chat import ToolCall
-from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult
+from fireswarm.contracts.llm.decision import StepExecutionResult
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
+from fireswarm.llm.calls import FINISH, action_of, action_of_tool
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.calls.results import CallResult, Step
 from fireswarm.mind.mind import Mind
 from fireswarm.redaction import spell
 
@@ -20,7 +21,7 @@ SHOWN_CHARS = 500
 """Maximum length of each parameter of an action."""
 
 
-def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) -> None:
+def record_start(recorder: Recorder, mind: Mind, assignment: Assignment) -> None:
     """Record the task, the model and the profile."""
     settings, client = mind.settings, mind.client
     recorder.event(
@@ -30,14 +31,25 @@ def began(recorder: Recorder, mind: Mind, assignment: Assignment, profile: str) 
             "mode": "dry_run" if assignment.dry_run else "run",
             "provider": client.model.provider if client else settings.model.provider,
             "model": client.model.name if client else settings.model.model_name,
-            "profile": profile,
+            "profile": assignment.grant.profile,
             "max_turns": settings.runtime.max_turns,
         },
     )
 
 
-def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, result: StepExecutionResult) -> None:
-    """Record an action and its result."""
+def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: CallResult) -> None:
+    """Record a call and its result in the form of the specification. The tool ``finish`` has the event of the end."""
+    if step.call.name == FINISH:
+        return
+    action = action_of(step.call) if result.acted else action_of_tool(step.call)
+    executed = StepExecutionResult(
+        step_id=step.name,
+        exit_code=result.exit_code,
+        stdout_summary=truncate(result.text, SHOWN_OUTPUT_CHARS),
+        stderr_summary=truncate(result.errors, SHOWN_OUTPUT_CHARS),
+        retry_count=result.retry,
+        status=result.status,
+    )
     recorder.event(
         EventType.SKILL_STEP_EXECUTED,
         {
@@ -45,17 +57,9 @@ def record_step(recorder: Recorder, turn: int, skill: str, action: ActionStep, r
             "skill": skill,
             "type": action.type.value,
             "params": {key: spell(str(value)[:SHOWN_CHARS]) for key, value in action.params.items()},
-            **result.model_dump(mode="json", exclude={"media"}),
-            "stdout_summary": truncate(result.stdout_summary, SHOWN_OUTPUT_CHARS),
-            "stderr_summary": truncate(result.stderr_summary, SHOWN_OUTPUT_CHARS),
+            **executed.model_dump(mode="json", exclude={"media"}),
         },
     )
-
-
-def record_call(recorder: Recorder, turn: int, skill: str, call: ToolCall, result: StepExecutionResult) -> None:
-    """Record a call that the run answered by itself, without an action."""
-    action = ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
-    record_step(recorder, turn, skill, action, result)
 
 
 def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:

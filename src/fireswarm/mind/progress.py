@@ -1,35 +1,28 @@
-"""Detection of runs without progress: repeated actions with the same result, repeated handoffs."""
+"""Detection of runs without progress: repeated calls with the same result, and answers that do nothing."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
 
-from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.llm.chat import ToolCall
-from fireswarm.contracts.llm.decision import ActionStep, StepExecutionResult, StepStatus
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
 
-SAME_TWICE = 2
-"""A repeated action with a repeated result would give that result again."""
+EMPTY_ANSWERS = 2
+"""So many empty answers in a row end the run."""
 
 SAME_CALLS = 3
 """The same call in so many answers, with the same result each time and nothing in between, ends the run."""
 
-WARNING = "[You have seen this result of this call before. The same once more ends the run: try another way.]"
+WARNING = "[Same call, same result as before. Repeating it will end the run; try something else.]"
 
 
 @dataclass(slots=True)
 class Progress:
-    """Actions with their results and counts. ``failed_now``: a step of this decision failed or was refused."""
+    """Calls with their outputs, and how often they were repeated."""
 
-    seen: dict[str, int] = field(default_factory=dict)
     idle: int = 0
-    handoffs_to_self: int = 0
-    failed_now: bool = False
-    _handoffs: set[tuple[str, str]] = field(default_factory=set)
-    _repeated: str = ""
     _cut: int = 0
     _turn: int = 0
     _in_turn: set[str] = field(default_factory=set)
@@ -44,25 +37,6 @@ class Progress:
 
     _read_since: set[str] = field(default_factory=set)
     """Calls that only read, since the first in that row."""
-
-    def saw(self, action: ActionStep, result: StepExecutionResult) -> None:
-        """Record a step; retries of a step count as one."""
-        outcome = result.model_dump(mode="json", exclude={"step_id", "retry_count", "media"})
-        key = canonical_json([action.type.value, action.params, outcome])
-        self.seen[key] = self.seen.get(key, 0) + 1
-        self.idle = 0
-        self._handoffs.clear()
-        self.failed_now = self.failed_now or result.status is not StepStatus.OK
-        if self.seen[key] >= SAME_TWICE:
-            what = action.params.get("command") or action.params.get("tool") or action.params.get("skill") or ""
-            self._repeated = (
-                f"{action.type.value} {truncate(str(what), MAX_LABEL_CHARS)!r} returned the same result twice"
-            )
-
-    def check(self) -> None:
-        """Raise NoProgress if a step repeated an earlier one."""
-        if self._repeated:
-            raise NoProgress(f"{self._repeated}; run ended (no progress)")
 
     def saw_call(self, turn: int, call: ToolCall, output: str, *, changes: bool) -> str:
         """Record a call of a tool; returns a warning for the model before the last repetition, or "".
@@ -111,19 +85,7 @@ class Progress:
             )
 
     def nothing_done(self) -> None:
-        """Record a decision without action, disclosure or finish; the second in a row raises NoProgress."""
+        """Record an answer without calls and without text; the second in a row raises NoProgress."""
         self.idle += 1
-        if self.idle >= SAME_TWICE:
-            raise NoProgress("two consecutive decisions planned nothing; run ended (no progress)")
-
-    def note_handover(self, skill: str, other: str) -> None:
-        """Record a handover; the same two skills again without a step in between raises NoProgress."""
-        if (skill, other) in self._handoffs:
-            raise NoProgress(f"{skill or 'the run'} handed over to {other} twice without an action in between")
-        self._handoffs.add((skill, other))
-
-    def self_handoff(self, skill: str) -> None:
-        """Record a handover of a skill to itself; the second one raises NoProgress."""
-        self.handoffs_to_self += 1
-        if self.handoffs_to_self >= SAME_TWICE:
-            raise NoProgress(f"{skill} handed over to itself twice; run ended (no progress)")
+        if self.idle >= EMPTY_ANSWERS:
+            raise NoProgress("two answers in a row had no call and no text; run ended (no progress)")

@@ -20,6 +20,7 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput, NotDone
 from fireswarm.mind import Mind
+from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.settings import Settings
 from fireswarm.skills.functions import FunctionSkill
 from fireswarm.skills.packs.catalog import Catalog
@@ -32,7 +33,6 @@ from fireswarm.swarm.board.graph import is_over
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.run_follower import RunFollower
-from fireswarm.swarm.records.run_reader import RunReader
 from fireswarm.swarm.submission.check import check_task
 
 InlineSkill = Callable[[SkillRequest], Awaitable[SkillResult]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ from fireswarm.contracts.ports import ChatModel, Clock, Store
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.budget import Ledger, Meter
 from fireswarm.llm.client import ModelClient
+from fireswarm.llm.codecs.json_tools import JsonTools
 from fireswarm.llm.limiter import FirestoreLimits, Limiter
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.mind.mind import Mind
@@ -30,8 +32,9 @@ from fireswarm.skills.routing.router import Router
 from fireswarm.wiring.adapters import make_model
 
 PROTOCOL_FILE = "PROTOCOL.md"
+"""The form of an answer, for a model that does not call tools itself."""
 TOOLS_FILE = "TOOLS.md"
-"""The protocol of a model that calls tools."""
+"""How a model works with its tools."""
 ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 
@@ -65,13 +68,14 @@ def make_mind(
         try:
             model = model or make_model(settings, root, env)
             client = _client(settings, model, clock, redact, store, ledger)
+            if not (model.knows_tools and settings.model.decision_mode == "tools"):
+                client = replace(client, codec=JsonTools(prompt_file(root / "roles", PROTOCOL_FILE)))
         except MissingApiKey as error:
             no_model = str(error)
     runtime = settings.runtime
     limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes, runtime.max_disk_mb * MEGABYTE)
     environment = without_secrets(settings, env)
-    kept = MAX_KEPT_OUTPUT_BYTES if client is not None and client.calls_tools else runtime.max_output_bytes
-    shell = Shell.of(runtime.shell_linux, runtime.shell_windows, kept, environment, limits)
+    shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_KEPT_OUTPUT_BYTES, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
     return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
 

@@ -44,7 +44,6 @@ from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
 from fireswarm.wiring.model import (
     ADVISOR_FILE,
-    PROTOCOL_FILE,
     TOOLS_FILE,
     close_model,
     make_mind,
@@ -134,9 +133,7 @@ def make_swarm(
         workdir=settings.path(".fireswarm/work"),
         processes=anyio.CapacityLimiter(settings.worker.concurrency),
         mind=mind,
-        protocol=prompt_file(
-            data_path(settings, "roles"), TOOLS_FILE if mind is not None and mind.calls_tools else PROTOCOL_FILE
-        ),
+        protocol=prompt_file(data_path(settings, "roles"), TOOLS_FILE),
         conversations=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         pending=ledger,

@@ -20,8 +20,8 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Steering, t
 from fireswarm.mind.permissions import Policy, Verdict, policy_of
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import PermissionSettings
-from fireswarm.swarm.records.run_files import RunLog, read_events
-from fireswarm.swarm.records.run_steps import INTERRUPTED, RunSteps
+from fireswarm.runs.sinks.files import RunLog, read_events
+from fireswarm.runs.sinks.step_file import INTERRUPTED, RunSteps
 from fireswarm.wiring.model import make_mind
 from tests.support.experts import Expert, bash, calls, on_the_wire
 from tests.support.minds import SYSTEM, TASK, Bench, Lab

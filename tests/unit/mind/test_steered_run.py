@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ModelRejected
 from fireswarm.mind import ConclusionStatus, Steering
 from fireswarm.mind.calling.steering import LEFT
-from fireswarm.swarm.records.run_steps import INTERRUPTED, RunSteps
+from fireswarm.runs.sinks.step_file import INTERRUPTED, RunSteps
 from tests.support.experts import bash, calls
 from tests.support.minds import Bench
 from tests.unit.mind.test_resumed_run import WORK, Agent, Killed, agent, anthropic

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.turn.exact_answer import ANSWER, CALLS, EXACT, ORDER, exact_answer, with_exact_answer
+from fireswarm.runs.sinks.exact_answer import ANSWER, CALLS, EXACT, ORDER, exact_answer, with_exact_answer
 
 ANSWERS: list[list[Any]] = [
     [{"type": "tool_use", "id": "1", "name": "f", "input": {"z": 1, "a": [{"y": 1, "b": [[], {"d": 1, "c": None}]}]}}],

@@ -14,7 +14,7 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.records.run_files import RUN_ID, RunLog, new_run_id, read_events, run_folder
+from fireswarm.runs.sinks.files import RUN_ID, RunLog, new_run_id, read_events, run_folder
 
 NAME = "20260101-000000-0a1b2c3d"
 

@@ -10,9 +10,9 @@ from fireswarm.api.models.work import TASK_ID, RunDetail, RunPage
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents.paths import RUNS, run_path
 from fireswarm.storage.documents.read import parse_run_snapshot
-from fireswarm.swarm.records.run_reader import read_events
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 SHOWN_EVENTS = 200

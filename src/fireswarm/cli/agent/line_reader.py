@@ -19,7 +19,7 @@ import anyio
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from fireswarm.contracts.swarm.run_folders import make_runs_folder
+from fireswarm.contracts.run_folders import make_runs_folder
 from fireswarm.redaction import Redactor, sanitize
 
 CTRL_C = "^C"

@@ -15,18 +15,19 @@ import anyio
 from anyio.abc import TaskStatus
 
 from fireswarm.agent.chat import has_ended, run_of_session, session_file, too_long
-from fireswarm.agent.run import AgentTask, Watching, carry_out
+from fireswarm.agent.run import Watching, carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.contracts.run_folders import CHATS_FOLDER
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.contracts.swarm.run_folders import CHATS_FOLDER
 from fireswarm.mind import Conclusion, Steering
 from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.swarm.records.run_files import RunLog, new_run_id
 from fireswarm.wiring.model import redactor_for
 
 if TYPE_CHECKING:

@@ -289,7 +289,7 @@ def _runs(config_file: Path | None) -> Path:
 
 def _folder_of_run(run_id: str, config_file: Path | None) -> Path:
     """Return the folder of a run. Raises NotFound and InvalidInput."""
-    from fireswarm.swarm.records.run_files import run_folder
+    from fireswarm.runs.sinks.files import run_folder
 
     return run_folder(_runs(config_file), run_id)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fireswarm.contracts.swarm.run_folders import make_runs_folder
+from fireswarm.contracts.run_folders import make_runs_folder
 from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder

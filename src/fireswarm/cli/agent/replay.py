@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from fireswarm.cli.shared.console import json_text
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import ConclusionStatus
+from fireswarm.runs.sinks.files import read_events, run_folder
 from fireswarm.settings import AgentSettings
-from fireswarm.swarm.records.run_files import read_events, run_folder
 
 if TYPE_CHECKING:
     from rich.console import Console

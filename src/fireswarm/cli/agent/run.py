@@ -15,29 +15,33 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import anyio
+import anyio.to_thread
 
-from fireswarm.agent.chat import Chat, too_long
+from fireswarm.agent.chat import too_long
+from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
-from fireswarm.agent.run import AgentTask, Watching, agent_capabilities, carry_out
+from fireswarm.agent.run import Place, Watching, agent_capabilities, carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.answers import GivenAnswers, say_waiting
 from fireswarm.cli.agent.ask import ask_person
-from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
-from fireswarm.contracts.swarm.run_folders import CHATS_FOLDER
-from fireswarm.errors import InvalidInput
+from fireswarm.clocks import ServerClock
+from fireswarm.contracts.grant import Verdict
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion, ConclusionStatus
+from fireswarm.mind.mind import RunFailed
 from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.runs.assemble import grant_of
+from fireswarm.runs.sinks.files import RunLog, new_run_id, run_folder
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.swarm.records.run_files import RunLog, new_run_id, run_folder
 from fireswarm.wiring.adapters import make_model
-from fireswarm.wiring.model import agent_catalog, redactor_for
+from fireswarm.wiring.model import agent_catalog, make_mind, redactor_for
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fireswarm.cli.watch.run_view import RunView
 
 # The event loop kills the processes of skills when it closes, and would warn that they ended unexpectedly.
@@ -112,8 +116,6 @@ def go_on(
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     task = AgentTask.of_run(folder)
     task = replace(task, yes=yes)
-    if message and (settings.model.decision_mode != "tools"):
-        raise InvalidInput("a message to an earlier run needs model.decision_mode tools")
     if reason := too_long(message, settings.model):
         raise InvalidInput(reason)
     return run_once(
@@ -124,14 +126,20 @@ def go_on(
 def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[Path]) -> int:
     """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
-    catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
     model = make_model(settings, cwd, os.environ, sends=False)
+    mind = make_mind(settings, agent_catalog(settings, cwd, home_folder(), skills_dir), ServerClock(), cwd, model=model)
+    outputs = (cwd / settings.logging.jsonl_dir / "RUN_ID" / OUTPUT_FOLDER).resolve()  # a preview has no run
 
     async def call() -> dict[str, Any]:
-        async with agent_capabilities(settings, task.session, cwd) as session:
-            return await first_request(settings, catalog, task, session, cwd, model)
+        described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder())
+        async with agent_capabilities(settings, task.session, cwd) as given:
+            grant = grant_of(settings, cwd, auto=Verdict.ASK)
+            return await first_request(task, mind, Place(cwd, grant, outputs, given, described))
 
-    request = anyio.run(call)
+    try:
+        request = anyio.run(call)
+    except RunFailed as failure:
+        raise NotFound(f"there would be no request: {failure}") from failure
     sys.stdout.write(json_text(request) + "\n")
     return 0
 
@@ -144,59 +152,25 @@ def chat(
     yes: bool = False,
     options: ModelOptions | None = None,
 ) -> int:
-    """Read and run tasks in turn; returns the exit code of the last one."""
-    from fireswarm.cli.shared.console import make_console
-
-    cwd = Path.cwd()
-    console = make_console()
-    if _calls_tools(settings):
-        return _converse(settings, session, skills_dir, console, yes=yes, options=options or ModelOptions())
-    redact = redactor_for(settings)
-    conversation = Chat.open(cwd / settings.logging.jsonl_dir / CHATS_FOLDER, session, redact)
-    catalog = agent_catalog(settings, cwd, home_folder(), skills_dir)
-    opening = f"{len(conversation.turns)} earlier tasks" if conversation.turns else "a new conversation"
-    console.print(f"session {session}: {opening}. An empty line or Ctrl+D ends the chat.", style="dim")
-    code, reader = 0, LineReader(ChatHistory(conversation.path.with_name("history.jsonl"), redact))
-    while task := _read_task(reader):
-
-        async def call(task: str = task) -> tuple[Conclusion, RunLog]:
-            request = AgentTask(task, material=conversation.material(), session=session, yes=yes)
-            return await carry_out(settings, catalog, request, cwd, _screen(settings).watching)
-
-        conclusion, log = anyio.run(call)
-        conversation.add(task, conclusion)
-        _say(conclusion, log)
-        code = _exit_code(conclusion)
-        if code == INTERRUPTED:
-            break
-    return code
-
-
-def _converse(
-    settings: AgentSettings,
-    session: str,
-    skills_dir: Sequence[Path],
-    console: Console,
-    *,
-    yes: bool,
-    options: ModelOptions,
-) -> int:
-    """Hold a conversation with a model that calls tools; returns the exit code of the last answer."""
+    """Hold a conversation with a model; returns the exit code of the last answer."""
     from fireswarm.cli.agent.live_chat import LiveChat
+    from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.answer import print_answer
 
-    screen = _screen(settings)
+    console, screen = make_console(), _screen(settings)
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
 
     def say(conclusion: Conclusion, log: RunLog) -> int:
-        _say(conclusion, log, shown=conclusion.status is ConclusionStatus.FINISHED)  # it was told as an answer
+        _say(conclusion, log, shown=conclusion.status is ConclusionStatus.FINISHED)  # it was printed as an answer
         return _exit_code(conclusion)
 
     def tell(answer: str) -> None:
         if screen.view is None or screen.view.answer != answer.strip():
             print_answer(answer, console)
 
-    return LiveChat(settings, catalog, session, console, screen.watching, tell, say, options, yes).hold()
+    return LiveChat(
+        settings, catalog, session, console, screen.watching, tell, say, options or ModelOptions(), yes
+    ).hold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +187,7 @@ class Screen:
 
 
 def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
-    """Return the compact view on a terminal; lines of events elsewhere, on request, and for a model without tools.
+    """Return the compact view on a terminal; lines of events elsewhere, and on request.
 
     In a pipe, standard output has the answer only, and the terminal shows the view by standard error.
     """
@@ -222,7 +196,7 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
 
     console = make_console(stderr=True)
     ask = ask_person if sys.stdin.isatty() else None
-    if console.is_terminal and not events and _calls_tools(settings) and settings.logging.level == "info":
+    if console.is_terminal and not events and settings.logging.level == "info":
         from fireswarm.cli.watch.run_view import RunView
 
         view = RunView(make_console(stderr=not sys.stdout.isatty()))
@@ -230,23 +204,6 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
     return Screen(Watching(printer.event, words, ask))
-
-
-def _calls_tools(settings: AgentSettings) -> bool:
-    """Return True if the model will call tools. A script says so by itself."""
-    if settings.model.decision_mode != "tools":
-        return False
-    if settings.model.provider != "scripted":
-        return True
-    return make_model(settings, Path.cwd(), os.environ).knows_tools
-
-
-def _read_task(reader: LineReader) -> str:
-    """Return the next task, or "" at the end of the input."""
-    try:
-        return (reader.read() or "").strip()
-    except StoppedByPerson:
-        return ""
 
 
 def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.run_view import call_of, print_call
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.swarm.records.run_reader import Event
+from fireswarm.runs.sinks.run_reader import Event
 
 MAX_SAID_CHARS = 400
 

@@ -15,17 +15,18 @@ from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.cli.shared.options import console, print_json, table
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.contracts.skills.capability import CapabilityStatus
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.calling.specs import offered_tools
+from fireswarm.mind.tools import offered_tools
 
 
 def own_tools(cwd: Path) -> dict[str, ToolSpec]:
     """Return the tools that every run of the agent has without a capability, by name."""
     tools = workspace_tools(cwd) | artifact_tools(ArtifactWriter(cwd, cwd, str))
-    return {tool.name: tool for tool in offered_tools(Assignment("", "", cwd, tools=tools))}
+    return {tool.name: tool for tool in offered_tools(Assignment("", "", Grant(cwd), tools=tools))}
 
 
 def list_all(*, as_json: bool, tools: Mapping[str, ToolSpec] | None = None) -> None:

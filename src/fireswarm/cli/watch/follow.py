@@ -20,9 +20,9 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.runs.sinks.run_reader import Event, RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.run_follower import RunFollower, has_ended
-from fireswarm.swarm.records.run_reader import Event, RunReader
 from fireswarm.swarm.swarm import Swarm
 
 EARLIER_SHOWN = 10

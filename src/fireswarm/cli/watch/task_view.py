@@ -16,12 +16,12 @@ from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import Run, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.board.operator.explain import read_relatives, reason_for_status
 from fireswarm.swarm.records.artifacts import with_present_uris
-from fireswarm.swarm.records.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 
 SHOWN_RUNS = 10

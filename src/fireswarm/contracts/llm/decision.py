@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 from pydantic import Field
 
@@ -80,46 +79,3 @@ class TokenBudget(Contract):
     components: dict[str, int] = Field(default_factory=dict)
     trimmed: tuple[str, ...] = ()
     counted_by: str = "estimate"
-
-
-_TEXT = {"type": "string"}
-_PARAMS: dict[str, str] = {
-    "skill": "call_skill: name of the skill to run or continue with",
-    "tool": "call_tool: name of the tool",
-    "input": "call_skill, call_tool: the input as JSON text",
-    "command": "run_command: one shell command",
-    "name": "ask_user: short identifier of what is missing",
-    "question": "ask_user: the question",
-    "answer": "finish: the answer to the task",
-    "result": "finish: the structured result as JSON text, if the role requires one",
-}
-
-
-def decision_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a decision, in the subset of both providers: closed objects, no references."""
-    params = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: _TEXT | {"description": text} for name, text in _PARAMS.items()},
-    }
-    action = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["type", "params", "expected_output"],
-        "properties": {
-            "type": {"type": "string", "enum": [kind.value for kind in ActionType]},
-            "params": params,
-            "expected_output": _TEXT,
-        },
-    }
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["selected_skill", "reasoning_summary", "required_disclosure_paths", "planned_actions"],
-        "properties": {
-            "selected_skill": _TEXT,
-            "reasoning_summary": _TEXT,
-            "required_disclosure_paths": {"type": "array", "items": _TEXT},
-            "planned_actions": {"type": "array", "items": action},
-        },
-    }

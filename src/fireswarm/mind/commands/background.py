@@ -15,15 +15,13 @@ import anyio.to_thread
 
 from fireswarm.contracts.ports import Recorder
 from fireswarm.errors import InvalidInput
+from fireswarm.mind.calls.specs import COMMAND_OUTPUT, STOP_COMMAND
 from fireswarm.processes.background.command import BackgroundCommand, CannotStart
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import Shell
 
 MAX_RUNNING = 8
 """Background commands of a run at one time."""
-
-COMMAND_OUTPUT = "command_output"
-STOP_COMMAND = "stop_command"
 
 LOST = "was lost with the process that started it: the run was interrupted. Start it again if you need it"
 

@@ -18,14 +18,10 @@ MAX_TIMES = 10
 
 @dataclass(slots=True)
 class CommandPlace:
-    """The place of the next command of a run. ``folder`` is the one that the last command left.
-
-    Without ``keeps_folder``, every command begins in the workspace.
-    """
+    """The place of the next command of a run. ``folder`` is the one that the last command left."""
 
     assignment: Assignment
     runtime: RuntimeSettings
-    keeps_folder: bool = False
     folder: Path | None = None
 
     @property
@@ -50,8 +46,6 @@ class CommandPlace:
 
     def line_of(self, command: str, skill: Skill | None) -> str:
         """Return *command* with the lines before it that go to its folder and name that of the skill."""
-        if not self.keeps_folder:
-            return command
         named = f"export SKILL_DIR={shlex.quote(str(skill.folder))}\n" if skill is not None else ""
         there = f"cd {shlex.quote(str(self.folder))} || exit\n" if self.folder is not None else ""
         return f"{named}{there}{command}"

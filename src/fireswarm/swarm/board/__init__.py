@@ -4,8 +4,8 @@ The usual path is ``submit -> claim -> renew* -> settle``. ``sweep``, ``cancel``
 outside that path.
 """
 
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.swarm.board.board import Board
-from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.rules import BoardRules
 
 __all__ = ["Board", "BoardRules", "HeldLease"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.storage.documents import queries
@@ -14,7 +15,6 @@ from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention
-from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import actions, edits, explain
 from fireswarm.swarm.board.rules import BoardContext
 

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreRejected
 from fireswarm.storage.documents import queries
@@ -20,7 +21,6 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again
 from fireswarm.swarm.board.by_hand.set_aside import handle_error
 from fireswarm.swarm.board.dependents import set_aside
-from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.sweep import check_due

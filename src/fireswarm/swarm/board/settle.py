@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Create, Update, Write
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import Conflict, StoreUnavailable
@@ -16,7 +17,6 @@ from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import commit_with_dependents
-from fireswarm.swarm.board.lease import HeldLease
 from fireswarm.swarm.board.operator.answers import ask_fields
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields

@@ -25,8 +25,8 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ContextEnded, DuplicateMessage, ResumeRefused, SkillFailed
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.packs.terms import terms_of
+from fireswarm.skills.running import conversation_rules
 from fireswarm.skills.running.execute import run_skill
-from fireswarm.swarm.conversations import rules
 
 ONE_SHOT = Terms.model_validate({"state_persistence": "none"})
 """Terms of a skill without a conversation: one turn, nothing stored."""
@@ -78,9 +78,9 @@ class AgentAdapter:
         turn = (stored.state.turn if stored else 0) + 1
         merged: JsonObject = {**(stored.state.inputs if stored else {}), **inputs}
         json_inputs = {str(name): value for name, value in merged.items()}
-        rules.check_inputs(terms, json_inputs)
+        conversation_rules.check_inputs(terms, json_inputs)
         began = time.monotonic()
-        if reason := rules.reason_turn_exceeded(turn, terms, chosen.name):
+        if reason := conversation_rules.reason_turn_exceeded(turn, terms, chosen.name):
             result, state = SkillResult.failure(reason), TaskState.ESCALATED
         else:
             result, state, reason = await self._turn(chosen, terms, stored, context_id, turn, json_inputs)
@@ -124,7 +124,7 @@ class AgentAdapter:
             inputs=merged,
             input_request=response.input_request.model_dump(mode="json") if response.input_request else {},
             facts=result.pocket if kept else (),
-            events=rules.events_of(terms, asked, result),
+            events=conversation_rules.events_of(terms, asked, result),
             response=response.model_dump(mode="json"),
         )
 
@@ -143,7 +143,7 @@ class AgentAdapter:
         if resume:
             if not (terms.keeps_state and terms.interaction_outcomes.supports_resume):
                 raise ResumeRefused(f"skill {skill.name} keeps nothing that could be resumed")
-            rules.check_resume(found, context_id, token)
+            conversation_rules.check_resume(found, context_id, token)
         elif found is not None:
             state = found.state.task_state
             if state.terminal:
@@ -162,7 +162,7 @@ class AgentAdapter:
                 role=self.role,
                 context=inputs,
                 answers=inputs,
-                conversation=rules.view(found, context_id, turn, terms, inputs),
+                conversation=conversation_rules.view(found, context_id, turn, terms, inputs),
                 workdir=Path(folder),
                 now=self.clock.now(),
             )
@@ -172,7 +172,7 @@ class AgentAdapter:
                     result = await self.run(skill, request)
                 except SkillFailed as error:
                     result = SkillResult.failure(str(error))
-                state, reason = rules.checked_state(result, terms, skill.name, router=self.router)
+                state, reason = conversation_rules.checked_state(result, terms, skill.name, router=self.router)
                 return result, state, reason
             assert scope.cancelled_caught
         reason = f"the turn of skill {skill.name} took longer than {self.timeout_seconds:g} s"
@@ -199,5 +199,5 @@ class AgentAdapter:
 
 def _with_token(response: AgentResponse, kept: Conversation) -> AgentResponse:
     metadata = response.metadata.model_copy(update={"version": kept.state.version})
-    token = rules.resume_token(kept.state) if response.state.resumable else None
+    token = conversation_rules.resume_token(kept.state) if response.state.resumable else None
     return response.model_copy(update={"metadata": metadata, "resume_token": token})

@@ -22,11 +22,11 @@ from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Snooze
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
 from fireswarm.errors import DuplicateMessage, GraphInvalid, InvalidInput, NotFound, PolicyRefused, VersionConflict
 from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running import conversation_rules
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.submit import document
-from fireswarm.swarm.conversations import rules
 from fireswarm.swarm.swarm import Swarm
 
 CONTEXT_ID = "context_id"
@@ -110,15 +110,15 @@ class TaskConversation:
         Raises TurnRefused past the skill's ``max_turns`` or while another task has a turn in a shared conversation, and
         InvalidInput if the inputs do not fit the skill's schema.
         """
-        if reason := rules.reason_turn_exceeded(self.turn, self.terms, self.skill.name):
+        if reason := conversation_rules.reason_turn_exceeded(self.turn, self.terms, self.skill.name):
             raise TurnRefused(Failed(reason, StatusReason.ESCALATED))
         if self.terms.keeps_state:
             await self._load()
         earlier = self.stored.state.inputs if self.stored else {}
         context = {name: value for name, value in request.context.items() if name != CONTEXT_ID}
         inputs = {**earlier, **context, **request.answers}
-        rules.check_inputs(self.terms, inputs)
-        view = rules.view(self.stored, self.context_id, self.turn, self.terms, inputs)
+        conversation_rules.check_inputs(self.terms, inputs)
+        view = conversation_rules.view(self.stored, self.context_id, self.turn, self.terms, inputs)
         if self.summary is not None:
             view = view.model_copy(update={"summary": self.summary})
         return request.model_copy(update={"conversation": view})
@@ -128,7 +128,7 @@ class TaskConversation:
 
         Raises TurnRefused for a result that breaks the skill's contract.
         """
-        state, reason = rules.checked_state(result, self.terms, self.skill.name, router=True)
+        state, reason = conversation_rules.checked_state(result, self.terms, self.skill.name, router=True)
         if state is TaskState.BLOCKED and reason:
             raise TurnRefused(Failed(reason, StatusReason.GATE_FAILED))
         if not self.terms.keeps_state:
@@ -154,7 +154,7 @@ class TaskConversation:
 
     def _change(self, result: SkillResult) -> ConversationChange:
         """Return the change of the stored conversation that this turn makes."""
-        task, state = self.held.task, rules.state_of_result(result)
+        task, state = self.held.task, conversation_rules.state_of_result(result)
         shared = self.context_id != task.task_id
         if shared and state.terminal:
             state = TaskState.PAUSED  # the task ended, but the conversation continues with other tasks
@@ -173,7 +173,7 @@ class TaskConversation:
             input_request={"missing": [question.name for question in result.questions]} if result.questions else {},
             holder="",
             facts=result.pocket,
-            events=rules.events_of(self.terms, self._began(), result),
+            events=conversation_rules.events_of(self.terms, self._began(), result),
             agent_id=self.held.owner,
             retention_days=self.swarm.settings.state.retention_days,
         )

@@ -12,8 +12,8 @@ import anyio
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import StoreError
 from fireswarm.redaction import Redactor, StreamRedactor
-from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.turn.exact_answer import exact_answer, with_exact_answer
+from fireswarm.runs.sinks.documents import Journal
+from fireswarm.runs.sinks.exact_answer import exact_answer, with_exact_answer
 
 LIVE_SECONDS = 2.0
 """Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
@@ -69,7 +69,11 @@ class JournalRecorder:
 
     def has_begun(self, name: str) -> bool:
         """Return True for a step that an earlier run has finished, or may have executed."""
-        return self.journal.has_begun(f"{self.phase}/{name}", None)
+        return self.journal.steps.has_begun(f"{self.phase}/{name}")
+
+    def begun(self, call: str) -> frozenset[str]:
+        """Return the kinds of steps that an earlier run left for a call of the model."""
+        return self.journal.steps.begun(call, f"{self.phase}/")
 
     async def step(
         self,
@@ -88,7 +92,7 @@ class JournalRecorder:
 
         full_name = f"{self.phase}/{name}"
         return exact_answer(
-            await self.journal.step(full_name, None, clean_result, idempotent=idempotent, skipped=skipped or {})
+            await self.journal.steps.step(full_name, None, clean_result, idempotent=idempotent, skipped=skipped or {})
         )
 
     def body(self, name: str, content: str) -> None:

@@ -14,8 +14,8 @@ from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Re
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
+from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.records.journal import Journal
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
 

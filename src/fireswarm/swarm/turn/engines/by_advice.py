@@ -17,8 +17,9 @@ from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
 from fireswarm.llm.client import Asking, ModelClient
-from fireswarm.llm.decode import Undecodable, object_in, repair_request
+from fireswarm.llm.codecs.json_text import Undecodable, object_in, repair_request
 from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.llm.step_names import answer_step, answer_steps
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
@@ -139,7 +140,7 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
     fault = ""
     for attempt in (0, 1):
         await asking.compose(attempt)
-        answer = await asking.ask(0, attempt)
+        answer = await asking.ask_once(0, answer_step(0, attempt))
         content, fault = _parse_model_advice(asks, answer.text)
         turn.journal.note(
             "advice_received",
@@ -154,7 +155,7 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
         if not attempt:
             talk.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
     failed = GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
-    failed.redo_steps = tuple(f"{recorder.phase}/llm:0.{attempt}" for attempt in (0, 1))
+    failed.redo_steps = tuple(f"{recorder.phase}/{step}" for step in answer_steps(0))
     raise failed
 
 

@@ -126,7 +126,7 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
     # A conversation in another store changes before the task is settled, so the result must be journaled first.
     last = turn.conversation.settles_with_task
     skipped = {"summary": SKIPPED_SUMMARY}
-    journaled = await turn.journal.step(
+    journaled = await turn.journal.steps.step(
         f"skill:{name}", inputs, step, idempotent=idempotent, last=last, skipped=skipped
     )
     return published[0] if published else SkillResult.model_validate(journaled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,21 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
-from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools, merge_outputs
-from fireswarm.capabilities.workspace.describe import describe_tools
+from fireswarm.capabilities.workspace.artifacts import merge_outputs
 from fireswarm.capabilities.workspace.outputs import prepare_outputs
-from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
-from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import DecisionInvalid, InvalidInput, PolicyRefused, SkillFailed, ThoughtFailed
+from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
-from fireswarm.mind.guard import profile_of
-from fireswarm.mind.permissions import Action
-from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.running.execute import run_skill
-from fireswarm.swarm.conversations.inline_call import call_within
-from fireswarm.swarm.turn.engines.permission import policy_for
+from fireswarm.runs.assemble import file_tools, system_text
+from fireswarm.runs.skill_runner import SkillRunner
+from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.inputs import fetch_artifact, with_texts
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
@@ -79,21 +74,21 @@ class ModelEngine:
     async def run(self, turn: Turn) -> SkillResult:
         """Run the model's loop and return its conclusion as a result. Raises the error that ended the loop."""
         task, card, mind = turn.task, turn.card, self.mind
-        phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.earlier.finished)
+        phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.known.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
+        grant = grant_for(turn, cwd)
         context = CapabilityContext(
             task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, outputs=outputs
         )
         uses = _uses(task, card)
         async with registry_for(uses).open(uses, context) as resolved:
-            tools = "" if mind.calls_tools else describe_tools(resolved.tools)
-            texts = (*resolved.prompts, card.prompt.strip(), task.instructions.strip(), turn.swarm.protocol, tools)
+            texts = (*resolved.prompts, card.prompt, task.instructions, turn.swarm.protocol)
             assignment = Assignment(
                 task=task.objective,
-                system="\n\n".join(text for text in texts if text),
-                cwd=cwd,
+                system=system_text(texts),
+                grant=grant,
                 context=task.context,
                 constraints=task.constraints,
                 material=_material(turn.request, phase),
@@ -104,9 +99,8 @@ class ModelEngine:
                 phase=phase,
                 extra_turns=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn, phase),
-                run_skill=_SkillRunner(turn).run,
-                tools={**(_tools(turn, mind, cwd, outputs) if mind.calls_tools else {}), **resolved.tools},
-                policy=policy_for(turn),
+                run_skill=_skills_of(turn).run,
+                tools={**file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn)), **resolved.tools},
                 outputs=outputs,
                 result_schema=RESULT_SCHEMA,
                 roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
@@ -117,7 +111,7 @@ class ModelEngine:
             raise _with_redo_steps(conclusion, phase)
         result = _result(conclusion, await publish_folder(turn, outputs), _carried_over(turn))
         if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
-            await turn.journal.step(PLANNED, phase, _nothing, idempotent=True, last=True)
+            await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
 
 
@@ -125,7 +119,7 @@ def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
     """Return the error of a failed run. After an invalid decision, a retry asks the model again in that turn."""
     error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
     if isinstance(error, DecisionInvalid):
-        error.redo_steps = tuple(f"{phase}/llm:{conclusion.turns}.{attempt}" for attempt in (0, 1))
+        error.redo_steps = tuple(f"{phase}/{step}" for step in answer_steps(conclusion.turns))
     return error
 
 
@@ -136,37 +130,15 @@ def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
     return grants.grants_for_planned(card, [use.id for use in task.capabilities])
 
 
-@dataclass(slots=True)
-class _SkillRunner:
-    """Runs skills with code for one turn, and passes the outputs of one to the next."""
+def _skills_of(turn: Turn) -> SkillRunner:
+    """Return the skills that the turn's model can run; their artifacts are published as the task's."""
 
-    turn: Turn
-    artifacts: list[Artifact] = field(default_factory=list)
-    signals: list[Signal] = field(default_factory=list)
-
-    async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
-        """Run *skill* with the *answers* to its questions, and publish its artifacts before returning its result."""
-        turn, request = self.turn, self.turn.request
-        workdir = request.workdir / skill.name
-        workdir.mkdir(parents=True, exist_ok=True)
-        skill_request = request.model_copy(
-            update={
-                "context": {**request.context, **params},
-                "answers": dict(answers),
-                "artifacts": (*request.artifacts, *self.artifacts),
-                "signals": (*request.signals, *self.signals),
-                "workdir": workdir,
-            }
-        )
-        swarm = turn.swarm
-        run = partial(run_skill, limiter=swarm.processes, hold=turn.journal.seconds_left, rules=swarm.code_rules)
-        result = await call_within(skill, skill_request, HAND_OVER, run)
-        if result.state is SkillState.FAILED:
-            return result
+    async def publish(result: SkillResult, workdir: Path) -> tuple[SkillResult, tuple[Artifact, ...]]:
         result = await publish_artifacts(turn, result, workdir)
-        self.artifacts += [await fetch_artifact(turn, artifact) for artifact in result.artifacts]
-        self.signals += result.signals
-        return result
+        return result, tuple([await fetch_artifact(turn, artifact) for artifact in result.artifacts])
+
+    swarm = turn.swarm
+    return SkillRunner(turn.request, swarm.code_rules, HAND_OVER, publish, swarm.processes, turn.journal.seconds_left)
 
 
 def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
@@ -175,18 +147,6 @@ def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
     container = mind.settings.runtime.confinement == "container"
     outputs = prepare_outputs(outputs, named or turn.swarm.workdir, container=container)
     return named or outputs, outputs
-
-
-def _tools(turn: Turn, mind: Mind, cwd: Path, outputs: Path) -> dict[str, Tool]:
-    """Return the tools for files. Those that write are bound to the output folder if the task changes nothing else."""
-    policy = policy_for(turn)
-    writable = profile_of(turn.task.constraints, mind.settings.runtime.profile) == "permissive"
-
-    def refusal(path: str) -> str:
-        return policy.judge(Action("Read", path, path, cwd, changes=False)).because
-
-    writer = ArtifactWriter(cwd, outputs, mind.redact.text, partial(publish_output, turn), refusal)
-    return workspace_tools(cwd, outputs, writable=writable) | artifact_tools(writer)
 
 
 def _carried_over(turn: Turn) -> list[Artifact]:

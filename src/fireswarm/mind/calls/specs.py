@@ -7,9 +7,9 @@ from typing import Any
 
 from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.llm.calls import ASK_USER, FINISH, READ_SKILL_FILE, RUN_COMMAND, USE_SKILL
-from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.commands.background import COMMAND_OUTPUT, STOP_COMMAND
 
+COMMAND_OUTPUT = "command_output"
+STOP_COMMAND = "stop_command"
 SEARCH_SKILLS = "search_skills"
 READ_OUTPUT = "read_output"
 TODO = "todo"
@@ -31,7 +31,7 @@ def _number(description: str) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "description": description}
 
 
-_RUN_COMMAND = _spec(
+RUN_COMMAND_SPEC = _spec(
     RUN_COMMAND,
     "Runs a command line in the shell and returns its output and exit code. The current folder stays for the next "
     "command. Nothing can be typed into it. With background, returns at once: for programs that serve or take long.",
@@ -40,20 +40,20 @@ _RUN_COMMAND = _spec(
     timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the usual is too short"},
     background={"type": "boolean", "description": "go on while it runs, until this run ends at the latest"},
 )
-_COMMAND_OUTPUT = _spec(
+COMMAND_OUTPUT_SPEC = _spec(
     COMMAND_OUTPUT,
     "Reads what a background command has written since you last read it, and if it is still running.",
     ("id",),
     id=_text("the command's id, such as c1"),
     wait_seconds={"type": "number", "minimum": 0, "description": "wait so long for output or its end; default: 0"},
 )
-_STOP_COMMAND = _spec(
+STOP_COMMAND_SPEC = _spec(
     STOP_COMMAND,
     "Ends a background command with all that it started, and returns the rest of its output.",
     ("id",),
     id=_text("the command's id, such as c1"),
 )
-_USE_SKILL = _spec(
+USE_SKILL_SPEC = _spec(
     USE_SKILL,
     "Takes up a skill. One with instructions returns them, to be followed; one with code runs on `input` and returns "
     "its result.",
@@ -62,7 +62,7 @@ _USE_SKILL = _spec(
     reason=_text("why this skill, in a sentence for the operator"),
     input={"type": "object", "description": 'for a skill with code: its input, such as {"path": "data.csv"}'},
 )
-_READ_SKILL_FILE = _spec(
+READ_SKILL_FILE_SPEC = _spec(
     READ_SKILL_FILE,
     "Reads a file of a skill, or a section of it (SKILL.md#Heading), with line numbers and in pages.",
     ("skill", "path"),
@@ -71,20 +71,20 @@ _READ_SKILL_FILE = _spec(
     offset=_number("number of the first line"),
     limit=_number("number of lines"),
 )
-_SEARCH_SKILLS = _spec(
+SEARCH_SKILLS_SPEC = _spec(
     SEARCH_SKILLS,
     "Searches all skills by your own words; use it when none of those that you were shown fits.",
     ("query",),
     query=_text("what the skill should do"),
 )
-_READ_OUTPUT = _spec(
+READ_OUTPUT_SPEC = _spec(
     READ_OUTPUT,
     "Reads another page of a long output of an earlier call.",
     ("output", "page"),
     output=_text("the output's number, as its first page gives it"),
     page=_number("number of the page"),
 )
-_TODO = _spec(
+TODO_SPEC = _spec(
     TODO,
     "Replaces your list of what is to be done, which the operator sees. For work of three steps or more.",
     ("items",),
@@ -98,7 +98,7 @@ _TODO = _spec(
         },
     },
 )
-_ASK_USER = _spec(
+ASK_USER_SPEC = _spec(
     ASK_USER,
     "Asks a person and waits for the answer; only for what only they can know or decide.",
     ("question",),
@@ -114,24 +114,8 @@ _DELEGATE_TEXT = (
 )
 
 
-def offered_tools(assignment: Assignment) -> tuple[ToolSpec, ...]:
-    """Return the tools of a run, in a fixed order: the provider caches them."""
-    own = [_RUN_COMMAND, _COMMAND_OUTPUT, _STOP_COMMAND, _USE_SKILL, _READ_SKILL_FILE, _SEARCH_SKILLS, _READ_OUTPUT]
-    own += [_TODO, _ASK_USER]
-    if assignment.roles:
-        own.append(_delegate(assignment.roles))
-    if assignment.result_schema is not None:
-        own.append(_finish(assignment.result_schema))
-    names = {tool.name for tool in own}
-    given = [
-        ToolSpec(tool.name, tool.description, tool.parameters)
-        for tool in assignment.tools.values()
-        if tool.name not in names
-    ]
-    return (*given, *own)
-
-
-def _delegate(roles: tuple[str, ...]) -> ToolSpec:
+def delegate_spec(roles: tuple[str, ...]) -> ToolSpec:
+    """Return the tool that hands work to one of *roles*."""
     return _spec(
         DELEGATE,
         _DELEGATE_TEXT,
@@ -143,7 +127,7 @@ def _delegate(roles: tuple[str, ...]) -> ToolSpec:
     )
 
 
-def _finish(schema: Mapping[str, Any]) -> ToolSpec:
+def finish_spec(schema: Mapping[str, Any]) -> ToolSpec:
     """Return the tool that ends a run with a structured result. An answer without calls ends it as well."""
     return _spec(
         FINISH,

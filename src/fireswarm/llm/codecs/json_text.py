@@ -1,4 +1,4 @@
-"""Decode a model's text into a decision. Pure.
+"""Read the one JSON object in a model's text. Pure.
 
 Native structured output is already JSON that matches the schema. Otherwise strict JSON is expected: the whole
 text, or the one object in it. Surrounding text such as a code fence is ignored; a second object is an error.
@@ -9,19 +9,6 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from pydantic import ValidationError
-
-from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.llm.decision import ActionType, ModelDecision
-
-REQUIRED_PARAMS: dict[ActionType, tuple[str, ...]] = {
-    ActionType.CALL_SKILL: ("skill",),
-    ActionType.RUN_COMMAND: ("command",),
-    ActionType.ASK_USER: ("question",),
-    ActionType.FINISH: (),
-    ActionType.CALL_TOOL: ("tool",),
-}
-
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
@@ -31,21 +18,7 @@ _JSON = json.JSONDecoder(parse_constant=_no_number)
 
 
 class Undecodable(ValueError):
-    """The text is not a valid decision; the message tells the model what to correct."""
-
-
-def decode(text: str) -> ModelDecision:
-    """Return the decision in *text*. Raises Undecodable with the reason."""
-    value = object_in(text)
-    try:
-        decision = ModelDecision.model_validate(value)
-    except ValidationError as error:
-        raise Undecodable(f"the JSON does not match the schema: {explain_validation(error)}") from error
-    for number, action in enumerate(decision.planned_actions):
-        missing = [name for name in REQUIRED_PARAMS[action.type] if not str(action.params.get(name) or "").strip()]
-        if missing:
-            raise Undecodable(f"planned_actions.{number}: {action.type.value} needs params.{', params.'.join(missing)}")
-    return decision
+    """The text has no valid JSON object; the message tells the model what to correct."""
 
 
 def json_params(text: Any) -> dict[str, Any]:

@@ -1,14 +1,15 @@
-"""Words of a person to work in progress: the model is told before its next answer."""
+"""User messages sent during a run; delivered before the next call of the model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.llm.decision import StepExecutionResult, StepStatus
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.ports import Recorder
 from fireswarm.mind.assignment import Steering
-from fireswarm.mind.loop import UNANSWERED
+from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.calls.texts import UNANSWERED
 
 LEFT = "The run was stopped before this action had ended. It is not done: the message that follows says how to go on."
 """Output of an action that was open when the run was stopped, if a message followed."""
@@ -34,16 +35,12 @@ class SteeredSteps:
 
         return str((await self.recorder.step(step, hear, idempotent=True))["text"])
 
-    async def leave_out(self, step: str) -> StepExecutionResult | None:
-        """Return the result of an action that is not done because the run was stopped before it ended, or None."""
-        name = f"left:{step}"
-        if not self.recorder.has_begun(name):
-            begun = any(self.recorder.has_begun(f"{kind}:{step}") for kind in ("act", "ask", "denied"))
-            if begun or not (self.steering.stopped and self.steering.text):
-                return None
+    async def leave_out(self, step: Step) -> CallResult | None:
+        """Return the result of a call that is left out because the run was stopped before it ended, or None."""
+        if "left" not in step.begun and (step.begun or not (self.steering.stopped and self.steering.text)):
+            return None
 
         async def leave() -> dict[str, Any]:
-            result = StepExecutionResult(step_id=step, stdout_summary=LEFT, status=StepStatus.INTERRUPTED)
-            return result.model_dump(mode="json", exclude_defaults=True)
+            return CallResult(text=LEFT, status=StepStatus.INTERRUPTED, acted=True, changes=True).record()
 
-        return StepExecutionResult.model_validate(await self.recorder.step(name, leave, idempotent=True))
+        return CallResult.model_validate(await self.recorder.step(f"left:{step.name}", leave, idempotent=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fireswarm.contracts.llm.decision import ActionStep, ActionType, StepExecutionResult, StepStatus
 from fireswarm.contracts.text_page import split_pages
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import REDACTED
@@ -80,16 +79,3 @@ class Outputs:
             oldest = next(iter(self._pages))
             size -= sum(map(len, self._pages.pop(oldest)))
             self._dropped.add(oldest)
-
-
-def text_of(action: ActionStep, result: StepExecutionResult) -> str:
-    """Return the result of a step as text: its output, its errors, and the exit code of a command."""
-    if result.status is StepStatus.REFUSED:
-        return f"refused: {result.stderr_summary}"
-    parts = [result.stdout_summary.rstrip("\n")] if result.stdout_summary else []
-    if result.stderr_summary:
-        command = action.type is ActionType.RUN_COMMAND
-        parts.append(f"[stderr]\n{result.stderr_summary.rstrip()}" if command else result.stderr_summary)
-    if action.type is ActionType.RUN_COMMAND and (result.exit_code or not parts):
-        parts.append(f"[exit code {result.exit_code}]")
-    return "\n".join(parts)

@@ -17,79 +17,20 @@ import anyio
 
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
-from fireswarm.contracts.swarm.task import StepDecision, TaskResult, canonical_json
+from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
+from fireswarm.runs.sinks.pages import Pages
+from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.runs.steps import STEP_FAILED, STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog, step_name
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
-from fireswarm.swarm.board.lease import HeldLease
-from fireswarm.swarm.records.pages import Pages
-from fireswarm.swarm.records.run_reader import read_events
 
 ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
 """Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
-
-STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED = (
-    "step_started",
-    "step_finished",
-    "step_failed",
-    "step_replayed",
-    "step_redone",
-    "step_skipped",
-)
-
-
-def step_id(name: str, inputs: Any) -> str:
-    """Identify a step by its name and a hash of its inputs: changed inputs make another step."""
-    return f"{name}:{hashlib.sha256(canonical_json(inputs).encode()).hexdigest()[:16]}"
-
-
-@dataclass(slots=True)
-class KnownSteps:
-    """Steps of earlier epochs: finished ones with their results, and those that may or may not have finished."""
-
-    finished: dict[str, Any] = field(default_factory=dict)
-    in_doubt: set[str] = field(default_factory=set)
-    redone: set[str] = field(default_factory=set)
-    skipped: set[str] = field(default_factory=set)
-
-    def learn(self, events: list[Mapping[str, Any]]) -> None:
-        """Add one run's events, in order."""
-        for event in events:
-            payload = event.get("payload") or {}
-            step = str(payload.get("step"))
-            match event.get("type"):
-                case "step_started":
-                    self.in_doubt.add(step)
-                case "step_finished":
-                    self.in_doubt.discard(step)
-                    self.finished[step] = payload
-                case "step_failed":
-                    self.in_doubt.discard(step)
-                case "step_skipped":
-                    self.in_doubt.discard(step)
-                    self.skipped.add(step)
-                case _:
-                    pass
-
-    def has_begun(self, step: str) -> bool:
-        """Return True for a step that is not executed again."""
-        return step in self.finished or step in self.in_doubt or step in self.skipped
-
-    def decide(self, decisions: Mapping[str, StepDecision]) -> None:
-        """Apply an operator's decisions, by step name, to the steps of the runs learned so far."""
-        for step in {*self.finished, *self.in_doubt}:
-            decision = decisions.get(step.rpartition(":")[0])
-            if decision is StepDecision.REDO:
-                self.finished.pop(step, None)
-                self.in_doubt.discard(step)
-                self.redone.add(step)
-            elif decision is StepDecision.SKIP and step in self.in_doubt:
-                self.in_doubt.discard(step)
-                self.skipped.add(step)
-
 
 @dataclass(slots=True)
 class Journal:
@@ -106,7 +47,7 @@ class Journal:
     lease: HeldLease
     renew: Callable[[], Awaitable[None]]
     pages: Pages
-    earlier: KnownSteps = field(default_factory=KnownSteps)
+    known: KnownSteps = field(default_factory=KnownSteps)
     pending: PendingWrites | None = None
     progress: float = 0.0
     usage: dict[str, Any] = field(default_factory=dict)
@@ -132,9 +73,11 @@ class Journal:
         runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:
-                journal.earlier.learn(await read_events(store, run))
+                for event in await read_events(store, run):
+                    payload = event.get("payload") or {}
+                    journal.known.learn(str(event.get("type")), str(payload.get("step")), payload)
             if number == (task.decided_epoch or lease.epoch - 1):  # 0: written by hand before this claim
-                journal.earlier.decide(task.step_decisions)
+                journal.known.decide(task.step_decisions)
         return journal
 
     @property
@@ -170,55 +113,44 @@ class Journal:
         self.live = words
         self._dirty = True
 
-    def has_begun(self, name: str, inputs: Any) -> bool:
-        """Return True for a step that an earlier run has finished, or may have executed."""
-        return self.earlier.has_begun(step_id(name, inputs))
+    @property
+    def steps(self) -> StepLog:
+        """The steps of the run."""
+        return StepLog(self, self.known)
 
-    async def step(
-        self,
-        name: str,
-        inputs: Any,
-        run: Callable[[], Awaitable[Any]],
-        *,
-        idempotent: bool,
-        last: bool = False,
-        skipped: Any = None,
-    ) -> Any:
-        """Execute a step once, even after a crash: a finished step returns its journaled result.
+    def note_step(self, kind: str, step: str, **more: Any) -> None:
+        """Add an event about a step."""
+        self.note(kind, step=step, **more)
 
-        *inputs* and the result are JSON. A step that is not idempotent is journaled as started before it
-        runs; StepUncertain is raised if an earlier run started it without finishing. With *last*, an idempotent step's
-        result is stored by the settling commit itself. *skipped* is the result if an operator takes the step as done.
-        """
-        step = step_id(name, inputs)
-        if step in self.earlier.skipped:
-            self.note(STEP_SKIPPED, step=step, by="operator")
-            return skipped
-        if step in self.earlier.redone:
-            self.note(STEP_REDONE, step=step, by="operator")
-        if step in self.earlier.finished:
-            self.note(STEP_REPLAYED, step=step)
-            return await self._result(self.earlier.finished[step])
-        if step in self.earlier.in_doubt:  # begun as one that may not be repeated, whatever it would be now
-            raise StepUncertain(
-                f"step {name!r} was started by an earlier run and may have taken effect. Check that. If it did, "
-                f"run `swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
-                name,
-            )
-        if not idempotent:
-            self.note(STEP_STARTED, step=step)
-            await self.flush()
-        await self.seconds_left()
-        try:
-            result = await run()
-        except Exception as error:  # journaled and raised again, so that the step does not count as unfinished
-            said = str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"
-            self.note(STEP_FAILED, step=step, error=truncate(said, MAX_ERROR_CHARS))
-            raise
+    def fail_step(self, step: str, error: Exception) -> None:
+        """Add the event of a step that failed."""
+        reason = str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"
+        self.note(STEP_FAILED, step=step, error=truncate(reason, MAX_ERROR_CHARS))
+
+    async def begin_step(self, step: str) -> None:
+        """Store that a step begins which may not be repeated."""
+        self.note(STEP_STARTED, step=step)
+        await self.flush()
+
+    async def check(self) -> float:
+        """Raise LeaseLost if no work may start."""
+        return await self.seconds_left()
+
+    async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
+        """Store the result of a step; with *last*, the commit that settles the task stores it."""
         self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
-        if not (last and idempotent):
+        if not last:
             await self.flush()
         return result
+
+    async def doubt(self, step: str, skipped: Any) -> Any:
+        """Raise StepUncertain: the step may have taken effect."""
+        name = step_name(step)
+        raise StepUncertain(
+            f"step {name!r} was started by an earlier run and may have taken effect. Check that. If it did, "
+            f"run `swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
+            name,
+        )
 
     async def _store_result(self, step: str, result: Any) -> dict[str, Any]:
         text = json.dumps(result)
@@ -227,7 +159,9 @@ class Journal:
         name = f"journal/{self.run_id}/{hashlib.sha256(step.encode()).hexdigest()[:24]}.json"
         return {"result_uri": await self.blobs.put(name, text.encode())}
 
-    async def _result(self, payload: Mapping[str, Any]) -> Any:
+    async def load_result(self, kept: Any) -> Any:
+        """Return the result in the event of a finished step."""
+        payload: Mapping[str, Any] = kept
         if "result_uri" in payload:
             return json.loads(await self.blobs.get(payload["result_uri"]))
         return payload.get("result")

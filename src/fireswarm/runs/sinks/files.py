@@ -17,10 +17,10 @@ from fireswarm.contracts.base import encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.contracts.swarm.run_folders import RUN_ID
+from fireswarm.contracts.run_folders import RUN_ID
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
-from fireswarm.swarm.records.run_steps import STEPS_FILE, RunSteps
+from fireswarm.runs.sinks.step_file import STEPS_FILE, StepFile
 
 EVENTS_FILE = "events.jsonl"
 
@@ -62,9 +62,10 @@ class RunLog:
         self._turn = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._earlier = _earlier_events(folder)
-        self.steps = RunSteps(folder, redactor)
-        if self._earlier and (reason := _lost_steps(folder, self.steps)):
-            self.steps.close()
+        self._step_file = StepFile(folder, redactor)
+        self.steps = self._step_file.steps
+        if self._earlier and (reason := _lost_steps(folder, self._step_file)):
+            self._step_file.close()
             raise InvalidInput(reason)
         self._file = (folder / EVENTS_FILE).open("ab")
 
@@ -107,6 +108,10 @@ class RunLog:
         """Return True for a step that an earlier start of the run has finished, or may have executed."""
         return self.steps.has_begun(name)
 
+    def begun(self, call: str) -> frozenset[str]:
+        """Return the kinds of steps that an earlier start left for a call of the model."""
+        return self.steps.begun(call)
+
     async def step(
         self,
         name: str,
@@ -116,7 +121,7 @@ class RunLog:
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Run the step, unless an earlier start of the run has finished it."""
-        return await self.steps.run(name, run, idempotent=idempotent, skipped=skipped)
+        return await self.steps.step(name, None, run, idempotent=idempotent, skipped=skipped)
 
     def body(self, name: str, content: str) -> None:
         """Store the body of a request or answer for debugging, with secrets removed."""
@@ -128,7 +133,7 @@ class RunLog:
         """Flush and close the log."""
         self._end_words()
         self._file.close()
-        self.steps.close()
+        self._step_file.close()
 
     def _end_words(self) -> None:
         if self._on_words is not None and (rest := self._stream.rest()):
@@ -152,7 +157,7 @@ def _earlier_events(folder: Path) -> Counter[str]:
     )
 
 
-def _lost_steps(folder: Path, steps: RunSteps) -> str:
+def _lost_steps(folder: Path, file: StepFile) -> str:
     """Return why a run cannot go on: its events tell of steps that ``steps.jsonl`` has lost. Returns "" if it has all.
 
     The newest answer alone may be missing after a crash of the machine: it is asked for again.
@@ -165,15 +170,15 @@ def _lost_steps(folder: Path, steps: RunSteps) -> str:
         done = event.event_type is EventType.SKILL_STEP_EXECUTED and payload.get("status") != StepStatus.REFUSED
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
-    lost_turns = {turn for turn in turns if not steps.has_answer(turn)}
+    lost_turns = {turn for turn in turns if not file.has_answer(turn)}
     lost_actions = {
-        action for action in actions if not (steps.has_begun(f"act:{action}") or steps.has_begun(f"left:{action}"))
+        action for action in actions if not file.steps.begun(action) & {"act", "left"}
     }
     if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
         return ""
     return (
-        f"{folder / STEPS_FILE} has lost {len(lost_turns)} answers and {len(lost_actions)} commands or skills that the "
-        f"events of the run tell of: going on would repeat them. Restore the file, or begin a new run; "
+        f"{folder / STEPS_FILE} is missing {len(lost_turns)} answers and {len(lost_actions)} commands or skills recorded "
+        f"in {EVENTS_FILE}; resuming would run them again. Restore the file, or begin a new run; "
         f"`agent replay {folder.name}` shows what was done"
     )
 

@@ -1,4 +1,4 @@
-"""Inputs of calls that are checked here, and texts that are written here. Pure."""
+"""Inputs of calls that need a check, and texts for the model. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
-from fireswarm.contracts.llm.decision import ActionStep, ActionType
 from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.errors import InvalidInput
-from fireswarm.llm.calls import ASK_USER, FINISH, RUN_COMMAND
-from fireswarm.mind.calling.specs import TODO_STATES
+from fireswarm.llm.calls import FINISH
+from fireswarm.mind.calls.specs import TODO_STATES
 
 CUT_SHORT: Mapping[StopReason, str] = {
     StopReason.MAX_TOKENS: "at the limit of tokens (model.max_tokens)",
@@ -23,6 +22,10 @@ CUT_SHORT: Mapping[StopReason, str] = {
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 
 NOT_EXECUTED = "This call was not answered: the run was stopped here."
+
+
+FAILED, UNANSWERED = "failed", "unanswered"
+"""Two ways for a run to stop that a person's message reopens: after the answer of its turn, or without one."""
 
 
 class NoAnswer(Exception):
@@ -57,20 +60,6 @@ def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> 
         by_id.get(call.id) or ToolOutput(call_id=call.id, name=call.name, text=NOT_EXECUTED, failed=True)
         for call in calls
     ]
-
-
-def check_input(action: ActionStep) -> None:
-    """Raise InvalidInput for an input of `run_command` or `ask_user` that cannot be meant."""
-    needed = {ActionType.RUN_COMMAND: "command", ActionType.ASK_USER: "question"}.get(action.type)
-    given = action.params.get(needed) if needed else None
-    if needed and not (isinstance(given, str) and given.strip()):
-        raise InvalidInput(f"{RUN_COMMAND if needed == 'command' else ASK_USER} needs {needed}, a text")
-    seconds = action.params.get("timeout_seconds")
-    wrong = isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0
-    if action.type is ActionType.RUN_COMMAND and seconds is not None and wrong:
-        raise InvalidInput("timeout_seconds must be a number greater than 0")
-    if action.type is ActionType.RUN_COMMAND and not isinstance(action.params.get("background") or False, bool):
-        raise InvalidInput("background must be true or false")
 
 
 def number_in(given: Mapping[str, Any], name: str, usual: int) -> int:

@@ -8,7 +8,7 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError, InvalidInput, SkillFailed, SkillRefused
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.terms import terms_of
-from fireswarm.swarm.conversations import rules
+from fireswarm.skills.running import conversation_rules
 
 Run = Callable[[Skill, SkillRequest], Awaitable[SkillResult]]
 
@@ -30,12 +30,12 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
                 f"it was not run. {instead}"
             )
         inputs = {**request.context, **request.answers}
-        rules.check_inputs(terms, inputs)
+        conversation_rules.check_inputs(terms, inputs)
     except (ConfigError, InvalidInput) as error:
         raise SkillRefused(str(error)) from error
-    seen = rules.view(None, request.task_id, 1, terms, inputs)
+    seen = conversation_rules.view(None, request.task_id, 1, terms, inputs)
     result = await run(skill, request.model_copy(update={"conversation": seen}))
-    _, fault = rules.checked_state(result, terms, skill.name, router=True)
+    _, fault = conversation_rules.checked_state(result, terms, skill.name, router=True)
     if fault:
         raise SkillFailed(fault)
     return result

@@ -1,4 +1,4 @@
-"""Words that a run keeps as they are when a summary replaces the older messages of its conversation."""
+"""Text that a summary of older messages must keep verbatim."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Forms in which models that cannot call tools answer."""

@@ -1,0 +1,209 @@
+"""Approvals by a person: the question for a call, the answer to it, and the record of both.
+
+An approval holds for one step and for exactly the call that was shown, or with ``always`` for its rule. A recorded
+decision is not asked for again, unless the call was allowed, has not begun, and would do something else by now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.grant import Grant
+from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.permissions import (
+    ALWAYS,
+    APPROVAL,
+    APPROVE,
+    MAX_DIFF_CHARS,
+    MAX_RULE_CHARS,
+    NO,
+    REASON,
+    YES,
+    Approval,
+)
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.mind import gate
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.redaction import Redactor, shows, spell
+
+DIGEST_CHARS = 16
+
+Preview = Callable[[], Awaitable[str]]
+"""Returns the change that a call would make, as a diff."""
+
+
+class NeedsAnswer(Exception):
+    """Stops the run until a question is answered."""
+
+    def __init__(self, summary: str, questions: tuple[Question, ...]) -> None:
+        super().__init__(summary)
+        self.questions = questions
+
+
+class PreviewFailed(Exception):
+    """Stops an approval: the preview shows that the call would fail with *result*, so nobody is asked."""
+
+    def __init__(self, result: CallResult) -> None:
+        super().__init__(result.errors)
+        self.result = result
+
+
+@dataclass(slots=True)
+class Approvals:
+    """The decisions of people in one run. ``decided`` are those made at the terminal, by their places."""
+
+    assignment: Assignment
+    recorder: Recorder
+    redact: Redactor
+    decided: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    one_question: anyio.Lock = field(default_factory=anyio.Lock)  # calls that run side by side ask one by one
+
+    async def reason_to_refuse(self, step: Step, call: gate.Call, grant: Grant, preview: Preview | None = None) -> str:
+        """Return why a call may not run, or "": by the gate, or by a person if the gate asks for one.
+
+        *preview* returns the change to show. Raises NeedsAnswer until the answer is known, and PreviewFailed.
+        """
+        if "act" in step.begun:
+            return ""  # its result is known, and nothing is executed
+        if "denied" in step.begun:
+            return await self._record_denial(step, "")
+        match gate.decide(call, grant):
+            case gate.Allow():
+                return ""
+            case gate.Deny(reason):
+                return reason
+            case gate.Ask(because):
+                if preview is not None:
+                    call = replace(call, diff=await preview())
+                if reason := reason_too_long(call, self.redact.clean):
+                    return reason
+                refused = refusal_reason(await self._decision(step.question, call, because))
+                return refused and await self._record_denial(step, f"{refused}. Do not try it again in another form.")
+
+    async def _record_denial(self, step: Step, reason: str) -> str:
+        """Record why a person denied a call, and return it; if it is known, *reason* is not used."""
+
+        async def tell() -> dict[str, Any]:
+            return {"reason": reason}
+
+        return str((await self.recorder.step(f"denied:{step.name}", tell, idempotent=True))["reason"])
+
+    async def _decision(self, step: str, call: gate.Call, because: str) -> dict[str, Any]:
+        """Return a person's answers about a call. Raises NeedsAnswer without them."""
+        place = place_of(call, f"{self.assignment.phase}/{step}")
+
+        async def decide() -> dict[str, Any]:
+            known = {**self.assignment.answered, **self.decided}
+            answers = decision_on(call, place, known)
+            asked = questions_for(call, place, because, self.redact.clean)
+            if answers is None and self.assignment.ask is not None:
+                answers = parse_word(await self.assignment.ask(asked[0]))
+            if answers is None:
+                raise NeedsAnswer(asked[0].description, asked)
+            self.decided[place] = answers
+            return dict(answers)
+
+        async with self.one_question:
+            return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
+
+
+def shown_text(call: gate.Call) -> str:
+    """Return exactly what would run: the command line, or the name and the input of a tool or skill as JSON."""
+    if call.tool == gate.BASH:
+        return f"{call.argument}\n{call.note}" if call.note else call.argument
+    return f"{call.name or call.tool} {input_text(call.inputs)}"
+
+
+def input_text(inputs: Mapping[str, Any]) -> str:
+    """Return the input of a tool or skill as it is shown for approval: JSON without characters that hide others."""
+    return spell(json.dumps(inputs, ensure_ascii=False, sort_keys=True, default=str))
+
+
+def place_of(call: gate.Call, step: str) -> str:
+    """Return where the answer is kept: bound to the step, to what would run, and to the change that was shown."""
+    return f"{APPROVE}/{_digest(call.rule)}/{step}/{_digest(call.tool, shown_text(call), call.diff)}"
+
+
+def reason_too_long(call: gate.Call, clean: Callable[[str], str]) -> str:
+    """Return why a person cannot approve the call, or "": nothing is approved that was not shown whole.
+
+    *clean* removes secrets.
+    """
+    shown = shown_text(call)
+    length = max(len(clean(_visible(shown))), len(shown))
+    if length <= MAX_RULE_CHARS:
+        return ""
+    return (
+        f"it needs an approval and has {length:,} characters as it would be shown, of which at most "
+        f"{MAX_RULE_CHARS:,} can be: take smaller steps, or put a script into a file"
+    )
+
+
+def questions_for(call: gate.Call, place: str, because: str, clean: Callable[[str], str]) -> tuple[Question, Question]:
+    """Return the questions that ask a person for approval: the decision, and an optional reason for the model.
+
+    *clean* removes secrets.
+    """
+    shown = clean(_visible(shown_text(call)))
+    approval = Approval(
+        tool=call.tool,
+        shown=shown,
+        diff=truncate(clean(spell(call.diff)), MAX_DIFF_CHARS),
+        rule=truncate(clean(spell(call.rule)), MAX_RULE_CHARS),
+        because=truncate(clean(spell(because)), MAX_RULE_CHARS),
+    )
+    decision = Question(
+        name=APPROVAL,
+        description=truncate(f"Allow {call.tool}: {shown}", MAX_RESULT_SUMMARY_CHARS),
+        allowed={"enum": [YES, ALWAYS, NO]},
+        step=place,
+        approval=approval,
+    )
+    reason = Question(name=REASON, description="a reason for the model", required=False, step=place)
+    return decision, reason
+
+
+def parse_word(answer: str | None) -> dict[str, Any] | None:
+    """Return the answers in a person's word at a terminal: yes, always, or no with a reason after a colon."""
+    if answer is None:
+        return None
+    word, _, reason = answer.partition(":")
+    decision = word.strip().lower()
+    return {APPROVAL: decision if decision in (YES, ALWAYS) else NO, REASON: reason.strip()}
+
+
+def decision_on(call: gate.Call, place: str, answered: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the answers at *place*, or an earlier ``always`` for the call's rule; None if there are none."""
+    given = answered.get(place)
+    if given and given.get(APPROVAL) in (YES, ALWAYS, NO):
+        return given
+    always = f"{APPROVE}/{_digest(call.rule)}/"
+    for place, answers in answered.items():
+        if place.startswith(always) and answers.get(APPROVAL) == ALWAYS:
+            return answers
+    return None
+
+
+def refusal_reason(answers: Mapping[str, Any]) -> str:
+    """Return the refusal in the words of the person who decided, or "" for an approval."""
+    if answers.get(APPROVAL) != NO:
+        return ""
+    reason = str(answers.get(REASON) or "").strip()
+    return f"a person denied this action{f': {reason}' if reason else ''}"
+
+
+def _visible(text: str) -> str:
+    """Return the text as it is, or as JSON if it has characters that a screen does not show."""
+    return text if shows(text) else json.dumps(text)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:DIGEST_CHARS]

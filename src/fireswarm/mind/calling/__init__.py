@@ -1,1 +1,0 @@
-"""The run of a model that decides by calling tools."""

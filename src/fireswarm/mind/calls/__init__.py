@@ -1,0 +1,1 @@
+"""The calls of a model: tools, inputs, results, outputs."""

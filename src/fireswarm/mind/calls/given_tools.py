@@ -1,0 +1,78 @@
+"""Call a tool of the assignment: one for files, of a capability, or of an MCP server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.contracts.llm.chat import ToolSpec
+from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.contracts.skills.skill import SkillResult
+from fireswarm.contracts.skills.tool import Tool, ToolAnswer
+from fireswarm.errors import FireswarmError, LeaseLost
+from fireswarm.mind import gate
+from fireswarm.mind.approvals import PreviewFailed
+from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.tool_run import RunTool, ToolRun
+
+
+def given_tool(tool: Tool) -> RunTool:
+    """Return a tool of the assignment as a tool of the run."""
+
+    async def run(run: ToolRun, step: Step) -> CallResult:
+        return await _call(tool, run, step)
+
+    return RunTool(ToolSpec(tool.name, tool.description, tool.parameters), run, reads=not tool.writes)
+
+
+async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
+    """Call the tool as one step, if it is allowed."""
+    call = gate.tool_call(tool, step.input)
+
+    async def work() -> CallResult:
+        try:
+            value = await tool.run(step.input)
+        except LeaseLost:
+            raise
+        except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
+            return _failure(error_text(error), run)
+        answer = value if isinstance(value, ToolAnswer) else ToolAnswer(_text_of(value))
+        return CallResult(text=run.cut(_text_of(answer.text)), media=answer.media, artifacts=answer.artifacts)
+
+    async def preview() -> str:
+        return await _preview(tool, step.input, run)
+
+    result = await run.act(step, call, work, idempotent=tool.idempotent, preview=preview)
+    if result.artifacts:
+        run.results.append(SkillResult(summary="stored an artifact", artifacts=result.artifacts))
+    return result.model_copy(update={"changes": tool.writes and result.status is not StepStatus.REFUSED})
+
+
+async def _preview(tool: Tool, inputs: Mapping[str, Any], run: ToolRun) -> str:
+    """Return the change that a call would make, or "" if its tool has no preview. Raises PreviewFailed.
+
+    The error shows no passage of a file that the model may not read without a question.
+    """
+    try:
+        return await tool.preview(inputs) if tool.preview is not None else ""
+    except LeaseLost:
+        raise
+    except Exception as error:  # foreign code may raise anything; the call would fail in the same way
+        reason = error_text(error)
+        if not isinstance(gate.decide(gate.read_call(gate.argument_of(inputs)), run.grant), gate.Allow):
+            reason = reason.partition("\n")[0]
+        raise PreviewFailed(_failure(reason, run)) from error
+
+
+def _failure(reason: str, run: ToolRun) -> CallResult:
+    return CallResult(errors=run.cut(reason), exit_code=1, status=StepStatus.FAILED)
+
+
+def _text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def error_text(error: Exception) -> str:
+    """Return an error's message; the type precedes one of foreign code."""
+    return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"

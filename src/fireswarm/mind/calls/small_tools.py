@@ -1,0 +1,122 @@
+"""The tools of a run that need no approval: questions, lists, pages, delegated tasks, background commands, the end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.skills.skill import PlannedTask, Question
+from fireswarm.errors import InvalidInput
+from fireswarm.mind.approvals import NeedsAnswer
+from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.calls.texts import describe_child, number_in, todo_list
+from fireswarm.mind.mind import RunFailed
+from fireswarm.mind.tool_run import ToolRun
+
+MAX_RESULT_FAULTS = 3
+"""Maximum number of rejected structured results before the run ends."""
+
+MAX_NAME_CHARS = 64
+
+
+async def ask_user(run: ToolRun, step: Step) -> CallResult:
+    """Ask a person. Raises InvalidInput for a call without a question, and NeedsAnswer until it is answered."""
+    asked = step.input.get("question")
+    if not isinstance(asked, str) or not asked.strip():
+        raise InvalidInput("ask_user needs question, a text")
+    if (left := await run.steered.leave_out(step)) is not None:
+        return left
+    name = _identifier(str(step.input.get("name") or "answer"))
+    asker = hashlib.sha256(f"{name}\n{asked}".encode()).hexdigest()[:12]
+    place = f"{run.assignment.phase}/{step.name}/{asker}"
+    clean = run.mind.redact.clean
+    options = step.input.get("options")
+    choices = [clean(str(each)) for each in cast("list[Any]", options)] if isinstance(options, list) else []
+    question = Question(
+        name=name,
+        description=truncate(clean(asked), MAX_RESULT_SUMMARY_CHARS),
+        step=place,
+        allowed={"enum": choices} if choices else {},
+    )
+
+    async def hear() -> dict[str, Any]:
+        answer = run.assignment.answered.get(place, {}).get(name)
+        if answer is None and run.assignment.ask is not None:
+            answer = await run.assignment.ask(question)
+        if answer is None:
+            raise NeedsAnswer(question.description, (question,))
+        return {"answer": clean(str(answer))}
+
+    async with run.approvals.one_question:
+        heard = await run.recorder.step(f"ask:{step.name}", hear, idempotent=True)
+    run.kept.hear_answer(asked, heard["answer"])
+    return CallResult(text=heard["answer"], acted=True, changes=True)
+
+
+async def todo(run: ToolRun, step: Step) -> CallResult:
+    """Replace the list of what is to be done. Its event shows it to the operator."""
+    run.kept.todo = todo_list(step.input)
+    return CallResult(text=run.kept.todo or "[nothing to do]")
+
+
+async def read_output(run: ToolRun, step: Step) -> CallResult:
+    """Return a page of a long output. Raises InvalidInput if there is none."""
+    output, page = str(step.input.get("output") or ""), number_in(step.input, "page", 1)
+    return CallResult(text=run.outputs.page(output, page))
+
+
+async def command_output(run: ToolRun, step: Step) -> CallResult:
+    """Return the new output of a background command."""
+    return CallResult(text=await run.background.read(step.name, step.input))
+
+
+async def stop_command(run: ToolRun, step: Step) -> CallResult:
+    """End a background command."""
+    return CallResult(text=await run.background.stop(step.name, step.input), changes=True)
+
+
+async def delegate(run: ToolRun, step: Step) -> CallResult:
+    """Plan a task for another role, or return the result of the task that an earlier turn created for this call."""
+    key = f"call.{run.assignment.phase}.{step.name}"
+    child = run.assignment.children.get(key)
+    if child is not None:
+        return CallResult(text=describe_child(child), changes=True)
+    given = step.input
+    try:
+        planned = PlannedTask(
+            key=key,
+            assigned_to=str(given.get("role") or ""),
+            objective=str(given.get("objective") or ""),
+            context=dict(given.get("context") or {}),
+            expected_outcome=str(given.get("expected_outcome") or ""),
+        )
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"delegate: {error}") from error
+    if fault := run.fault_of({"tasks": [planned.model_dump(mode="json")]}):
+        raise InvalidInput(f"delegate: {fault}")
+    run.planned[key] = planned
+    return CallResult(text="waiting for the result", changes=True)
+
+
+async def finish(run: ToolRun, step: Step) -> CallResult:
+    """End the run with an answer and a structured result. Raises InvalidInput for a result that does not fit."""
+    if run.has_failed:
+        raise InvalidInput("a call before this one failed: look at its output first, then finish")
+    result = step.input.get("result") or {}
+    fault = run.fault_of(cast("Mapping[str, Any]", result)) if isinstance(result, dict) else "result must be an object"
+    if fault:
+        run.result_faults += 1
+        if run.result_faults > MAX_RESULT_FAULTS:
+            raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
+        raise InvalidInput(f"the result was rejected: {fault}")
+    redact = run.mind.redact
+    run.finished = (redact.clean(str(step.input.get("answer") or "")), dict(redact.value(result)))
+    return CallResult(text="finished")
+
+
+def _identifier(text: str) -> str:
+    name = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "_" for char in text)
+    name = name[:MAX_NAME_CHARS]
+    return name if name[:1].isalpha() or name[:1] == "_" else f"q_{name}"[:MAX_NAME_CHARS]

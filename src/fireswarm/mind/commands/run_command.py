@@ -1,0 +1,85 @@
+"""Run a model's shell command, in the foreground or in the background."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.mind.calls.results import CallResult, Step, refusal
+from fireswarm.mind.commands.place import MAX_TIMES
+from fireswarm.mind.gate import command_call, may_change
+from fireswarm.mind.tool_run import ToolRun
+from fireswarm.processes.background.command import CannotStart
+from fireswarm.processes.confinement.view import View
+from fireswarm.processes.output import CANNOT_START
+
+IN_BACKGROUND = "(in the background, until this run ends)"
+
+
+async def run_command(run: ToolRun, step: Step) -> CallResult:
+    """Run a command in the folder that the last one left, if it is allowed. Raises InvalidInput."""
+    _check(step)
+    result = await run.act_by_policy(step, partial(_run_once, run))
+    # With a folder for outputs, also a command that is confined to reading may change something there.
+    ran = result.status is not StepStatus.REFUSED
+    return result.model_copy(update={"changes": ran and (result.changes or run.assignment.outputs is not None)})
+
+
+def _check(step: Step) -> None:
+    given = step.input
+    command, seconds = given.get("command"), given.get("timeout_seconds")
+    if not isinstance(command, str) or not command.strip():
+        raise InvalidInput("run_command needs command, a text")
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if seconds is not None and not (is_number and seconds > 0):
+        raise InvalidInput("timeout_seconds must be a number greater than 0")
+    if not isinstance(given.get("background") or False, bool):
+        raise InvalidInput("background must be true or false")
+
+
+async def _run_once(run: ToolRun, step: Step) -> CallResult:
+    command, in_background = str(step.input["command"]), step.input.get("background") is True
+    place, skill = run.place, run.mind.catalog.skills.get(run.skill)
+    call = command_call(command, place.cwd, IN_BACKGROUND if in_background else "")
+    writes = may_change(call, run.grant)
+    view, line = place.view(skill, writes=writes), place.line_of(command, skill)
+    wanted, retry = step.input.get("timeout_seconds"), int(step.name != step.question)
+
+    async def work() -> CallResult:
+        try:
+            if not in_background:
+                return await _run_to_end(run, line, place.seconds(wanted), view, retry)
+            seconds = place.seconds(wanted, usual=MAX_TIMES)
+            name, text = await run.background.start(line, run.assignment.cwd, seconds, view)
+            return CallResult(text=text, started=name, retry=retry)
+        except SandboxRefused as error:
+            return refusal(str(error))
+        except CannotStart as error:
+            return CallResult(
+                errors=run.mind.redact.clean(str(error)), exit_code=CANNOT_START, status=StepStatus.FAILED, retry=retry
+            )
+
+    result = await run.act(step, call, work, idempotent=not writes)
+    if result.folder:
+        place.go_to(result.folder)
+    if result.started:
+        run.background.note_started(result.started)
+    return result.model_copy(update={"changes": writes})
+
+
+async def _run_to_end(run: ToolRun, line: str, seconds: float, view: View | None, retry: int) -> CallResult:
+    """Run a command line to its end. Raises SandboxRefused."""
+    ran = await run.shell.run(line, run.assignment.cwd, seconds, view, keeps_folder=True)
+    status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
+    errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
+    errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors
+    clean = run.mind.redact.clean
+    return CallResult(
+        text=clean(ran.stdout),
+        errors=clean(errors),
+        exit_code=ran.exit_code,
+        status=status,
+        retry=retry,
+        folder=ran.folder or "",
+    )

@@ -1,0 +1,252 @@
+"""Decide whether a call may run. This is the only place that allows, asks or denies. Pure, except for links in paths.
+
+A call passes three checks: the terms of the skills that bind the run, the profile of the run, and the rules of the
+operator, the role card and the task. Of the rules, ``deny`` decides first. A change that no ``allow`` rule names gets
+the default. ``ask`` never lifts a denial: to be asked about an action under ``default: deny``, list it in ``allow``
+as well.
+
+A command of a ``read_only`` run sees its workspace on a read-only mount, so it is a call that changes nothing. So does
+one of a ``demo_safe`` run, except for the scripts of the skill in use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fireswarm.contracts.grant import Grant, Verdict
+from fireswarm.contracts.ports import SkillTerms
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.skills.allowed_tools import allowing_rule, denial_reason, naming_rule
+from fireswarm.skills.command_line import Unreadable, read_command_line
+
+BASH, SKILL = "Bash", "Skill"
+"""Names of commands and skills in rules."""
+
+_HIDDEN = re.compile(r"\$\(|`|\n|\r")
+"""Substitutions and further lines, anywhere: some programs evaluate their arguments again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call to decide on. *tool* is its name in rules; *argument* its command, path, address or skill.
+
+    ``name`` is the name that the model used, ``aliases`` are further names in rules. ``inputs`` are those of a tool or
+    skill. ``writes`` is False if it only reads. ``outputs_only``: it writes to the output folder of the task only.
+    ``skill`` is the skill whose code would run. ``cwd`` is the folder of a command, if that is not the workspace.
+    ``note`` is shown with a command, ``diff`` is the change of a file.
+    """
+
+    tool: str
+    argument: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    writes: bool = True
+    outputs_only: bool = False
+    skill: SkillTerms | None = None
+    cwd: Path | None = None
+    note: str = ""
+    diff: str = ""
+
+    @property
+    def rule(self) -> str:
+        """The rule that allows exactly this call."""
+        return f"{self.tool}({self.argument})" if self.argument else self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may run. ``writes`` is True if it may change the workspace."""
+
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The call may not run, and nobody is asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person decides whether the call may run; *reason* says why that is necessary."""
+
+    reason: str
+
+
+Decision = Allow | Deny | Ask
+
+
+def command_call(command: str, cwd: Path, note: str = "") -> Call:
+    """Return a shell command as a call."""
+    return Call(BASH, command, cwd=cwd, note=note)
+
+
+def tool_call(tool: Tool, inputs: Mapping[str, Any]) -> Call:
+    """Return the call of a tool. Rules are about its path, pattern or address, and about all texts in its input."""
+    return Call(
+        tool.spec_name or tool.name,
+        argument_of(inputs),
+        tool.name,
+        tool.rule_names,
+        inputs,
+        writes=tool.writes,
+        outputs_only=tool.outputs_only,
+    )
+
+
+def argument_of(inputs: Mapping[str, Any]) -> str:
+    """Return the part of a tool's input that rules are about: its path, pattern or address."""
+    return str(inputs.get("path") or inputs.get("pattern") or inputs.get("url") or "")
+
+
+def skill_call(skill: SkillTerms, inputs: Mapping[str, Any]) -> Call:
+    """Return the run of a skill's code as a call."""
+    return Call(SKILL, skill.name, skill.name, inputs=inputs, writes=skill.writes, skill=skill)
+
+
+def read_call(path: str) -> Call:
+    """Return the reading of a file as a call."""
+    return Call("Read", path, writes=False)
+
+
+def may_change(call: Call, grant: Grant) -> bool:
+    """Return True if the call may change the workspace under the grant."""
+    if call.tool == BASH:
+        return grant.writes or (grant.profile == "demo_safe" and _runs_own_scripts(call, grant))
+    return call.writes and not call.outputs_only
+
+
+def decide(call: Call, grant: Grant) -> Decision:
+    """Return whether the call may run, may not, or needs a person's approval.
+
+    Adding a ``deny`` or ``ask`` rule anywhere, removing an ``allow`` rule, or a stricter profile never makes a call
+    freer.
+    """
+    changes = may_change(call, grant)
+    if reason := _reason_by_terms(call, grant, changes):
+        return Deny(reason)
+    subject = (call.tool, (call.argument, *texts_in(call.inputs)), call.cwd or grant.cwd, call.aliases)
+    denied = naming_rule((*grant.deny, *grant.stricter.deny), *subject)
+    asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)
+    default = Verdict.ALLOW
+    if changes and not allowing_rule(grant.allow, call.tool, call.argument, call.aliases):
+        default = grant.default
+    reason = ""
+    if denied[0] and denied[1]:
+        return Deny(f"the permissions deny {denied[0]}")
+    if default is Verdict.DENY:
+        return Deny("the permissions deny what no rule allows")
+    if denied[0]:
+        reason = f"could match deny rule {denied[0]}"
+    elif asked[0]:
+        reason = f"the permissions ask for {asked[0]}" if asked[1] else f"could match ask rule {asked[0]}"
+    elif default is Verdict.ASK:
+        reason = "no rule allows it"
+    return Ask(reason) if reason and not grant.yes else Allow(changes)
+
+
+def texts_in(inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts in an input: any of them may be the path or address that a rule names."""
+    texts: list[str] = []
+    pending: list[Any] = [inputs]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, Mapping):
+            pending.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            pending.extend(value)
+    return tuple(texts)
+
+
+def _reason_by_terms(call: Call, grant: Grant, changes: bool) -> str:
+    """Return why the skills or the profile of the run forbid the call, or ""."""
+    if call.skill is not None:
+        return _reason_against_code(call.skill, grant)
+    for skill in (grant.skill, grant.named):
+        if skill is not None and (reason := _reason_by_skill(call, skill)):
+            return reason
+    if call.tool == BASH:
+        return _reason_against_command(call, grant, changes)
+    if changes and not grant.writes:
+        return f"the task is {grant.profile}: {call.name or call.tool} writes and is not allowed"
+    return ""
+
+
+def _reason_against_code(skill: SkillTerms, grant: Grant) -> str:
+    """Return why the code of *skill* may not run, or ""."""
+    if reason := _reason_against_outside_scripts(skill, grant):
+        return reason
+    if grant.profile == "read_only" and not skill.respects_read_only:
+        return (
+            f"the task is read_only, and skill {skill.name!r} has code that may write: its metadata says neither "
+            'writes: "false" (it changes no file outside of its folder for outputs) nor writes: "unless_read_only"'
+        )
+    return ""
+
+
+def _reason_against_outside_scripts(skill: SkillTerms, grant: Grant) -> str:
+    if not skill.outside or grant.runs_outside_scripts:
+        return ""
+    return f"nothing of skill {skill.name!r} is run: {skill.outside[0]} (`skills.outside_scripts: warn` allows it)"
+
+
+def _reason_against_command(call: Call, grant: Grant, changes: bool) -> str:
+    if grant.skill is not None and (reason := _reason_against_outside_scripts(grant.skill, grant)):
+        return reason
+    if "\0" in call.argument:
+        return "a command cannot contain zero bytes"
+    if not changes and not grant.confined:
+        return f"the task is {grant.profile}: commands run confined or not at all, and runtime.confinement is none"
+    return ""
+
+
+def _reason_by_skill(call: Call, skill: SkillTerms) -> str:
+    """Return why the allowed tools of *skill* forbid a call, or "".
+
+    A tool that stores results is also allowed if ``Write`` is for the file in the output folder that it writes, and if
+    ``Read`` is for the file that it takes, if any.
+    """
+    reason = denial_reason(skill.allowed_tools, call.tool, call.argument, call.aliases)
+    if reason and call.outputs_only and call.tool == call.name:
+        stored = f"${OUTPUT_VARIABLE}/{call.inputs.get('name') or ''}"
+        source = str(call.inputs.get("path") or "")
+        may_read = not source or not denial_reason(skill.allowed_tools, "Read", source)
+        if may_read and not denial_reason(skill.allowed_tools, "Write", stored):
+            return ""
+    return reason or ""
+
+
+def _runs_own_scripts(call: Call, grant: Grant) -> bool:
+    """Return True if a command consists of scripts of the skill in use, with arguments as they are written."""
+    skill, command, cwd = grant.skill, call.argument, call.cwd or grant.cwd
+    if skill is None or _HIDDEN.search(command):
+        return False
+    try:
+        commands = read_command_line(command).commands
+    except Unreadable:
+        return False
+    words = [word for line in commands for word in line]
+    if not words or any(word.expands or word.globbed for word in words):
+        return False
+    return all(_is_own_script([word.text for word in line], skill, cwd) for line in commands)
+
+
+def _is_own_script(words: list[str], skill: SkillTerms, cwd: Path) -> bool:
+    """Return True for ``python scripts/x.py ...`` of *skill*, as the shell in *cwd* would resolve it."""
+    if "=" in words[0]:
+        return False
+    by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1
+    named = words[1] if by_name else words[0]
+    if named.startswith("-") or (not by_name and "/" not in named):  # the shell searches PATH for a bare name
+        return False
+    place = (cwd / named).resolve()
+    return place.is_file() and place.is_relative_to((skill.folder / "scripts").resolve())

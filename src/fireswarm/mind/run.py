@@ -1,0 +1,363 @@
+"""The run of a model: prepare, then ask, execute and deliver until it ends.
+
+Each call of an answer gets its output under its id. Calls that only read run side by side, all others in order; a
+failed one does not drop the rest. An answer without calls ends the run. Every error of a provider, a skill or a command
+becomes a Conclusion, except LeaseLost and cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.llm.chat import ChatResponse, ToolOutput
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
+from fireswarm.errors import (
+    BudgetExceeded,
+    DecisionInvalid,
+    MissingApiKey,
+    ModelError,
+    ModelPaused,
+    NoProgress,
+    NotFound,
+)
+from fireswarm.llm.budget import Spend
+from fireswarm.llm.calls import FINISH
+from fireswarm.llm.client import Asking, announce
+from fireswarm.llm.prompt import Component, Part, Transcript
+from fireswarm.llm.step_names import answer_step
+from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
+from fireswarm.mind import events, tools
+from fireswarm.mind.approvals import NeedsAnswer
+from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.calls.skills import Delegates
+from fireswarm.mind.calls.texts import (
+    CUT_SHORT,
+    FAILED,
+    UNANSWERED,
+    NoAnswer,
+    NoMessage,
+    cut_answer,
+    cut_call,
+    describe_turns,
+    outputs_of_all,
+)
+from fireswarm.mind.mind import Mind, RunFailed
+from fireswarm.mind.progress import Progress
+from fireswarm.mind.tool_run import ToolRun
+
+FEW_TURNS = 3
+"""The model is told when so many turns are left."""
+
+MAX_NAMED = 20
+"""Outputs of several pages that are named after a summary, the newest."""
+
+SHARE_OF_OUTPUTS = 3
+"""The outputs of one answer take at most a third of the prompt."""
+
+TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
+
+ENDINGS = (ModelError, BudgetExceeded, NotFound, NoProgress)
+
+
+async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Conclusion:
+    """Execute an assignment and return its conclusion. The last event is ``run_finished`` or ``run_failed``."""
+    return await Run.begin(mind, assignment, recorder).conclude()
+
+
+@dataclass(slots=True)
+class Run:
+    """A run in progress. ``answer`` is the last answer of the model, ``outputs`` those of its calls so far.
+
+    ``notes`` are told with the next message. ``unanswered`` is True from a request to its answer. ``reopened`` are the
+    steps of messages after which the run went on.
+    """
+
+    mind: Mind
+    assignment: Assignment
+    recorder: Recorder
+    state: ToolRun
+    transcript: Transcript
+    asking: Asking | None
+    turn_limit: int
+    answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
+    outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
+    notes: list[Part] = field(default_factory=list[Part])
+    unanswered: bool = False
+    reopened: set[str] = field(default_factory=set[str])
+
+    @classmethod
+    def begin(cls, mind: Mind, assignment: Assignment, recorder: Recorder) -> Run:
+        """Return a run at its beginning."""
+        state = ToolRun.begin(mind, assignment, recorder)
+        state.tools = tools.run_tools(assignment)
+        transcript = Transcript(assignment.system, tuple(tool.spec for tool in state.tools.values()))
+        asking = None
+        if mind.client is not None:
+            asking = Asking(mind.client, recorder, transcript, recorder.words if recorder.follows else None)
+        limit = mind.settings.runtime.max_turns + assignment.extra_turns
+        return cls(mind, assignment, recorder, state, transcript, asking, limit)
+
+    async def conclude(self) -> Conclusion:
+        """Run to the end, end the background commands, and record the end."""
+        try:
+            conclusion = await self._run_to_end()
+        finally:
+            await self.state.background.end_all()
+        events.record_end(self.recorder, conclusion)
+        return conclusion
+
+    async def _run_to_end(self) -> Conclusion:
+        """Take turns until one ends the run. A failure ends it, unless a person says how to go on."""
+        prepared = False
+        while True:
+            try:
+                if not prepared:
+                    prepared = True
+                    await self.prepare()
+                if (conclusion := await self.ask() or await self.execute()) is not None:
+                    return conclusion
+                self.deliver()
+            except NeedsAnswer as needed:
+                return self._end(ConclusionStatus.WAITING, str(needed), questions=needed.questions)
+            except Delegates as waits:
+                self.state.results.append(waits.result)
+                return self._end(ConclusionStatus.DELEGATING, str(waits), tasks=waits.tasks)
+            except RunFailed as failure:
+                if not await self._reopen(failure.reason, str(failure), failure.error):
+                    return self._fail(failure.reason, str(failure), failure.error)
+            except ENDINGS as error:
+                if not await self._reopen(error.code, str(error), error):
+                    return self._fail(error.code, str(error), error)
+
+    # ── prepare ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def prepare(self) -> None:
+        """Choose the skills to show, and open the conversation with the task. Raises RunFailed and NotFound."""
+        state, assignment = self.state, self.assignment
+        events.record_start(self.recorder, self.mind, assignment)
+        state.briefing.load()
+        candidates = await state.briefing.prefilter()
+        if not candidates and self.mind.settings.skills.prefilter_zero_candidate_strategy == "fail_fast":
+            raise RunFailed(
+                "no_skill_candidates",
+                "no skill matches the task: add one, lower skills.prefilter_min_score, or set "
+                "skills.prefilter_zero_candidate_strategy to fallback_all_skills",
+            )
+        if assignment.named is not None:
+            state.take_up(assignment.named, "the task names it")
+        self.transcript.say(*state.briefing.opening(), *self._turns_left())
+
+    # ── ask ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def ask(self) -> Conclusion | None:
+        """Ask the model for its next answer; a dry run ends here. Raises RunFailed after ``max_turns``."""
+        state, asking = self.state, self.asking
+        if self.assignment.dry_run:
+            announce(self.transcript, self.mind.settings.model, self.recorder, 1)
+            text = "the prompt was composed; nothing was called or run"
+            return self._end(ConclusionStatus.DRY_RUN, text, reason="dry_run")
+        self.unanswered = True
+        self._check_stopped(FAILED)
+        await self._hear_person()
+        if state.turn >= self.turn_limit and not self.recorder.has_begun(answer_step(state.turn + 1)):
+            last = f". The last answer: {text}" if (text := self.answer.text.strip()) else ""
+            advice = f"raise runtime.max_turns, or give a smaller task{last}"
+            raise RunFailed("max_turns_exceeded", f"not finished after {state.turn} turns: {advice}")
+        if asking is None:
+            raise MissingApiKey(self.mind.no_model)
+        await asking.compose(state.turn + 1, self._keep)
+        state.turn += 1
+        self._check_stopped(UNANSWERED)
+        self.answer = await asking.ask(state.turn)
+        self.unanswered = False
+        return None
+
+    async def _hear_person(self) -> None:
+        """Add what a person said to the work in progress."""
+        if said := await self.state.steered.said_before(self.state.turn + 1):
+            is_late = self.turn_limit - self.state.turn <= FEW_TURNS
+            self.transcript.add_to_last(self._take_message(said))
+            if is_late:
+                left = self.turn_limit - self.state.turn
+                self.transcript.add_to_last(Part(Component.STATE, describe_turns(left)))
+            self.transcript.may_call = True
+
+    def _keep(self) -> tuple[Part, ...]:
+        """Return what is kept word for word with a summary: instructions in use, the person's words, the list."""
+        state, limit = self.state, prompt_limit(self.mind.settings.model)
+        kept = [state.kept.part(limit, state.outputs.names[-MAX_NAMED:])]
+        if state.skill and state.skill != self.assignment.named and self.mind.catalog.skills[state.skill].entry is None:
+            shown = state.outputs.show(f"skill {state.skill}", state.briefing.activation(state.skill))
+            kept.append(Part(Component.DISCLOSED, shown, f"skill {state.skill}"))
+        return tuple(part for part in kept if part.text)
+
+    # ── execute ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def execute(self) -> Conclusion | None:
+        """Execute the calls of the answer; an answer without calls, or the tool finish, ends the run."""
+        answer, state = self.answer, self.state
+        can_only_answer = self.asking is not None and not self.asking.could_call and bool(answer.text.strip())
+        if not answer.calls or can_only_answer:
+            return await self._take_answer()
+        self.outputs, state.has_failed = [], False
+        calls = list(enumerate(answer.calls, 1))
+        room = prompt_limit(self.mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
+        most = state.outputs.share(len(calls), room)
+        calls[most:] = [(n, call.model_copy(update={"fault": TOO_MANY.format(most)})) for n, call in calls[most:]]
+        if answer.stop in CUT_SHORT:
+            calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": cut_call(answer.stop)}))
+        while calls:
+            reads = [(tool := state.tools.get(call.name)) is not None and tool.reads for _, call in calls]
+            size = (reads.index(False) if False in reads else len(calls)) or 1
+            batch, calls = calls[:size], calls[size:]
+            work = [tools.call(call, f"{state.turn}.{number}", state) for number, call in batch]
+            self.outputs += [await work[0]] if len(work) == 1 else await _side_by_side(work)
+        self._wait_for_planned()
+        if news := await state.background.news(state.turn):
+            self._note(news)
+        if state.finished is not None:
+            text, result = state.finished
+            return self._end(ConclusionStatus.FINISHED, text, reason="finished", result=result)
+        return None
+
+    def _wait_for_planned(self) -> None:
+        """Suspend the run until the tasks planned in this answer have ended. Raises Delegates."""
+        if self.state.planned:
+            tasks, self.state.planned = tuple(self.state.planned.values()), {}
+            summary = f"waits for {', '.join(task.assigned_to for task in tasks)}"
+            raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
+
+    async def _take_answer(self) -> Conclusion | None:
+        """End the run with the answer, or say what it lacks; a person may reply to it."""
+        text = self.answer.text.strip()
+        if self.answer.stop in CUT_SHORT:
+            self.state.progress.cut_short()
+            self._note(cut_answer(self.answer.stop))
+        elif not text:
+            self.state.progress.nothing_done()
+            self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
+        elif fault := self.state.fault_of({}):
+            self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
+        elif message := await self._message(f"message:{self.state.turn}", text):
+            self.notes.append(self._take_message(message))
+            self.outputs = outputs_of_all(self.answer.calls, ())
+        else:
+            return self._end(ConclusionStatus.FINISHED, text, reason="finished")
+        return None
+
+    # ── deliver ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def deliver(self) -> None:
+        """Give the model the outputs of its calls, and what was noted."""
+        notes, outputs = [*self.notes, *self._turns_left()], self.outputs
+        self.notes, self.outputs = [], []
+        if not notes and not outputs:
+            notes = [Part(Component.STATE, "Continue.")]
+        self.transcript.say(*notes, outputs=outputs)
+
+    def _turns_left(self) -> list[Part]:
+        """Return what to say of the turns that are left. In the last one, the model can only answer."""
+        left = self.turn_limit - self.state.turn
+        finishes = FINISH in self.state.tools
+        self.transcript.may_call = left != 1 or finishes
+        announced = left == 1 or (left == FEW_TURNS and self.state.turn)
+        return [Part(Component.STATE, describe_turns(left, finishes=finishes))] if announced else []
+
+    def _note(self, text: str) -> None:
+        self.notes.append(Part(Component.STATE, text))
+
+    # ── a person's messages, and the end ────────────────────────────────────────────────────────────────
+
+    async def _message(self, step: str, answer: str) -> str:
+        """Return what a person says to *answer*, or "" at the end. It is a step: a resumed run knows it."""
+        following = self.assignment.next_message
+        if following is None:
+            return ""
+
+        async def hear() -> dict[str, Any]:
+            message = await following(self.mind.redact.clean(answer))
+            if not message or not message.strip():
+                raise NoMessage
+            return {"text": message}
+
+        try:
+            return str((await self.recorder.step(step, hear, idempotent=True))["text"])
+        except NoMessage:
+            return ""
+
+    def _take_message(self, message: str) -> Part:
+        """Return a person's message for the model; with it, the run may take all its turns again."""
+        self.turn_limit = self.state.turn + self.mind.settings.runtime.max_turns
+        self.state.kept.hear(message)
+        if self.asking is not None:
+            self.asking.said = message
+        heading = "" if self.state.turn else "# A message of the user\n"  # the first one has the task and its material
+        return Part(Component.TASK, f"{heading}{message}", "a message")
+
+    def _check_stopped(self, what: str) -> None:
+        """Raise RunFailed where an earlier start of the run stopped, and a person said something to that."""
+        step = f"message:{self.state.turn}.{what}"
+        if step not in self.reopened and self.recorder.has_begun(step):
+            cause = NoAnswer() if what == UNANSWERED else None
+            raise RunFailed("stopped_before", "an earlier start stopped here", cause)
+
+    async def _reopen(self, reason: str, message: str, error: Exception | None) -> bool:
+        """Go on after a failure with what a person says to it; returns False if nobody says anything."""
+        unanswered = self.unanswered and error is not None and not isinstance(error, DecisionInvalid)
+        self.unanswered = False
+        step = f"message:{self.state.turn}.{UNANSWERED if unanswered else FAILED}"
+        if isinstance(error, (ModelPaused, NotFound)) or not self.transcript.turns:
+            return False
+        if not (said := await self._message(step, f"The run stopped ({reason}): {message}")):
+            return False
+        self.reopened.add(step)
+        state = self.state
+        state.progress, state.result_faults, self.transcript.may_call = Progress(), 0, True
+        self.notes.append(self._take_message(said))
+        if self.transcript.turns[-1].message.role == "assistant":
+            self.transcript.say(*self.notes, outputs=outputs_of_all(self.answer.calls, self.outputs))
+        else:
+            self.transcript.add_to_last(*self.notes)
+        self.notes, self.outputs, state.planned = [], [], {}
+        return True
+
+    def _fail(self, reason: str, message: str, error: Exception | None) -> Conclusion:
+        status = ConclusionStatus.BLOCKED if isinstance(error, ModelPaused) else ConclusionStatus.FAILED
+        return self._end(status, message, reason=reason, error=error)
+
+    def _end(self, status: ConclusionStatus, answer: str, *, reason: str = "", **more: Any) -> Conclusion:
+        """Return the conclusion of the run."""
+        return Conclusion(
+            status,
+            reason or status.value,
+            self.mind.redact.clean(answer),  # decoding may have unescaped a secret
+            skill=self.state.skill,
+            turns=self.state.turn,
+            outputs=tuple(self.state.results),
+            spend=self.asking.spent if self.asking is not None else Spend(),
+            **more,
+        )
+
+
+async def _side_by_side(calls: Sequence[Awaitable[ToolOutput]]) -> list[ToolOutput]:
+    """Run calls at once and return their outputs in order. The first exception in that order is raised at the end."""
+    outcomes: list[ToolOutput | Exception] = [RuntimeError("the call did not end")] * len(calls)
+
+    async def run(number: int, call: Awaitable[ToolOutput]) -> None:
+        try:
+            outcomes[number] = await call
+        except Exception as error:  # must leave the task group unwrapped; raised again below
+            outcomes[number] = error
+
+    async with anyio.create_task_group() as group:
+        for number, call in enumerate(calls):
+            group.start_soon(run, number, call)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]

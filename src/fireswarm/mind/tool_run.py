@@ -1,0 +1,172 @@
+"""The state that the calls of one run share, and how a call becomes a recorded step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fireswarm.contracts.grant import Grant
+from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES, MAX_STORED_SUMMARY_CHARS, truncate
+from fireswarm.contracts.llm.chat import ToolSpec
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.mind import events
+from fireswarm.mind.approvals import Approvals, Preview, PreviewFailed
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.briefing import Briefing
+from fireswarm.mind.calls.kept import KeptWords
+from fireswarm.mind.calls.outputs import Outputs
+from fireswarm.mind.calls.results import RETRIED, SKIPPED, CallResult, Step, refusal
+from fireswarm.mind.calls.steering import SteeredSteps
+from fireswarm.mind.commands.background import BackgroundCommands
+from fireswarm.mind.commands.place import CommandPlace
+from fireswarm.mind.gate import Call
+from fireswarm.mind.mind import Mind, RunFailed
+from fireswarm.mind.progress import Progress
+from fireswarm.processes.output import OutputTail
+from fireswarm.processes.shell import Shell
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """The state of a run that its calls share.
+
+    ``turn`` counts the model's answers. ``skill`` is the skill in use, ``led`` are all that were in use. ``results``
+    are those of skills and stored artifacts. ``planned`` are tasks that the current answer delegates, by their keys;
+    ``finished`` is the answer and the result of the tool finish. ``has_failed`` is True if a call of the answer has
+    failed.
+    """
+
+    mind: Mind
+    assignment: Assignment
+    recorder: Recorder
+    grant: Grant
+    shell: Shell
+    briefing: Briefing
+    place: CommandPlace
+    background: BackgroundCommands
+    approvals: Approvals
+    steered: SteeredSteps
+    outputs: Outputs
+    kept: KeptWords = field(default_factory=KeptWords)
+    progress: Progress = field(default_factory=Progress)
+    tools: Mapping[str, RunTool] = field(default_factory=dict[str, "RunTool"])
+    turn: int = 0
+    skill: str = ""
+    led: set[str] = field(default_factory=set[str])
+    results: list[SkillResult] = field(default_factory=list[SkillResult])
+    planned: dict[str, PlannedTask] = field(default_factory=dict[str, PlannedTask])
+    finished: tuple[str, dict[str, Any]] | None = None
+    result_faults: int = 0
+    has_failed: bool = False
+
+    @classmethod
+    def begin(cls, mind: Mind, assignment: Assignment, recorder: Recorder) -> ToolRun:
+        """Return the state at the beginning of a run."""
+        shell = mind.shell
+        if assignment.outputs is not None:
+            variables = {**(shell.environment or {}), OUTPUT_VARIABLE: str(assignment.outputs)}
+            shell = replace(shell, environment=variables)
+        place = CommandPlace(assignment, mind.settings.runtime)
+        named = mind.catalog.skills.get(assignment.named or "")
+        return cls(
+            mind,
+            assignment,
+            recorder,
+            replace(assignment.grant, named=named),
+            shell,
+            Briefing(mind.settings.skills, mind.catalog, mind.router, assignment, recorder, mind.reranker),
+            place,
+            BackgroundCommands(shell, recorder, place.timeout_seconds),
+            Approvals(assignment, recorder, mind.redact),
+            SteeredSteps(assignment.steering, recorder),
+            Outputs(mind.settings.runtime.max_output_bytes),
+        )
+
+    def take_up(self, name: str, reason: str) -> None:
+        """Use another skill that the model was shown, and record the reason."""
+        if not name or name == self.skill or name not in self.briefing.known_skills:
+            return
+        events.record_handover(self.recorder, self.turn, self.skill, name, reason)
+        self.skill = name
+        self.led.add(name)
+        self.grant = self.grant.using(self.mind.catalog.skills[name])
+
+    def fault_of(self, result: Mapping[str, Any]) -> str:
+        """Return the fault of a structured result, or ""."""
+        return self.assignment.check_result(result) if self.assignment.check_result is not None else ""
+
+    def cut(self, text: str) -> str:
+        """Remove secrets from a text, and cut it to the size of a result."""
+        tail = OutputTail(MAX_KEPT_OUTPUT_BYTES, "ask for less at a time")
+        tail.add(self.mind.redact.clean(text).encode("utf-8", "replace"))
+        return tail.text()
+
+    async def act(
+        self,
+        step: Step,
+        call: Call,
+        work: Callable[[], Awaitable[CallResult]],
+        *,
+        idempotent: bool,
+        preview: Preview | None = None,
+    ) -> CallResult:
+        """Execute *work* once as a recorded step, if the gate or a person allows the call.
+
+        Raises NeedsAnswer for an open question, and what *work* raises.
+        """
+        if (left := await self.steered.leave_out(step)) is not None:
+            return left
+        failure: CallResult | None = None
+        try:
+            if reason := await self.approvals.reason_to_refuse(step, call, self.grant, preview):
+                return refusal(reason)
+        except PreviewFailed as error:
+            failure = error.result
+
+        async def record() -> dict[str, Any]:
+            return (failure or await work()).record()
+
+        skipped = CallResult(text=SKIPPED, acted=True).record()
+        stored = await self.recorder.step(f"act:{step.name}", record, idempotent=idempotent, skipped=skipped)
+        return CallResult.model_validate(stored | {"acted": True})
+
+    async def act_by_policy(self, step: Step, act: Callable[[Step], Awaitable[CallResult]]) -> CallResult:
+        """Execute a command or a skill's code; after a failure, do what ``runtime.on_step_failure`` says.
+
+        Raises RunFailed if the policy ends the run.
+        """
+        policy = self.mind.settings.runtime.on_step_failure
+        result = await act(step)
+        if result.is_failure and policy.startswith("retry_once"):
+            events.record_step(self.recorder, self.turn, self.skill, step, result)
+            self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": step.name, "retry": 1})
+            step = step.again(self.recorder.begun(f"{step.name}{RETRIED}"))
+            result = await act(step)
+        if not result.is_failure or policy.endswith("report"):
+            return result
+        other = self.briefing.fallback(self.led) if "fallback" in policy else ""
+        if not other:
+            output = truncate(result.errors or result.text or f"exit code {result.exit_code}", MAX_STORED_SUMMARY_CHARS)
+            raise RunFailed("step_failed", f"step {step.name} ({step.call.name}) {result.status.value}: {output}")
+        self.take_up(other, f"step {step.name} failed ({result.status.value}), {other} is tried instead")
+        return result.model_copy(update={"note": f"[{other} is tried instead]\n{self.briefing.activation(other)}"})
+
+
+Handler = Callable[[ToolRun, Step], Awaitable[CallResult]]
+"""Executes one call. Raises InvalidInput for an input that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """A tool of a run: its description for the model, and the function that executes a call.
+
+    ``reads`` is True if its calls may run side by side with others that only read.
+    """
+
+    spec: ToolSpec
+    run: Handler
+    reads: bool = False

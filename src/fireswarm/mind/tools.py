@@ -1,0 +1,80 @@
+"""The tools of a run, and the way of one call: execute it, record it, watch for repetitions, show its output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from fireswarm.contracts.llm.chat import ToolCall, ToolOutput, ToolSpec
+from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.mind import events
+from fireswarm.mind.assignment import Assignment
+from fireswarm.mind.calls import skills, small_tools, specs
+from fireswarm.mind.calls.given_tools import given_tool
+from fireswarm.mind.calls.outputs import REPLACED
+from fireswarm.mind.calls.results import Step, fault
+from fireswarm.mind.commands.run_command import run_command
+from fireswarm.mind.tool_run import RunTool, ToolRun
+
+
+def run_tools(assignment: Assignment) -> dict[str, RunTool]:
+    """Return the tools of a run by name, in a fixed order: the provider caches their descriptions."""
+    own = dict(_own_tools())
+    if assignment.roles:
+        own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles), small_tools.delegate)
+    if assignment.result_schema is not None:
+        own[specs.FINISH] = RunTool(specs.finish_spec(assignment.result_schema), small_tools.finish)
+    given = {name: given_tool(tool) for name, tool in assignment.tools.items() if name not in own}
+    return given | own
+
+
+def offered_tools(assignment: Assignment) -> tuple[ToolSpec, ...]:
+    """Return the tools of a run as the model sees them."""
+    return tuple(tool.spec for tool in run_tools(assignment).values())
+
+
+@cache
+def _own_tools() -> Mapping[str, RunTool]:
+    tools = (
+        RunTool(specs.RUN_COMMAND_SPEC, run_command),
+        RunTool(specs.COMMAND_OUTPUT_SPEC, small_tools.command_output, reads=True),
+        RunTool(specs.STOP_COMMAND_SPEC, small_tools.stop_command),
+        RunTool(specs.USE_SKILL_SPEC, skills.use_skill),
+        RunTool(specs.READ_SKILL_FILE_SPEC, skills.read_skill_file, reads=True),
+        RunTool(specs.SEARCH_SKILLS_SPEC, skills.search_skills, reads=True),
+        RunTool(specs.READ_OUTPUT_SPEC, small_tools.read_output, reads=True),
+        RunTool(specs.TODO_SPEC, small_tools.todo, reads=True),
+        RunTool(specs.ASK_USER_SPEC, small_tools.ask_user),
+    )
+    return {tool.spec.name: tool for tool in tools}
+
+
+async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
+    """Execute one call and return its output; a call that cannot be made is explained to the model.
+
+    Raises what ends or suspends the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
+    """
+    this = Step(step, asked, run.recorder.begun(step))
+    try:
+        if asked.fault:
+            raise InvalidInput(asked.fault)
+        if (tool := run.tools.get(asked.name)) is None:
+            raise InvalidInput(f"unknown tool {asked.name!r}; known: {', '.join(sorted(run.tools))}")
+        result = await tool.run(run, this)
+    except InvalidInput as error:
+        result = fault(str(error))
+    is_command = asked.name == specs.RUN_COMMAND and result.acted
+    text = run.mind.redact.clean(result.shown(command=is_command))
+    if asked.redacted:
+        text = f"{text}\n{REPLACED}"
+    events.record_step(run.recorder, run.turn, run.skill, this, result)
+    # The folder belongs to the output: `cd ..` prints nothing, and does something else each time.
+    output = f"{run.place.cwd}\n{text}"
+    warning = run.progress.saw_call(run.turn, asked, output, changes=result.changes)
+    shown = run.outputs.show(step, text)
+    # An exit code other than 0 is information; a command has failed only if it could not be made.
+    failed = result.status is not StepStatus.OK and not is_command
+    run.has_failed = run.has_failed or failed
+    shown = f"{shown}\n{warning}" if warning else shown
+    return ToolOutput(call_id=asked.id, name=asked.name, text=shown, failed=failed, media=result.media)

@@ -1,0 +1,111 @@
+"""The steps of a stand-alone run in ``steps.jsonl``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import IO, Any, cast
+
+from fireswarm.contracts.base import encode_json
+from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.errors import InvalidInput
+from fireswarm.llm.step_names import ANSWER
+from fireswarm.redaction import Redactor
+from fireswarm.runs.steps import STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog
+
+STEPS_FILE = "steps.jsonl"
+
+INTERRUPTED = (
+    "The run was interrupted during this action. It is not known if it took effect: check that before you repeat it."
+)
+"""Output of an action that may not be repeated and had not finished."""
+
+_STATES = {"started": STEP_STARTED, "finished": STEP_FINISHED}
+
+
+def _lock(file: IO[bytes], folder: Path) -> None:
+    """Keep other processes from the run until *file* is closed; the kernel does so for a process that dies."""
+    if sys.platform == "win32":
+        return
+    import fcntl  # Windows has none
+
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise InvalidInput(f"run {folder.name} is in progress in another process: wait for its end") from error
+
+
+class StepFile:
+    """Keeps the steps of a run in a file, one record a line. A step that is not idempotent is kept before it starts."""
+
+    def __init__(self, folder: Path, redactor: Redactor) -> None:
+        """Read the steps of *folder* and open its file. A last line that a crash cut off is left out.
+
+        Raises InvalidInput if another process works on the run.
+        """
+        self._redactor = redactor
+        self._known = KnownSteps()
+        path = folder / STEPS_FILE
+        self._file = path.open("ab")
+        _lock(self._file, folder)
+        content = path.read_bytes() if path.exists() else b""
+        for line in content.split(b"\n"):
+            self._learn(line)
+        if content and not content.endswith(b"\n"):
+            self._file.write(b"\n")
+        self.steps = StepLog(self, self._known)
+
+    def has_answer(self, turn: int) -> bool:
+        """Return True if the model's answer of a turn is known."""
+        return any(step.startswith(f"{ANSWER}:{turn}.") for step in self._known.finished)
+
+    def note_step(self, kind: str, step: str, **more: Any) -> None:
+        """Do nothing: the file has each step once."""
+
+    def fail_step(self, step: str, error: Exception) -> None:
+        """Do nothing: the run ends with the error, and the step stays in doubt if it may not be repeated."""
+
+    async def begin_step(self, step: str) -> None:
+        """Write that a step begins which may not be repeated."""
+        self._write({"step": step, "state": "started"})
+
+    async def check(self) -> None:
+        """Allow the work: no other process has the run."""
+
+    async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
+        """Write the result of a step without secrets, and return it so."""
+        kept = self._redactor.step_result(result)
+        self._write({"step": step, "state": "finished", "result": kept})
+        self._known.learn(STEP_FINISHED, step, kept)
+        return dict(kept)
+
+    async def load_result(self, kept: Any) -> Any:
+        """Return the result of a finished step."""
+        return dict(kept)
+
+    async def doubt(self, step: str, skipped: Any) -> Any:
+        """Return a result that tells the model of the interruption."""
+        result = {**(skipped or {}), "text": INTERRUPTED, "status": StepStatus.INTERRUPTED.value}
+        return await self.finish_step(step, result, last=False)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _learn(self, line: bytes) -> None:
+        try:
+            value: Any = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(value, dict):
+            return
+        record = cast("dict[str, Any]", value)
+        kind, result = _STATES.get(str(record.get("state")), ""), record.get("result")
+        if kind == STEP_STARTED or isinstance(result, dict):
+            self._known.learn(kind, str(record.get("step")), result)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(encode_json(record) + b"\n")
+        self._file.flush()
