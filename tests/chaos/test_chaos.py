@@ -17,10 +17,10 @@ import pytest
 from fireswarm import wiring
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from tests.support.fleet import GRAPH, lay_out, role_processes, swarm_up, until, with_signal
 

@@ -19,10 +19,10 @@ import yaml
 
 from fireswarm import wiring
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from tests.support.fleet import environment, until, with_signal
 from tests.support.processes import Process, free_port, reachable

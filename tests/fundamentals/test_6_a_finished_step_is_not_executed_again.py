@@ -9,9 +9,9 @@ import pytest
 from fireswarm.contracts.swarm.outcome import Released
 from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
 from fireswarm.errors import LeaseLost, StepUncertain
-from fireswarm.swarm.board import HeldLease
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.swarm.board import HeldLease
 from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio

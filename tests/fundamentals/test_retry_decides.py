@@ -10,8 +10,8 @@ from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task
 from fireswarm.errors import InvalidInput, StepUncertain
-from fireswarm.swarm.board import HeldLease
 from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.turn.outcome import outcome_of_error
 from tests.support.swarm import SwarmRig
 
@@ -39,7 +39,9 @@ class Mails:
     async def step(self, swarm: SwarmRig, held: HeldLease, run: Any = None) -> Any:
         journal = await swarm.journal(held)
         skipped = {"sent": "unknown"}
-        result = await journal.steps.step("act:mail", {"to": "all"}, run or self.send, idempotent=False, skipped=skipped)
+        result = await journal.steps.step(
+            "act:mail", {"to": "all"}, run or self.send, idempotent=False, skipped=skipped
+        )
         await journal.flush()
         return result
 

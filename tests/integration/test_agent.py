@@ -9,7 +9,7 @@ import pytest
 
 from fireswarm.contracts.swarm.event import EventRecord
 from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, lay_out, script, serving
-from tests.support.minds import KEY, KEYED, ask, call, command, decided
+from tests.support.minds import KEY, KEYED, ask, command, decided, use
 from tests.support.providers import Reply
 
 
@@ -50,7 +50,7 @@ def test_scripted_run_of_several_turns_is_logged_live_and_replayed_identically(r
 
 def test_packaged_code_skill_reads_the_working_folder(root: Path) -> None:
     (root / "notes.md").write_text("# Notes\n")
-    plan = decided(call("workspace-inventory"), skill="workspace-inventory")
+    plan = decided(use("workspace-inventory"))
     done = agent(root, "run", "list the files here", *script(root, plan, GOOD), "--json")
     assert done.code == 0, done.stderr
     [step] = [event.payload for event in events(root) if event.event_type == "skill_step_executed"]
@@ -83,7 +83,7 @@ def test_json_option_prints_only_the_conclusion(root: Path) -> None:
     [
         ((GOOD,), 0, "Hello, Ada."),
         ((decided(ask("Who is it?")),), 3, "needs name: Who is it?"),
-        ((decided(command("exit 1"), skill="greeter"),), 1, "error (step_failed)"),
+        ((decided(command("exit 1")),), 1, "error (step_failed)"),
         (({"error": 401},), 1, "error (model_rejected)"),
         (({"text": "?"}, {"text": "?"}), 1, "error (decision_invalid)"),
     ],

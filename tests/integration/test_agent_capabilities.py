@@ -15,9 +15,9 @@ from fireswarm.agent.task import AgentTask
 from fireswarm.errors import ToolFailed
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
+from fireswarm.runs.sinks.files import read_events
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.runs.sinks.files import read_events
 from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
@@ -25,13 +25,8 @@ pytestmark = pytest.mark.anyio
 SERVER = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
 
 
-def decision(kind: str, **params: str) -> Answer:
-    action = {"type": kind, "params": params, "expected_output": ""}
-    return {"selected_skill": "", "reasoning_summary": "as told", "planned_actions": [action]}
-
-
 def call(tool: str, **given: str) -> Answer:
-    return decision("call_tool", tool=tool, input=json.dumps(given))
+    return {"calls": [{"name": tool, "input": given}]}
 
 
 async def test_run_uses_notes_code_and_an_mcp_server_and_closes_them(
@@ -52,7 +47,7 @@ async def test_run_uses_notes_code_and_an_mcp_server_and_closes_them(
         call("execute_code", code="print(6 * 7)"),
         call("mcp_time__get_current_time", timezone="Europe/Berlin"),
         call("search_notes", query="apples"),
-        decision("finish", answer="noted"),
+        "noted",
     ]
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report")
@@ -72,7 +67,7 @@ async def test_mcp_server_that_cannot_start_fails_the_run_before_any_model_call(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     broken = {"id": "mcp", "config": {"servers": {"gone": {"command": "/no/such/server"}}}}
-    model = ScriptedModel([decision("finish", answer="not reached")])
+    model = ScriptedModel(["not reached"])
     with pytest.raises(ToolFailed, match="MCP server gone failed to start"):
         await carry_out(
             AgentSettings.model_validate({"capabilities": [broken]}),

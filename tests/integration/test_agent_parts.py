@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,8 @@ from fireswarm.wiring import packaged_path
 pytestmark = pytest.mark.anyio
 
 
-def decision(kind: str, **params: str) -> Answer:
-    action = {"type": kind, "params": params, "expected_output": ""}
-    return {"selected_skill": "", "reasoning_summary": "as told", "planned_actions": [action]}
+def use(skill: str, **given: Any) -> Answer:
+    return {"calls": [{"name": "use_skill", "input": {"name": skill, "reason": "it fits", "input": given}}]}
 
 
 async def test_large_folder_is_read_in_shards_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,9 +30,9 @@ async def test_large_folder_is_read_in_shards_and_reported(tmp_path: Path, monke
         (notes / f"note-{number}.md").write_text(f"# Note {number}\n")
     monkeypatch.chdir(tmp_path)
     answers = [
-        decision("call_skill", skill="workspace-inventory", input=json.dumps({"shard_files": 4})),
-        decision("call_skill", skill="markdown-report-drafter", input="{}"),
-        decision("finish", answer="reported"),
+        use("workspace-inventory", shard_files=4),
+        use("markdown-report-drafter"),
+        "reported",
     ]
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("inventory this folder and draft a report", context={"path": str(notes)})
@@ -53,13 +52,15 @@ async def test_conversational_skill_is_refused_with_a_reason_for_the_model(
     shown: list[str] = []
 
     def model(request: ChatRequest) -> Answer:
-        shown.append(request.messages[-1].text)
-        if len(shown) == 1:
-            return decision("call_skill", skill="request-clarifier", input="{}")
-        return decision("finish", answer="asked by myself")
+        shown.extend(output.text for output in request.messages[-1].outputs)
+        if not shown:
+            return use("request-clarifier")
+        return "asked by myself"
 
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("write up the migration")
     conclusion, _ = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
     assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
-    assert "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Here, ask_user" in shown[-1]
+    assert (
+        "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Use ask_user for missing input" in shown[-1]
+    )

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, lay_out, script, serving
-from tests.support.minds import KEY, KEYED, call, command, decided, finish
+from tests.support.minds import KEY, KEYED, command, decided, use
 from tests.support.providers import Reply, in_order
 
 SECRET = "hunter2-and-a-half"
@@ -45,8 +45,8 @@ def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json:
     answers = [
         Reply(status=500, message=f"failed for {KEY} and {SECRET}"),
         Reply(f"no JSON, but {SECRET} and {SPACED}"),
-        Reply(decided(command("cat secret.txt; cat secret.txt >&2; env"), skill="greeter", why=f"to see {SECRET}")),
-        Reply(decided(finish(f"It is {SPACED}, {KEY} and SPELLED"), skill="greeter").replace("SPELLED", spelled)),
+        Reply(decided(command("cat secret.txt; cat secret.txt >&2; env"), text=f"to see {SECRET}")),
+        Reply(decided(text=f"It is {SPACED}, {KEY} and SPELLED").replace("SPELLED", spelled)),
     ]
     with serving(in_order(*answers)) as served:
         keys = at(served, root, stream=True)
@@ -74,7 +74,7 @@ def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json:
 
 def test_chat_and_skill_files_contain_no_secrets(root: Path) -> None:
     (root / "notes.md").write_text(f"# Notes\n\nThe password is {SECRET}, and nobody may know it. It is important.\n")
-    plan = decided(call("content-summarizer", path=str(root)), skill="content-summarizer")
+    plan = decided(use("content-summarizer", path=str(root)))
     typed = f"summarize the notes, {SECRET} included\n\n"
     done = agent(root, "chat", *script(root, plan, GOOD), typed=typed, MY_PASSWORD=SECRET)
     assert done.code == 0, done.stderr

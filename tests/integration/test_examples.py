@@ -30,9 +30,10 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
-from fireswarm.mind.permissions import Action, questions_for
-from fireswarm.settings import load_settings
+from fireswarm.mind.approvals import place_of, questions_for
+from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
+from fireswarm.settings import load_settings
 from fireswarm.swarm.turn.state import open_journal
 from tests.support.fleet import environment
 
@@ -40,8 +41,7 @@ ROOT = Path(__file__).parents[2]
 MAIN: dict[str, Callable[[], None]] = {"swarm": swarm_command, "agent": agent_command}
 START = "import sys; from fireswarm.cli import {0}_command; sys.argv[0] = '{0}'; {0}_command()"
 
-DECISION = {"selected_skill": "", "reasoning_summary": "said", "required_disclosure_paths": []}
-ANSWERS = [DECISION | {"planned_actions": [{"type": "finish", "params": {"answer": "hello"}, "expected_output": ""}]}]
+ANSWERS = ["hello"]
 
 SCHEMA = {"name": "x", "source_type": "TYPE2", "operations": [{"key": "a.b"}]}
 SEEN = {"evidence": [{"file": "x.md", "line_start": 1, "line_end": 1}]}
@@ -198,8 +198,8 @@ def blocked(folder: Path) -> dict[str, str]:
     question = Question(name="path", description="Which folder?")
     report = Artifact(type="report", name="report.md", value="# A report")
     waiting = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (question,))
-    push = Action("Bash", "git push", "git push", folder)
-    asked = questions_for(push, push.place("0/1.1"), "the permissions ask for Bash(git push:*)", str)
+    push = command_call("git push", folder)
+    asked = questions_for(push, place_of(push, "0/1.1"), "the permissions ask for Bash(git push:*)", str)
     approving = Waiting(StatusReason.APPROVAL_REQUIRED, asked[0].description, asked)
     return {
         "BLOCKED": anyio.run(settled, folder, "fails", Failed("no")),
@@ -282,8 +282,7 @@ def test_first_agent_run_matches_the_getting_started_page(folder: Path) -> None:
     assert "- [ ] water the basil (garden.md:3)" in checklist.read_text()
 
 
-def act(kind: str, **params: str) -> dict[str, Any]:
-    return DECISION | {"planned_actions": [{"type": kind, "params": params, "expected_output": ""}]}
+FAILING = {"calls": [{"name": "run_command", "input": {"command": "false"}}]}
 
 
 @pytest.mark.parametrize(
@@ -291,10 +290,10 @@ def act(kind: str, **params: str) -> dict[str, Any]:
     [
         (["It is empty."], EventType.RUN_FINISHED),
         ([{"calls": [{"name": "list_files"}]}, "It is empty."], EventType.RUN_FINISHED),
-        ([act("run_command", command="false"), act("finish", answer="it failed")], EventType.RUN_FINISHED),
+        ([FAILING, "it failed"], EventType.RUN_FINISHED),
         ([{"error": 529, "message": "busy"}], EventType.RUN_FAILED),
-        ([{"text": "no decision"}, {"text": "none either"}], EventType.RUN_FAILED),
-        ([act("finish", answer="at once")], EventType.RUN_FINISHED),
+        (['{"text": 1}', "{}}"], EventType.RUN_FAILED),
+        (['{"text": "at once", "calls": []}'], EventType.RUN_FINISHED),
     ],
 )
 def test_event_payloads_contain_only_documented_keys(folder: Path, answers: list[Any], last: EventType) -> None:

@@ -13,10 +13,10 @@ import pytest
 from fireswarm import wiring
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.worker.loop import Worker
 
 pytestmark = pytest.mark.anyio
@@ -26,22 +26,15 @@ import json
 
 TOOL = "mcp_time__convert_time"
 
-def decide(kind, **params):
-    action = {"type": kind, "params": params, "expected_output": ""}
-    return {"selected_skill": "", "reasoning_summary": "the clock knows", "required_disclosure_paths": [],
-            "planned_actions": [action]}
-
 def answer(request):
     """Ask the server, then conclude with what it said."""
-    last = request.messages[-1].text
-    if not last.startswith("# Results"):
-        assert TOOL in request.system, "the tools of the server are told"
+    outputs = request.messages[-1].outputs
+    if not outputs:
+        assert TOOL in [tool.name for tool in request.tools], "the tools of the server are offered"
         asked = {"source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "UTC"}
-        return decide("call_tool", tool=TOOL, input=json.dumps(asked))
-    result = json.loads(last.split("\\n")[1])
-    assert result["status"] == "ok", result
-    told = json.loads(result["stdout_summary"])["target"]["datetime"]
-    return decide("finish", answer=f"noon in Tokyo is {told}", result="{}")
+        return {"calls": [{"name": TOOL, "input": asked}], "text": "the clock knows"}
+    assert not outputs[0].failed, outputs
+    return f"noon in Tokyo is {json.loads(outputs[0].text)['target']['datetime']}"
 '''
 
 ROLE = """---

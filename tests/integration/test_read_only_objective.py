@@ -16,10 +16,10 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.writes import confine_writes
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.pipeline import DEMO, advised, family, files, shipped_advisor, work
@@ -46,35 +46,30 @@ import json
 COMMANDS = {commands!r}
 
 
-def decide(*actions):
-    planned = [dict(type=kind, params=params, expected_output="") for kind, params in actions]
-    return dict(selected_skill="", reasoning_summary="", required_disclosure_paths=[], planned_actions=planned)
-
-
 def tool(called, /, **given):
-    return decide(("call_tool", dict(tool=called, input=json.dumps(given))))
+    return dict(calls=[dict(name=called, input=given)])
 
 
 def answer(request):
     """The architect attacks by commands and plans; its task for the executor attacks by all that the role has."""
     turn = sum(message.role == "assistant" for message in request.messages)
     if "tasks_of_your_plan" in request.messages[0].text:
-        return decide(("finish", dict(answer="attacked", result="{{}}")))
-    attacks = [decide(("run_command", dict(command=f"({{line}}) || true"))) for line in COMMANDS]
+        return "attacked"
+    attacks = [tool("run_command", command=f"({{line}}) || true") for line in COMMANDS]
     if "You plan." in request.system:
         loose = dict(read_only=False, demo_safe=False)
         plan = [dict(key="attack", assigned_to="executor", objective="attack it", constraints=loose),
                 dict(key="look", assigned_to="executor", objective="look", skill="attack", constraints=loose)]
-        attacks.append(decide(("finish", dict(answer="a plan", result=json.dumps(dict(tasks=plan))))))
+        attacks.append(tool("finish", answer="a plan", result=dict(tasks=plan)))
     else:
         attacks += [
-            decide(("call_skill", dict(skill="attack", input="{{}}"))),
-            decide(("call_skill", dict(skill="careless", input="{{}}"))),
+            tool("use_skill", name="attack", reason="x"),
+            tool("use_skill", name="careless", reason="x"),
             tool("mcp_test__change", name="a.txt"),
             tool("mcp_test__look", name="a.txt"),
             tool("write_file", path="a.txt", content="x"),
             tool("execute_code", code="open('a.txt', 'w').write('x')"),
-            decide(("finish", dict(answer="attacked", result="{{}}"))),
+            "attacked",
         ]
     return attacks[turn]
 '''

@@ -9,10 +9,10 @@ import pytest
 
 from fireswarm import wiring
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.loop import Worker
 
@@ -21,24 +21,21 @@ pytestmark = pytest.mark.anyio
 MODEL = '''
 import json
 
-def decide(kind, why, **params):
-    action = {"type": kind, "params": params, "expected_output": ""}
-    return {"selected_skill": params.get("skill", ""), "reasoning_summary": why,
-            "required_disclosure_paths": [], "planned_actions": [action]}
+def call(why, name, **given):
+    return {"calls": [{"name": name, "input": given}], "text": why}
 
 def answer(request):
     """Call the first skill that is shown, then conclude from what it gave."""
-    opening, last = request.messages[0].text, request.messages[-1].text
-    assert request.system.count("# How you answer") == 1, "every role is told the protocol"
-    if not last.startswith("# Results"):
+    opening, outputs = request.messages[0].text, request.messages[-1].outputs
+    assert request.system.count("# How you work") == 1, "every role is told how to work"
+    if not outputs:
         shown = opening.split("# Skills you may choose from", 1)[1]
-        return decide("call_skill", "the skill fits", skill=shown.split("- ", 1)[1].split(":", 1)[0], input="{}")
-    result = json.loads(last.split("\\n")[1])
-    assert result["status"] == "ok", result
-    found = json.loads(result["stdout_summary"])
+        return call("the skill fits", "use_skill", name=shown.split("- ", 1)[1].split(":", 1)[0], reason="it fits")
+    assert not outputs[0].failed, outputs
+    found = json.loads(outputs[0].text)
     role = request.system.split("# ", 1)[1].split("\\n", 1)[0]
-    return decide("finish", "it is done", answer=f"{role} concludes: {found['summary'][:200]}",
-                  result=json.dumps({"insights": [f"{role} thought"]} if role == "Predictor" else {}))
+    return call("it is done", "finish", answer=f"{role} concludes: {found['summary'][:200]}",
+                result={"insights": [f"{role} thought"]} if role == "Predictor" else {})
 '''
 
 

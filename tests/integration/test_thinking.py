@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +16,9 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import run_turn
@@ -38,17 +37,12 @@ class Killed(BaseException):
     """Stands in for the death of the process."""
 
 
-def act(kind: str, **params: str) -> dict[str, Any]:
-    return {"type": kind, "params": params, "expected_output": ""}
+def act(tool: str, **given: Any) -> dict[str, Any]:
+    return {"name": tool, "input": given}
 
 
-def decide(*actions: dict[str, Any], skill: str = "counting", paths: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {
-        "selected_skill": skill,
-        "reasoning_summary": "as told",
-        "required_disclosure_paths": list(paths),
-        "planned_actions": list(actions),
-    }
+def decide(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {"text": "as told", "calls": list(calls)}
 
 
 def answers_so_far(request: ChatRequest) -> int:
@@ -68,9 +62,7 @@ class Model:
         if turn >= TURNS:
             return decide(self.finish)
         command = act("run_command", command=f"echo {turn} >> log.txt; echo did {turn}")
-        return decide(
-            command, act("call_tool", tool="read_file", input=json.dumps({"path": "log.txt", "start": turn + 1}))
-        )
+        return decide(command, act("read_file", path="log.txt", offset=turn + 1))
 
 
 def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> Swarm:
@@ -263,7 +255,7 @@ async def test_plan_of_the_model_becomes_tasks_that_run_once(swarm: SwarmRig, tm
     def script(request: ChatRequest) -> dict[str, Any]:
         if "tasks_of_your_plan" in request.messages[0].text:
             return decide(act("finish", answer="the scout looked"))
-        return decide(act("finish", answer="a plan", result=json.dumps(plan)))
+        return decide(act("finish", answer="a plan", result=plan))
 
     core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path, role="architect")
@@ -280,15 +272,15 @@ async def test_invalid_plan_is_returned_to_the_model_with_the_reason(swarm: Swar
     told: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
-        told.append(request.messages[-1].text)
+        told.extend([request.messages[-1].text, *(output.text for output in request.messages[-1].outputs)])
         role = "pilot" if len(told) == 1 else "scout"
         plan = {"tasks": [{"key": "fly", "assigned_to": role, "objective": "go"}]}
-        return decide(act("finish", answer="a plan", result=json.dumps(plan)))
+        return decide(act("finish", answer="a plan", result=plan))
 
     await submit(swarm, tmp_path, role="architect")
     task = await one_turn(swarm, thinking(swarm, script, tmp_path), role="architect")
     assert task.status_reason is StatusReason.DELEGATING
-    assert "'pilot', which is not a role of this swarm" in told[1]
+    assert "'pilot', which is not a role of this swarm" in told[-1]
 
 
 async def test_question_blocks_the_task_and_its_answer_resumes_the_run(swarm: SwarmRig, tmp_path: Path) -> None:
@@ -298,8 +290,7 @@ async def test_question_blocks_the_task_and_its_answer_resumes_the_run(swarm: Sw
         asked.append(answers_so_far(request))
         if not answers_so_far(request):
             return decide(act("ask_user", name="colour", question="Which colour?"))
-        answered = json.loads(request.messages[-1].text.splitlines()[-1])
-        return decide(act("finish", answer=f"it is {answered['stdout_summary']}"))
+        return decide(act("finish", answer=f"it is {request.messages[-1].outputs[0].text}"))
 
     core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path)

@@ -19,15 +19,15 @@ from fireswarm.cli.swarm import cost
 from fireswarm.cli.watch import progress, task_view
 from fireswarm.cli.watch.follow import EARLIER_RUNS, RunPrinter, RunReader, tail
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
+from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
-from fireswarm.contracts.swarm.lease import HeldLease
-from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.records.spending import read_spending
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS
@@ -45,23 +45,15 @@ TURNS = 6
 USAGE = TokenUsage(input_tokens=100, cached_tokens=900, output_tokens=50, thinking_tokens=20)
 
 
-def decide(*actions: dict[str, Any]) -> dict[str, Any]:
-    planned = [{"expected_output": "", **action} for action in actions]
-    return {
-        "selected_skill": "counting",
-        "reasoning_summary": "as told",
-        "required_disclosure_paths": [],
-        "planned_actions": planned,
-    }
-
-
 def counting(request: ChatRequest) -> ChatResponse:
     """Run one command per turn, then finish."""
     turn = sum(message.role == "assistant" for message in request.messages)
-    action: dict[str, Any] = {"type": "run_command", "params": {"command": f"echo did {turn}"}}
-    if turn == TURNS:
-        action = {"type": "finish", "params": {"answer": "counted"}}
-    return ChatResponse(text=json.dumps(decide(action)), usage=USAGE, model="tiny-1")
+    call = {"name": "run_command", "input": {"command": f"echo did {turn}"}}
+    answer = {"text": "counted", "calls": []} if turn == TURNS else {"text": "as told", "calls": [call]}
+    return ChatResponse(text=json.dumps(answer), usage=USAGE, model="tiny-1")
+
+
+counting.tools = False  # pyright: ignore[reportFunctionMemberAccess] - it answers with JSON
 
 
 def thinking(swarm: SwarmRig, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Swarm:
@@ -268,12 +260,9 @@ async def test_watch_prints_only_the_latest_of_the_earlier_runs(swarm: SwarmRig)
     ("words", "shown"),
     [
         ("plain words", "plain words"),
-        ('{"selected_skill": "", "reasoning_summary": "I look at', "I look at"),
-        (
-            '{"reasoning_summary": "so", "planned_actions": [{"type": "finish", "params": {"answer": "A \\"b\\"\\nc',
-            'A "b" c',
-        ),
-        ('ing", "planned_actions": [', 'ing", "planned_actions": ['),
+        ('{"text": "I look at', "I look at"),
+        ('{"text": "so", "calls": [{"name": "finish", "input": {"answer": "A \\"b\\"\\nc', 'A "b" c'),
+        ('ing", "calls": [', 'ing", "calls": ['),
         ("x" * 500, "…" + "x" * 160),
     ],
 )

@@ -22,10 +22,6 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import FireswarmError
 from fireswarm.llm.providers.scripted import load_script
-from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
-from fireswarm.settings.sample import keys
-from fireswarm.settings.trust import VARIABLE
-from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.runs.sinks.documents import (
     STEP_FAILED,
     STEP_FINISHED,
@@ -34,6 +30,10 @@ from fireswarm.runs.sinks.documents import (
     STEP_SKIPPED,
     STEP_STARTED,
 )
+from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
+from fireswarm.settings.sample import keys
+from fireswarm.settings.trust import VARIABLE
+from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
 

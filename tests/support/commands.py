@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from fireswarm.cli import agent_command
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.settings.trust import TrustedFiles
-from tests.support.minds import GREETER, KEY, KEYED, command, decided, finish
+from tests.support.minds import GREETER, KEY, KEYED, command, decided, use
 from tests.support.providers import FakeProviders
 
 TASK = "greet Ada by name"
@@ -79,8 +79,8 @@ def script(root: Path, *answers: Any) -> tuple[str, str]:
     return "--script", "answers.json"
 
 
-GOOD = decided(finish("Hello, Ada."), skill="greeter", why="a greeting is asked for")
-TURNS = (decided(command(SCRIPT_LINE), skill="greeter"), decided(command("ls skills"), skill="greeter"), GOOD)
+GOOD = decided(text="Hello, Ada.")
+TURNS = (decided(use("greeter"), command(SCRIPT_LINE)), decided(command("ls skills")), GOOD)
 
 
 def events(root: Path) -> list[EventRecord]:

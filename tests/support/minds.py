@@ -22,10 +22,10 @@ from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.budget import Ledger
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think
-from fireswarm.settings import AgentSettings, load_agent_settings
-from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.runs.assemble import grant_of
 from fireswarm.runs.sinks.files import RunLog, read_events
+from fireswarm.settings import AgentSettings, load_agent_settings
+from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.wiring.adapters import make_model
 from fireswarm.wiring.model import make_mind, redactor_for
 from tests.support.cloud_accounts import AWS_ENVIRONMENT, LOCATION, REGION, service_account_file
@@ -186,7 +186,9 @@ class Bench:
 
 
 class Heard:
-    """A script that remembers what it was asked."""
+    """A script of a model without tools that remembers what it was asked."""
+
+    tools = False
 
     def __init__(self, *answers: Any) -> None:
         self.answers = answers

@@ -14,12 +14,11 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from fireswarm.contracts.llm.decision import ActionType
 from tests.support.cloud_accounts import TokenServer
 from tests.support.provider_replies import Received, Reply, bytes_of, counted, error_body, http
 from tests.support.provider_routes import route
 
-__all__ = ["FakeProviders", "Received", "Reply", "Script", "decision", "in_order"]
+__all__ = ["FakeProviders", "Received", "Reply", "Script", "in_order"]
 
 
 Script = Callable[[Received], Reply]
@@ -127,28 +126,12 @@ def _form(target: str) -> str:
     return "anthropic-bedrock" if target.startswith("/model/") else "anthropic"
 
 
-def decision(kind: ActionType | str = ActionType.FINISH, skill: str = "", why: str = "as told", **params: str) -> str:
-    """The text of a decision with one action."""
-    action = {"type": str(kind), "params": params, "expected_output": ""}
-    return json.dumps(
-        {
-            "selected_skill": skill,
-            "reasoning_summary": why,
-            "required_disclosure_paths": [],
-            "planned_actions": [action],
-        }
-    )
-
-
 async def _main(turns: int) -> None:
     """Answer each conversation with tool calls, and finish it at its last turn."""
 
     def script(request: Received) -> Reply:
         number = request.answers
-        over, given = number + 1 >= turns, json.dumps({"a": number, "b": 1})
-        if request.body.get("tools"):
-            return Reply("done") if over else Reply(calls=(("add", {"a": number, "b": 1}),))
-        return Reply(decision(answer="done") if over else decision("call_tool", tool="add", input=given))
+        return Reply("done") if number + 1 >= turns else Reply(calls=(("add", {"a": number, "b": 1}),))
 
     async with FakeProviders(script).serving() as served:
         sys.stdout.write(served.url + "\n")

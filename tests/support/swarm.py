@@ -17,6 +17,7 @@ from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec
 from fireswarm.firelite.database import Database
 from fireswarm.firelite.query.index_definitions import IndexSet
 from fireswarm.firelite.wire.inprocess import connect
+from fireswarm.runs.sinks.documents import Journal
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.blobs import FsspecBlobs
@@ -25,7 +26,6 @@ from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules, HeldLease
 from fireswarm.swarm.records.heartbeats import Heartbeats
-from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.swarm import Swarm

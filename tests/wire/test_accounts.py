@@ -22,14 +22,14 @@ from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import load_agent_settings
 from fireswarm.wiring.adapters import describe_access, make_model
 from tests.support.cloud_accounts import BEARER, LOCATION, PROJECT, REGION, service_account_file
-from tests.support.minds import ENVIRONMENT, Bench, Lab, at, decided, finish
+from tests.support.minds import ENVIRONMENT, Bench, Lab, at, decided
 from tests.support.provider_replies import Received
 from tests.support.providers import Reply
 
 pytestmark = pytest.mark.anyio
 ON_VERTEX = ("anthropic-vertex", "gemini-vertex")
 ON_ACCOUNTS = (*ON_VERTEX, "anthropic-bedrock")
-GOOD = Reply(decided(finish("hello Ada"), skill="greeter"))
+GOOD = Reply(decided(text="hello Ada"))
 DEFAULTS = load_agent_settings(None, {})
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
+from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
-from fireswarm.mind.permissions import Verdict, policy_of
-from fireswarm.settings.agent import PermissionSettings
 from tests.support.experts import PIXEL, Expert, bash, calls, run_on_the_wire
 from tests.support.minds import Bench, Lab
 
@@ -174,7 +173,7 @@ async def test_write_is_asked_for_with_its_diff_and_a_denial_is_told(provider: s
 
     edit = {"path": "a.txt", "old_text": "one", "new_text": "two"}
     expert = Expert(calls(("edit_file", edit)), calls(("edit_file", edit)), "Done.")
-    await run_on_the_wire(lab, provider, bench, expert, ask=answer, policy=policy_of(PermissionSettings(), Verdict.ASK))
+    await run_on_the_wire(lab, provider, bench, expert, ask=answer, grant=Grant(bench.cwd, default=Verdict.ASK))
     assert "not that file" in expert.told[0]
     assert asked[0].approval is not None and "-one\n+two" in asked[0].approval.diff
     assert (bench.cwd / "a.txt").read_text() == "two\n"

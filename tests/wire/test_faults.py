@@ -28,14 +28,13 @@ from tests.support.minds import (
     asks_for_summary,
     command,
     decided,
-    finish,
 )
 from tests.support.providers import Received, Reply, in_order
 from tests.support.wire_bodies import asks_natively, system_of, turns_of
 
 pytestmark = pytest.mark.anyio
 
-GOOD = Reply(decided(finish("hello Ada"), skill="greeter"))
+GOOD = Reply(decided(text="hello Ada"))
 RETRIES = 3
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "provider_responses"
 
@@ -283,7 +282,7 @@ def elements(provider: str, body: dict[str, Any]) -> list[bytes]:
 def ten_turns(request: Received) -> Reply:
     if request.answers == 9:
         return GOOD
-    return Reply(decided(command(f"echo turn {request.answers}; seq 1 40"), skill="greeter"))
+    return Reply(decided(command(f"echo turn {request.answers}; seq 1 40")))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -314,7 +313,7 @@ async def test_prompt_prefix_changes_only_when_a_summary_is_made(provider: str, 
             return Reply("Turns were counted.", input_tokens=tokens)
         if (turn := next(turns, None)) is None:
             return Reply(GOOD.text, input_tokens=tokens)
-        return Reply(decided(command(f"echo turn {turn}; seq 1 200"), skill="greeter"), input_tokens=tokens)
+        return Reply(decided(command(f"echo turn {turn}; seq 1 200")), input_tokens=tokens)
 
     ran = await lab.run(bench, provider, script)
     assert ran.conclusion.status is ConclusionStatus.FINISHED, ran.conclusion

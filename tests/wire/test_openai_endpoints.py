@@ -18,7 +18,7 @@ from fireswarm.llm.providers.openai import OpenAiModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import load_agent_settings
 from fireswarm.wiring.adapters import make_model
-from tests.support.minds import ENVIRONMENT, Bench, Lab, Ran, at, decided, finish
+from tests.support.minds import ENVIRONMENT, Bench, Lab, Ran, at, decided
 from tests.support.provider_replies import Received
 from tests.support.providers import Reply
 
@@ -183,7 +183,7 @@ async def test_model_without_tools_names_the_setting_and_works_with_it(
     def script(request: Received) -> Reply:
         if request.body.get("tools"):
             return Reply(status=status, message=message)
-        return Reply(decided(finish("hello Ada"), skill="greeter"))
+        return Reply(decided(text="hello Ada"))
 
     ran = await lab.run(bench, "openai", script)
     assert ran.conclusion.reason == "model_rejected"
@@ -230,7 +230,7 @@ async def test_options_are_sent_and_null_removes_a_field(lab: Lab, bench: Bench)
 async def test_any_json_object_can_be_asked_for_instead_of_a_schema(lab: Lab, tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     async with lab.with_model("openai", bench.settings, structured_output="json_object") as other:
-        ran = await other.run(bench, "openai", (Reply(decided(finish("hi"), skill="greeter")),))
+        ran = await other.run(bench, "openai", (Reply(decided(text="hi")),))
     assert ran.conclusion.answer == "hi"
     assert lab.served.calls[0].body["response_format"] == {"type": "json_object"}
 

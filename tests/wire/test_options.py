@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fireswarm.mind import ConclusionStatus
-from tests.support.minds import PROVIDERS, Bench, Lab, decided, finish
+from tests.support.minds import PROVIDERS, Bench, Lab, decided
 from tests.support.providers import Reply
 
 pytestmark = pytest.mark.anyio
 
-GOOD = Reply(decided(finish("hello Ada"), skill="greeter"))
+GOOD = Reply(decided(text="hello Ada"))
 
 
 def bench_in(folder: Path, **values: Any) -> Bench:

@@ -11,8 +11,8 @@ from typing import Any
 
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.errors import InvalidInput
-from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.swarm import Swarm
 from tests.chaos.at_size.work import SESSION
 

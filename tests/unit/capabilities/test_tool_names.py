@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fireswarm.capabilities.tool_names import valid_names
-from fireswarm.mind import Tool
-from fireswarm.mind.guard import refuse_tool
-from fireswarm.mind.permissions import Action, Policy, Verdict
-from fireswarm.settings.agent import PermissionSettings
+from fireswarm.contracts.grant import Grant, Verdict
+from fireswarm.mind import Tool, gate
 from fireswarm.skills.packs.catalog import Skill
 from tests.support.experts import Expert, calls, run
 from tests.support.mcp_odd_server import LONG, NAMES, opened
@@ -69,23 +67,18 @@ async def test_rules_name_a_tool_with_its_prefix_or_its_server() -> None:
 
 def allows(rule: str, tool: Tool) -> bool:
     """Return True if a skill's allowed-tools and the allow rules of the settings let the tool be used."""
-    by_skill = refuse_tool(tool, {}, "permissive", Skill("x", "x", Path(), allowed_tools=(rule,))) == ""
-    policy = Policy(PermissionSettings(allow=(rule,)), default=Verdict.DENY)
-    assert by_skill == (policy.judge(action_of(tool)).verdict is Verdict.ALLOW)
-    return by_skill
+    call = gate.Call(tool.spec_name or tool.name, "", tool.name, tool.rule_names)
+    by_skill = gate.decide(call, Grant(Path(), named=Skill("x", "x", Path(), allowed_tools=(rule,))))
+    by_rule = gate.decide(call, Grant(Path(), allow=(rule,), default=Verdict.DENY))
+    assert isinstance(by_skill, gate.Allow) == isinstance(by_rule, gate.Allow)
+    return isinstance(by_rule, gate.Allow)
 
 
 def denies(rule: str, tool: Tool) -> bool:
-    verdicts = [
-        Policy(PermissionSettings.model_validate({kind: (rule,)})).judge(action_of(tool)).verdict
-        for kind in ("deny", "ask")
-    ]
-    assert verdicts in ([Verdict.DENY, Verdict.ASK], [Verdict.ALLOW, Verdict.ALLOW])
-    return verdicts[0] is Verdict.DENY
-
-
-def action_of(tool: Tool) -> Action:
-    return Action(tool.spec_name or tool.name, "", tool.name, Path(), aliases=tool.rule_names)
+    call = gate.Call(tool.spec_name or tool.name, "", tool.name, tool.rule_names)
+    decisions = [type(gate.decide(call, grant)) for grant in (Grant(Path(), deny=(rule,)), Grant(Path(), ask=(rule,)))]
+    assert decisions in ([gate.Deny, gate.Ask], [gate.Allow, gate.Allow])
+    return decisions[0] is gate.Deny
 
 
 async def test_run_calls_a_tool_with_a_dot_and_obeys_the_rule_for_its_server(tmp_path: Path) -> None:
@@ -93,8 +86,7 @@ async def test_run_calls_a_tool_with_a_dot_and_obeys_the_rule_for_its_server(tmp
     async with opened() as tools:
         for deny, told in (((), "called create.entities"), (("mcp__s",), "the permissions deny mcp__s")):
             expert = Expert(calls(("mcp_s__create_entities", {})), "Done.")
-            policy = Policy(PermissionSettings(deny=deny))
-            await run(bench, expert, tools=tools, policy=policy)
+            await run(bench, expert, tools=tools, grant=Grant(bench.cwd, deny=deny))
             assert told in expert.told[0]
 
 

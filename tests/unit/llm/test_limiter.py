@@ -16,7 +16,7 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.ports import Store
 from fireswarm.llm.limiter import Bucket, FirestoreLimits, Limiter
 from fireswarm.mind import ConclusionStatus
-from tests.support.minds import Bench, Heard, LeapingClock, decided, finish
+from tests.support.minds import Bench, Heard, LeapingClock, decided
 from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -193,7 +193,7 @@ async def test_shared_pause_is_read_at_most_once_per_interval() -> None:
 
 
 async def test_429_in_a_run_pauses_every_process_on_the_store(tmp_path: Path) -> None:
-    answer = decided(finish())
+    answer = decided(text="done")
     async with open_test_swarm() as swarm:
         bench = Bench(tmp_path)
         bench.store = swarm.store

@@ -17,11 +17,11 @@ from fireswarm.llm.spend import FileLedger, StoreLedger
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings.agent import BudgetSettings
 from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN, limits_of
-from tests.support.minds import Bench, LeapingClock, command, decided, finish
+from tests.support.minds import Bench, LeapingClock, command, decided
 from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
-SCRIPT = [decided(command(f"echo {number}"), skill="greeter") for number in range(5)] + [decided(finish())]
+SCRIPT = [decided(command(f"echo {number}")) for number in range(5)] + [decided(text="done")]
 
 
 def meter(model: str, **budget: Any) -> Meter:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolOutput
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolOutput, ToolSpec
 from fireswarm.errors import ConfigError, ModelRejected
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 
@@ -30,7 +30,8 @@ def request(system: str = "# Scout\n\nYou look.", *told: str, workspace: str = "
     for text in told:
         outputs = (ToolOutput(call_id="1", name="x", text=text),)
         messages += [ChatMessage("assistant", "…"), ChatMessage("user", "", outputs=outputs)]
-    return ChatRequest(system, tuple(messages), 100, answers=len(told))
+    tools = (ToolSpec("list_files", "Lists.", {}),)
+    return ChatRequest(system, tuple(messages), 100, tools=tools, answers=len(told))
 
 
 async def test_role_in_the_system_text_chooses_the_conversation(tmp_path: Path) -> None:

@@ -7,17 +7,14 @@ from pathlib import Path
 import anyio.lowlevel
 import pytest
 
+from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.mind import ConclusionStatus
-from fireswarm.mind.permissions import Verdict, policy_of
-from fireswarm.settings.agent import PermissionSettings
 from tests.support.experts import Expert, calls, run
 from tests.support.minds import Bench
 
 pytestmark = pytest.mark.anyio
-
-POLICY = policy_of(PermissionSettings(ask=("Read",)), Verdict.ASK)
 
 
 @pytest.fixture
@@ -26,6 +23,10 @@ def bench(tmp_path: Path) -> Bench:
     for name in "abc":
         (bench.cwd / f"{name}.txt").write_text(f"this is {name}")
     return bench
+
+
+def grant(bench: Bench) -> Grant:
+    return Grant(bench.cwd, ask=("Read",), default=Verdict.ASK)
 
 
 def reads(*names: str) -> Expert:
@@ -52,20 +53,20 @@ class Person:
 
 async def test_approvals_of_one_answer_are_asked_for_one_after_the_other(bench: Bench) -> None:
     person, expert = Person(YES, NO, YES), reads("a", "b", "c")
-    await run(bench, expert, ask=person.ask, policy=POLICY)
+    await run(bench, expert, ask=person.ask, grant=grant(bench))
     assert (len(person.asked), person.most) == (3, 1)
     assert ["this is" in told for told in expert.told] == [True, False, True]
 
 
 async def test_an_approval_for_always_counts_for_the_same_call_in_the_same_answer(bench: Bench) -> None:
     person, expert = Person(ALWAYS), reads("a", "a")
-    await run(bench, expert, ask=person.ask, policy=POLICY)
+    await run(bench, expert, ask=person.ask, grant=grant(bench))
     assert len(person.asked) == 1
     assert all("this is a" in told for told in expert.told)
 
 
 async def test_run_without_an_answer_waits_for_all_of_its_questions_in_turn(bench: Bench) -> None:
     person = Person(None, None)
-    ran = await run(bench, reads("a", "b"), ask=person.ask, policy=POLICY)
+    ran = await run(bench, reads("a", "b"), ask=person.ask, grant=grant(bench))
     assert ran.conclusion.status is ConclusionStatus.WAITING
     assert person.most == 1

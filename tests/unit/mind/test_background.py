@@ -11,6 +11,7 @@ import anyio
 import psutil
 import pytest
 
+from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
@@ -18,8 +19,6 @@ from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.commands.background import LOST, MAX_RUNNING
-from fireswarm.mind.permissions import Verdict, policy_of
-from fireswarm.settings.agent import PermissionSettings
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
 from tests.unit.mind.test_resumed_run import Killed, agent
@@ -108,16 +107,16 @@ async def test_command_of_a_read_only_task_writes_nothing_in_the_background(benc
 
 
 async def test_denied_command_is_denied_in_the_background(bench: Bench) -> None:
-    policy = policy_of(PermissionSettings(deny=("Bash(touch:*)",)), Verdict.ALLOW)
+    grant = Grant(bench.cwd, deny=("Bash(touch:*)",))
     expert = Expert(behind("touch made"), "No.")
-    await run(bench, expert, policy=policy)
+    await run(bench, expert, grant=grant)
     assert expert.told == ["refused: the permissions deny Bash(touch:*)"]
     assert list(bench.cwd.iterdir()) == []
 
 
 async def test_command_that_needs_an_approval_waits_for_it_in_the_background(bench: Bench) -> None:
-    policy = policy_of(PermissionSettings(), Verdict.ALLOW, StricterPermissions(ask=("Bash(touch:*)",)))
-    ran = await run(bench, Expert(behind("touch made"), "Waits."), policy=policy)
+    grant = Grant(bench.cwd, stricter=StricterPermissions(ask=("Bash(touch:*)",)))
+    ran = await run(bench, Expert(behind("touch made"), "Waits."), grant=grant)
     assert ran.conclusion.status is ConclusionStatus.WAITING
     approval = ran.conclusion.questions[0].approval
     assert approval is not None and approval.shown == "touch made\n(in the background, until this run ends)"

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.llm.chat import ChatResponse, StopReason, ToolCall
 from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind import ConclusionStatus
-from fireswarm.mind.permissions import Policy, Verdict
-from fireswarm.settings.agent import PermissionSettings
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
 
@@ -113,7 +112,7 @@ async def test_same_call_with_the_same_result_is_warned_of_and_ends_the_run_the_
     expert = Expert(again)
     ran = await run(bench, expert)
     assert (ran.conclusion.status, ran.conclusion.reason) == (ConclusionStatus.FAILED, "no_progress")
-    assert "You have seen this result" in expert.told[1]
+    assert "Same call, same result as before" in expert.told[1]
     assert ran.conclusion.turns == 3
 
 
@@ -247,8 +246,8 @@ async def test_call_that_would_fail_is_answered_without_asking_for_approval(benc
         asked.append(question.description)
         return "yes"
 
-    rules = PermissionSettings(deny=("Read(secret)",))
-    ran = await run(bench, expert, ask=answer, policy=Policy(rules, default=Verdict.ASK))
+    grant = Grant(bench.cwd, deny=("Read(secret)",), default=Verdict.ASK)
+    ran = await run(bench, expert, ask=answer, grant=grant)
     assert (ran.conclusion.answer, asked) == ("Done.", [])
     assert "old_text: Field required" in expert.told[0]
     assert "old_text: String should have at least 1 character" in expert.told[1]

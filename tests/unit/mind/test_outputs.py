@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fireswarm.errors import InvalidInput
-from fireswarm.mind.calling.outputs import Outputs
+from fireswarm.mind.calls.outputs import Outputs
 
 
 def test_oldest_outputs_are_dropped_when_all_are_longer_than_the_limit() -> None:

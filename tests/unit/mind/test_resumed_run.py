@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 
 from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Steering, think
-from fireswarm.mind.permissions import Policy, Verdict, policy_of
 from fireswarm.redaction import Redactor
-from fireswarm.settings.agent import PermissionSettings
 from fireswarm.runs.sinks.files import RunLog, read_events
-from fireswarm.runs.sinks.step_file import INTERRUPTED, RunSteps
+from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
 from fireswarm.wiring.model import make_mind
 from tests.support.experts import Expert, bash, calls, on_the_wire
 from tests.support.minds import SYSTEM, TASK, Bench, Lab
@@ -35,9 +34,6 @@ WORK = (
     calls(bash("echo b >> log")),
     "Done: **2**.",
 )
-
-
-ALLOW_ALL = Policy()
 
 
 class Killed(BaseException):
@@ -54,7 +50,7 @@ class Agent:
     kill_at: int = 0
     asks: Callable[[Question], Awaitable[str | None]] | None = None
     says: Callable[[str], Awaitable[str | None]] | None = None
-    policy: Policy = ALLOW_ALL
+    default: Verdict = Verdict.ALLOW
     steering: Steering = field(default_factory=Steering)
     writes: int = 0
     model_of: Callable[[Expert], Any] = lambda expert: ScriptedModel(expert, tools=True)
@@ -83,7 +79,7 @@ class Agent:
         log.steps._write = counted  # type: ignore[method-assign]
         tools = workspace_tools(self.bench.cwd)
         hears: dict[str, Any] = {"ask": self.asks, "next_message": self.says, "steering": self.steering}
-        given = Assignment(TASK, SYSTEM, self.bench.cwd, tools=tools, policy=self.policy, **hears)
+        given = Assignment(TASK, SYSTEM, Grant(self.bench.cwd, default=self.default), tools=tools, **hears)
         try:
             return await think(mind, given, log)
         finally:
@@ -135,15 +131,15 @@ async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Pat
 
 async def test_action_that_was_interrupted_is_told_and_not_repeated(bench: Bench, monkeypatch: Any) -> None:
     run = agent(bench, calls(bash("echo a >> log")), "I looked: it had happened.")
-    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+    write = StepFile._write  # pyright: ignore[reportPrivateUsage]
 
-    def die(self: RunSteps, step: dict[str, Any]) -> None:
+    def die(self: StepFile, step: dict[str, Any]) -> None:
         if step["step"].startswith("act:") and step["state"] == "finished":
             raise Killed
         write(self, step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunSteps, "_write", die)
+        patch.setattr(StepFile, "_write", die)
         with pytest.raises(Killed):
             await run.start()
     await run.start()
@@ -155,15 +151,15 @@ async def test_interrupted_action_is_not_repeated_by_a_start_with_a_stricter_pro
     bench: Bench, monkeypatch: Any
 ) -> None:
     run = agent(bench, calls(bash("echo a >> log")), "I looked.")
-    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+    write = StepFile._write  # pyright: ignore[reportPrivateUsage]
 
-    def die(self: RunSteps, step: dict[str, Any]) -> None:
+    def die(self: StepFile, step: dict[str, Any]) -> None:
         if step["step"].startswith("act:") and step["state"] == "finished":
             raise Killed
         write(self, step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunSteps, "_write", die)
+        patch.setattr(StepFile, "_write", die)
         with pytest.raises(Killed):
             await run.start()
     bench.set(skills__prefilter_min_score=1, runtime__profile="read_only", permissions__deny=["Bash(echo:*)"])
@@ -190,7 +186,7 @@ async def test_question_is_answered_in_a_later_start(bench: Bench, anthropic: di
 async def test_person_is_asked_once_about_an_edit_whose_diff_changes_with_the_file(bench: Bench) -> None:
     edits = [calls(("edit_file", {"path": "a", "old_text": f"{n}\n", "new_text": f"{n + 1}\n"})) for n in (1, 1, 2)]
     run = agent(bench, *edits, "Three.")
-    run.policy = policy_of(PermissionSettings(), Verdict.ASK)
+    run.default = Verdict.ASK
     (bench.cwd / "a").write_text("1\n")
     asked: list[str] = []
     said = iter(["no: wait", "yes", "yes"])
@@ -214,7 +210,7 @@ async def test_edit_that_was_approved_is_asked_for_again_if_the_file_changed_bef
     bench: Bench, monkeypatch: Any
 ) -> None:
     run = agent(bench, calls(("edit_file", {"path": "a", "old_text": "1", "new_text": "2"})), "Two.")
-    run.policy = policy_of(PermissionSettings(), Verdict.ASK)
+    run.default = Verdict.ASK
     (bench.cwd / "a").write_text("1 apple\n")
     diffs: list[str] = []
 
@@ -224,15 +220,15 @@ async def test_edit_that_was_approved_is_asked_for_again_if_the_file_changed_bef
         return "yes"
 
     run.asks = allow
-    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+    write = StepFile._write  # pyright: ignore[reportPrivateUsage]
 
-    def die(self: RunSteps, step: dict[str, Any]) -> None:
+    def die(self: StepFile, step: dict[str, Any]) -> None:
         if step["step"].startswith("act:"):
             raise Killed
         write(self, step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunSteps, "_write", die)
+        patch.setattr(StepFile, "_write", die)
         with pytest.raises(Killed):
             await run.start()
     (bench.cwd / "a").write_text("1 pear\n")

@@ -12,8 +12,8 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ModelRejected
 from fireswarm.mind import ConclusionStatus, Steering
-from fireswarm.mind.calling.steering import LEFT
-from fireswarm.runs.sinks.step_file import INTERRUPTED, RunSteps
+from fireswarm.mind.calls.steering import LEFT
+from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
 from tests.support.experts import bash, calls
 from tests.support.minds import Bench
 from tests.unit.mind.test_resumed_run import WORK, Agent, Killed, agent, anthropic
@@ -84,15 +84,15 @@ async def test_actions_that_had_not_ended_are_left(
 ) -> None:
     plan = calls(bash("echo a >> log"), bash("echo b >> log"), ("write_file", {"path": "x", "content": "1"}))
     run = agent(bench, plan, "As you say.", **anthropic)
-    write = RunSteps._write  # pyright: ignore[reportPrivateUsage]
+    write = StepFile._write  # pyright: ignore[reportPrivateUsage]
 
-    def die(self: RunSteps, step: dict[str, Any]) -> None:
+    def die(self: StepFile, step: dict[str, Any]) -> None:
         write(self, step)
         if step["step"] == "act:1.1":
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(RunSteps, "_write", die)
+        patch.setattr(StepFile, "_write", die)
         await run.start()
     run.steering = stopped()
     assert (await run.start()).answer == "As you say."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import LeaseLost, SkillFailed
 from fireswarm.mind import ConclusionStatus, Tool
-from fireswarm.mind.briefing import shown_to_model
+from fireswarm.mind.calls.results import describe_skill_result
 from fireswarm.skills.packs.catalog import Skill
-from tests.support.minds import Bench, Heard, call, command, decided, finish
+from tests.support.minds import Bench, Heard, command, decided, use
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +28,7 @@ metadata:
 ---
 # Counter
 """
-GOOD = decided(finish("hello Ada", result='{"greeted": "Ada"}'), skill="greeter")
+GOOD = decided(text="hello Ada")
 FAILING = command("echo oops >&2; echo x >> tried; exit 7")
 
 
@@ -56,7 +55,7 @@ async def test_failed_step_is_handled_by_the_policy(
 ) -> None:
     bench.set(runtime__on_step_failure=policy, skills__prefilter_min_score=1)
     reports = policy.endswith("report")
-    script = Heard(decided(FAILING, skill="greeter"), GOOD if reports else decided(FAILING))
+    script = Heard(decided(use("greeter"), FAILING), GOOD if reports else decided(FAILING))
     ran = await bench.run(script)
     assert ran.conclusion.reason == reason
     assert (bench.cwd / "tried").read_text().count("x") == tries
@@ -66,7 +65,7 @@ async def test_failed_step_is_handled_by_the_policy(
         assert "exit code 7" in ran.conclusion.answer or "oops" in ran.conclusion.answer
     else:
         assert ran.conclusion.turns == 2  # the model was told, and could finish at once
-        assert '"exit_code": 7' in script.told
+        assert "[exit code 7]" in script.told
 
 
 async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
@@ -82,17 +81,16 @@ async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
 
 
 async def test_fallback_is_the_best_candidate_not_used_before(bench: Bench) -> None:
-    script = Heard(decided(FAILING, skill="farewell"), GOOD)
+    script = Heard(decided(use("farewell"), FAILING), GOOD)
     ran = await bench.run(script)
     assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == ["farewell", "greeter"]
     assert ran.conclusion.status is ConclusionStatus.FINISHED
 
 
-async def test_plan_stops_at_its_failed_step(bench: Bench) -> None:
+async def test_failed_call_drops_no_other_call_of_the_answer(bench: Bench) -> None:
     bench.set(runtime__on_step_failure="report")
-    ran = await bench.run(Heard(decided(FAILING, command("touch second"), finish("all done")), GOOD))
-    assert not (bench.cwd / "second").exists()
-    assert ran.conclusion.answer == "hello Ada"  # not the finish of the plan that failed
+    await bench.run(Heard(decided(FAILING, command("touch second")), GOOD))
+    assert (bench.cwd / "second").exists()
 
 
 async def test_command_over_its_time_limit_is_a_timeout(bench: Bench) -> None:
@@ -103,8 +101,17 @@ async def test_command_over_its_time_limit_is_a_timeout(bench: Bench) -> None:
     assert "killed after 0.2 s" in step["stderr_summary"]
 
 
-async def test_finish_in_the_same_plan_as_a_failed_command_is_ignored(bench: Bench) -> None:
-    script = Heard(decided(command("touch x"), finish("I touched it"), skill="greeter"), GOOD)
+async def test_finish_after_a_call_that_could_not_be_made_is_rejected(bench: Bench) -> None:
+    done = {"name": "finish", "input": {"answer": "I wrote it", "result": {}}}
+    bad = {"name": "read_output", "input": {"output": "9.9", "page": 1}}
+    script = Heard(decided(bad, done), GOOD)
+    ran = await bench.run(script, result_schema={"type": "object"})
+    assert "a call before this one failed" in script.told
+    assert ran.conclusion.answer == "hello Ada"
+
+
+async def test_command_of_a_read_only_task_cannot_write(bench: Bench) -> None:
+    script = Heard(decided(command("touch x")), GOOD)
     ran = await bench.run(script, constraints=Constraints(read_only=True))
     assert not (bench.cwd / "x").exists()
     assert {step["status"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)} == {"failed"}
@@ -114,7 +121,7 @@ async def test_finish_in_the_same_plan_as_a_failed_command_is_ignored(bench: Ben
 
 async def test_command_of_a_read_only_task_is_refused_where_nothing_confines_it(bench: Bench) -> None:
     bench.set(runtime__confinement="none")
-    script = Heard(decided(command("ls"), finish("I looked"), skill="greeter"), GOOD)
+    script = Heard(decided(command("ls")), GOOD)
     ran = await bench.run(script, constraints=Constraints(read_only=True))
     [step] = ran.of(EventType.SKILL_STEP_EXECUTED)
     assert (step["status"], step["exit_code"]) == ("refused", 126)
@@ -125,9 +132,9 @@ async def test_command_of_a_read_only_task_is_refused_where_nothing_confines_it(
 async def test_allowed_tools_of_the_active_skill_are_enforced(bench: Bench) -> None:
     text = (bench.skills / "greeter" / "SKILL.md").read_text().replace("---\n#", "allowed-tools: Bash(echo:*)\n---\n#")
     bench.skill("greeter", text)
-    plan = decided(command("echo fine"), command("touch x"), skill="greeter")
+    plan = decided(use("greeter"), command("echo fine"), command("touch x"))
     ran = await bench.run(Heard(plan, GOOD))
-    assert [step["status"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)] == ["ok", "refused"]
+    assert [step["status"] for step in ran.of(EventType.SKILL_STEP_EXECUTED)] == ["ok", "ok", "refused"]
 
 
 # ── skills with code, and tools ─────────────────────────────────────────────────────────────────────────
@@ -141,18 +148,19 @@ async def test_code_skill_is_run_and_its_result_is_shown(bench: Bench) -> None:
         given_to.append(given)
         return SkillResult(summary=f"{skill.name}: 3 letters", insights=("short",))
 
-    script = Heard(decided(call("counter", name="Ada")), GOOD)
+    script = Heard(decided(use("counter", name="Ada")), GOOD)
     ran = await bench.run(script, run_skill=run_skill)
     assert given_to == [{"name": "Ada"}]
     assert "3 letters" in script.told
     assert ran.conclusion.outputs[0].insights == ("short",)
-    assert "count.py" in script.told  # its scripts are disclosed when the skill is called
 
 
 def test_value_of_an_artifact_that_is_cut_says_so() -> None:
-    shown = shown_to_model(SkillResult(summary="s", artifacts=(Artifact(type="data", name="all", value="x" * 9_000),)))
+    shown = describe_skill_result(
+        SkillResult(summary="s", artifacts=(Artifact(type="data", name="all", value="x" * 9_000),))
+    )
     assert "[cut: the value has 9,002 characters]" in shown
-    assert "[cut" not in shown_to_model(
+    assert "[cut" not in describe_skill_result(
         SkillResult(summary="s", artifacts=(Artifact(type="data", name="all", value="x" * 900),))
     )
 
@@ -168,19 +176,17 @@ async def test_failing_or_unknown_skill_becomes_a_step_result(bench: Bench) -> N
         return SkillResult(state=SkillState.FAILED, summary="no name given")
 
     for run_skill, told in ((raises, "raised ValueError"), (fails, "no name given")):
-        script = Heard(decided(call("counter")), GOOD)
+        script = Heard(decided(use("counter")), GOOD)
         ran = await bench.run(script, run_skill=run_skill)
         assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == "failed"
         assert told in script.told
-    bad = json.loads(decided(call("counter")))
-    bad["planned_actions"][0]["params"]["input"] = "{not json"
-    for plan, told in (
-        (decided(call("nobody")), "skill 'nobody' is not among the skills you were shown"),
-        (json.dumps(bad), "params.input of"),
+    for name, given, status, told in (
+        ("nobody", {}, "failed", "unknown skill 'nobody'"),
+        ("counter", "{not json", "refused", "input of counter: not JSON"),
     ):
-        script = Heard(plan, GOOD)
+        script = Heard(decided({"name": "use_skill", "input": {"name": name, "reason": "", "input": given}}), GOOD)
         ran = await bench.run(script)
-        assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == "refused"
+        assert ran.of(EventType.SKILL_STEP_EXECUTED)[0]["status"] == status
         assert told in script.told
 
 
@@ -191,7 +197,7 @@ async def test_skill_that_asks_or_delegates_pauses_the_run(bench: Bench) -> None
         questions = (Question(name="who", description="Who?"),)
         return SkillResult(state=SkillState.INPUT_REQUIRED, summary="who?", questions=questions)
 
-    ran = await bench.run([decided(call("counter"))], run_skill=asks)
+    ran = await bench.run([decided(use("counter"))], run_skill=asks)
     assert (ran.conclusion.status, ran.conclusion.questions[0].name) == (ConclusionStatus.WAITING, "who")
     assert ran.of(EventType.RUN_FINISHED)[0]["mode"] == "input_required"
 
@@ -199,7 +205,7 @@ async def test_skill_that_asks_or_delegates_pauses_the_run(bench: Bench) -> None
         tasks = (PlannedTask(key="a", assigned_to="scout", objective="look"),)
         return SkillResult(state=SkillState.DELEGATING, summary="handed out", tasks=tasks)
 
-    ran = await bench.run([decided(call("counter"))], run_skill=delegates)
+    ran = await bench.run([decided(use("counter"))], run_skill=delegates)
     assert (ran.conclusion.status, ran.conclusion.tasks[0].key) == (ConclusionStatus.DELEGATING, "a")
 
 
@@ -212,7 +218,7 @@ async def test_tool_exception_becomes_a_result(error: Exception, bench: Bench) -
     async def broken(_given: Mapping[str, Any]) -> Any:
         raise error
 
-    script = Heard(decided({"type": "call_tool", "tool": "broken", "input": "{}"}), GOOD)
+    script = Heard(decided({"name": "broken", "input": {}}), GOOD)
     ran = await bench.run(script, tools={"broken": Tool("broken", "", {}, broken)})
     assert ran.conclusion.status is ConclusionStatus.FINISHED
     assert f"{type(error).__name__}: {error}" in script.told
@@ -223,18 +229,18 @@ async def test_lease_lost_in_a_tool_propagates(bench: Bench) -> None:
         raise LeaseLost("another one has it")
 
     with pytest.raises(LeaseLost):
-        await bench.run([decided({"type": "call_tool", "tool": "lost"})], tools={"lost": Tool("lost", "", {}, lost)})
+        await bench.run([decided({"name": "lost", "input": {}})], tools={"lost": Tool("lost", "", {}, lost)})
 
 
-async def test_unknown_tool_and_malformed_input_are_refused(bench: Bench) -> None:
+async def test_unknown_tool_and_malformed_input_are_explained(bench: Bench) -> None:
     async def fine(_given: Mapping[str, Any]) -> str:
         return "fine"
 
     tools = {"fine": Tool("fine", "", {}, fine)}
-    for action, told in (
-        ({"type": "call_tool", "tool": "none"}, "unknown tool 'none'; known: fine"),
-        ({"type": "call_tool", "tool": "fine", "input": "[1]"}, "params.input of fine: must be a JSON object"),
+    for call, told in (
+        ({"name": "none", "input": {}}, "calls.1: unknown tool 'none'; known: ask_user, command_output, fine"),
+        ({"name": "fine", "input": "[1]"}, "the input cannot be used: must be a JSON object"),
     ):
-        script = Heard(decided(action), GOOD)
+        script = Heard(decided(call), GOOD)
         await bench.run(script, tools=tools)
         assert told in script.told

@@ -35,7 +35,7 @@ FAILED = frozenset({"turn_failed", "step_failed", *(kind.value for kind in FAULT
 QUIET = frozenset({"step_started", "step_finished", "step_replayed"})
 """Bookkeeping events of the journal: shown at level debug only, except the end of a skill."""
 
-_SAID = re.compile(r'"(?:reasoning_summary|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_SAID = re.compile(r'"(?:text|answer|question|command)"\s*:\s*"((?:[^"\\]|\\.)*)')
 _ESCAPED = re.compile(r"\\(.)")
 
 

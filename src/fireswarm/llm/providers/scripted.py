@@ -30,8 +30,8 @@ Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 class ScriptedModel:
     """Answers from *script*: a function of the request, or one answer per turn.
 
-    An answer is a decision (a dict), a text, or ``{"error": 529, "message": ...}`` for an error. With *tools*, it is a
-    text, or ``{"calls": [{"name": ..., "input": {...}}], "text": ...}``.
+    An answer is a text, ``{"calls": [{"name": ..., "input": {...}}], "text": ...}``, or ``{"error": 529, "message":
+    ...}`` for an error. A model without *tools* answers with the same as JSON text.
     """
 
     provider = PROVIDER
@@ -40,11 +40,11 @@ class ScriptedModel:
     def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER, *, tools: bool | None = None) -> None:
         """For a sequence, the number of answers in the conversation is the index of the next one; a summary is not one.
 
-        Without *tools*, a sequence has them if one of its answers has calls, and a function if its attribute ``tools``
-        is true.
+        *tools* defaults to the attribute ``tools`` of a function, and to False for a sequence with an answer in JSON
+        text; otherwise the model calls tools itself.
         """
         self.name = name
-        self.knows_tools = _has_calls(script) if tools is None else tools
+        self.knows_tools = _calls_tools(script) if tools is None else tools
         self.calls = 0
         self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
 
@@ -129,12 +129,10 @@ def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
     return script
 
 
-def _has_calls(script: Script | Sequence[Answer]) -> bool:
+def _calls_tools(script: Script | Sequence[Answer]) -> bool:
     if callable(script):
-        return bool(getattr(script, "tools", False))
-    if any(isinstance(answer, dict) and "calls" in answer for answer in script):
-        return True
-    return all(isinstance(answer, str) and not answer.lstrip().startswith("{") for answer in script)
+        return bool(getattr(script, "tools", True))
+    return not any(isinstance(answer, str) and answer.lstrip().startswith("{") for answer in script)
 
 
 def _calls_of(answer: dict[str, Any], request: ChatRequest) -> tuple[ToolCall, ...]:
@@ -159,9 +157,9 @@ def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
         headers = {"retry-after": str(answer["retry_after"])} if "retry_after" in answer else {}
         raise from_status(PROVIDER, int(answer["error"]), str(answer.get("message", "as scripted")), headers)
     stop, calls = StopReason.END, ()
-    if isinstance(answer, dict) and "calls" in answer:
+    if isinstance(answer, dict) and "calls" in answer and request.tools:
         calls, answer = _calls_of(answer, request), {**answer, "text": answer.get("text", "")}
-    if isinstance(answer, dict) and "text" in answer:
+    if isinstance(answer, dict) and "text" in answer and (request.tools or "calls" not in answer):
         stop, answer = StopReason(answer.get("stop", "end")), str(answer["text"])
     text = answer if isinstance(answer, str) else json.dumps(answer)
     content: list[Any] = [{"type": "text", "text": text}] if text and request.tools else []
