@@ -30,16 +30,17 @@ from anthropic.types import MessageParam, ToolParam
 
 from benchmarks.common import benchmark_kit
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.swarm.outcome import Done
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.llm.providers.anthropic import AnthropicModel
 from fireswarm.mind import Assignment, Mind, Tool, think
 from fireswarm.redaction import Redactor
+from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.board import HeldLease
-from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import open_journal
@@ -97,7 +98,7 @@ def settings() -> AgentSettings:
 
 def assignment(cwd: Path) -> Assignment:
     tool = Tool("add", "Adds two numbers.", PARAMETERS, add)
-    return Assignment("add up", SYSTEM, cwd, tools={"add": tool}, named=None)
+    return Assignment("add up", SYSTEM, Grant(cwd), tools={"add": tool}, named=None)
 
 
 @contextlib.asynccontextmanager

@@ -123,7 +123,7 @@ async def test_failed_step_is_executed_again(swarm: SwarmRig) -> None:
     await journal.flush()
     again = await reopened(swarm, held)
     work = Work()
-    await again.step("one", {}, lambda: work.step("one"), idempotent=False)
+    await again.steps.step("one", {}, lambda: work.step("one"), idempotent=False)
     assert work.executed == ["one"]
 
 
@@ -135,10 +135,10 @@ async def test_large_step_results_are_stored_in_the_blob_store_and_replayed(swar
     async def make() -> dict[str, str]:
         return large
 
-    await (await swarm.journal(held)).step("big", {}, make, idempotent=True)
+    await (await swarm.journal(held)).steps.step("big", {}, make, idempotent=True)
     assert len(str(await swarm.run(held))) < 5_000
     again = await reopened(swarm, held)
-    assert await again.step("big", {}, make, idempotent=True) == large
+    assert await again.steps.step("big", {}, make, idempotent=True) == large
     assert again.pages.events[0]["type"] == "step_replayed"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.support.minds import Bench, Heard, Ran, call, command, decided, finish
+from tests.support.minds import Bench, Heard, Ran, command, decided, use
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ VOLATILE = frozenset(
     + ("allocated_prompt_tokens", "allocated_disclosure_tokens")
 )
 """Times and sizes. The sizes depend on the length of the test's folder name, which skills disclose."""
-GOOD = decided(finish("Hello, Ada."), skill="greeter", why="a greeting is asked for")
+GOOD = decided(text="Hello, Ada.")
 
 
 def golden(ran: Ran, root: Path) -> list[str]:
@@ -60,8 +60,11 @@ async def test_run_of_one_turn_is_logged(bench: Bench, snapshot: SnapshotAsserti
 
 async def test_run_of_several_turns_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
-        decided(skill="greeter", why="its manners first", paths=["references/manners.md"]),
-        decided(command("bash ../skills/greeter/scripts/greet.sh Ada"), skill="greeter"),
+        decided(
+            use("greeter", "its manners first"),
+            {"name": "read_skill_file", "input": {"skill": "greeter", "path": "references/manners.md"}},
+        ),
+        decided(command("bash ../skills/greeter/scripts/greet.sh Ada")),
         GOOD,
     )
     assert golden(await bench.run(script), bench.root) == snapshot
@@ -69,9 +72,9 @@ async def test_run_of_several_turns_is_logged(bench: Bench, snapshot: SnapshotAs
 
 async def test_handoff_between_skills_is_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     script = Heard(
-        decided(command("echo hello"), skill="greeter", why="greet first"),
-        decided(call("farewell"), skill="greeter", why="greeted, and now part"),
-        decided(finish("Goodbye."), skill="farewell"),
+        decided(use("greeter", "greet first"), command("echo hello")),
+        decided(use("farewell", "greeted, and now part")),
+        decided(text="Goodbye."),
     )
     assert golden(await bench.run(script), bench.root) == snapshot
 
@@ -87,7 +90,5 @@ async def test_retries_before_success_are_logged(bench: Bench, snapshot: Snapsho
 
 async def test_failed_step_and_its_fallback_are_logged(bench: Bench, snapshot: SnapshotAssertion) -> None:
     bench.set(skills__prefilter_min_score=1, runtime__on_step_failure="retry_once_then_fallback_then_abort")
-    script = Heard(
-        decided(command("echo no >&2; exit 3"), skill="greeter"), decided(finish("Goodbye."), skill="farewell")
-    )
+    script = Heard(decided(use("greeter"), command("echo no >&2; exit 3")), decided(text="Goodbye."))
     assert golden(await bench.run(script), bench.root) == snapshot

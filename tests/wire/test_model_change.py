@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.grant import Grant
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
 from fireswarm.runs.sinks.files import RunLog
@@ -49,7 +50,7 @@ async def start(bench: Bench, model: Any) -> Conclusion:
     )
     log = RunLog(folder, folder.name, bench.clock, redactor_for(bench.settings, bench.environment))
     try:
-        return await think(mind, Assignment(TASK, SYSTEM, bench.cwd, tools=workspace_tools(bench.cwd)), log)
+        return await think(mind, Assignment(TASK, SYSTEM, Grant(bench.cwd), tools=workspace_tools(bench.cwd)), log)
     finally:
         log.close()
 

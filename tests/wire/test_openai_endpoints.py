@@ -192,7 +192,7 @@ async def test_model_without_tools_names_the_setting_and_works_with_it(
     bench.decision_mode = "json"
     ran = await lab.run(bench, "openai", script)
     assert ran.conclusion.answer == "hello Ada"
-    assert lab.served.calls[0].body["response_format"]["json_schema"]["strict"] is False
+    assert lab.served.calls[0].body["response_format"]["json_schema"]["strict"] is True
 
 
 async def test_field_for_the_longest_answer_follows_the_endpoint(lab: Lab, bench: Bench) -> None:

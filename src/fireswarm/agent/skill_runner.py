@@ -29,7 +29,9 @@ ROLE = "agent"
 MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not searched for secrets."""
 
-INSTEAD = "This skill needs its own task, which only a swarm has. Use ask_user for missing input, and do the work yourself."
+INSTEAD = (
+    "This skill needs its own task, which only a swarm has. Use ask_user for missing input, and do the work yourself."
+)
 """Advice to a model that calls a skill which needs its own task."""
 
 

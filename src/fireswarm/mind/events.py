@@ -43,7 +43,7 @@ def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: C
         return
     action = action_of(step.call) if result.acted else action_of_tool(step.call)
     executed = StepExecutionResult(
-        step_id=step.name,
+        step_id=step.executed_as(result),
         exit_code=result.exit_code,
         stdout_summary=truncate(result.text, SHOWN_OUTPUT_CHARS),
         stderr_summary=truncate(result.errors, SHOWN_OUTPUT_CHARS),

@@ -152,8 +152,10 @@ class ToolRun:
         if not other:
             output = truncate(result.errors or result.text or f"exit code {result.exit_code}", MAX_STORED_SUMMARY_CHARS)
             raise RunFailed("step_failed", f"step {step.name} ({step.call.name}) {result.status.value}: {output}")
+        events.record_step(self.recorder, self.turn, self.skill, step, result)
         self.take_up(other, f"step {step.name} failed ({result.status.value}), {other} is tried instead")
-        return result.model_copy(update={"note": f"[{other} is tried instead]\n{self.briefing.activation(other)}"})
+        note = f"[{other} is tried instead]\n{self.briefing.activation(other)}"
+        return result.model_copy(update={"note": note, "recorded": True})
 
 
 Handler = Callable[[ToolRun, Step], Awaitable[CallResult]]

@@ -68,7 +68,8 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     text = run.mind.redact.clean(result.shown(command=is_command))
     if asked.redacted:
         text = f"{text}\n{REPLACED}"
-    events.record_step(run.recorder, run.turn, run.skill, this, result)
+    if not result.recorded:
+        events.record_step(run.recorder, run.turn, run.skill, this, result)
     # The folder belongs to the output: `cd ..` prints nothing, and does something else each time.
     output = f"{run.place.cwd}\n{text}"
     warning = run.progress.saw_call(run.turn, asked, output, changes=result.changes)

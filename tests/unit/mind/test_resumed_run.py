@@ -70,13 +70,13 @@ class Agent:
             model=self.model_of(self.expert),
         )
         log = RunLog(self.folder, self.folder.name, self.bench.clock, Redactor(), on_event=self.wrote)
-        write = log.steps._write  # pyright: ignore[reportPrivateUsage]
+        write = log.step_file._write  # pyright: ignore[reportPrivateUsage]
 
         def counted(step: dict[str, Any]) -> None:
             write(step)
             self.wrote()
 
-        log.steps._write = counted  # type: ignore[method-assign]
+        log.step_file._write = counted  # type: ignore[method-assign]
         tools = workspace_tools(self.bench.cwd)
         hears: dict[str, Any] = {"ask": self.asks, "next_message": self.says, "steering": self.steering}
         given = Assignment(TASK, SYSTEM, Grant(self.bench.cwd, default=self.default), tools=tools, **hears)

@@ -14,6 +14,7 @@ from fireswarm.errors import ModelRejected
 from fireswarm.mind import ConclusionStatus, Steering
 from fireswarm.mind.calls.steering import LEFT
 from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
+from fireswarm.runs.steps import step_name
 from tests.support.experts import bash, calls
 from tests.support.minds import Bench
 from tests.unit.mind.test_resumed_run import WORK, Agent, Killed, agent, anthropic
@@ -88,7 +89,7 @@ async def test_actions_that_had_not_ended_are_left(
 
     def die(self: StepFile, step: dict[str, Any]) -> None:
         write(self, step)
-        if step["step"] == "act:1.1":
+        if step_name(step["step"]) == "act:1.1":
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):

@@ -81,6 +81,7 @@ async def test_successful_retry_is_not_a_failure(bench: Bench) -> None:
 
 
 async def test_fallback_is_the_best_candidate_not_used_before(bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__on_step_failure="fallback_then_abort")
     script = Heard(decided(use("farewell"), FAILING), GOOD)
     ran = await bench.run(script)
     assert [each["skill"] for each in ran.of(EventType.SKILL_INVOCATION_STARTED)] == ["farewell", "greeter"]

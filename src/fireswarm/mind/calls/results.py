@@ -47,6 +47,10 @@ class Step:
         """Name of the step in questions: the same when it is executed again."""
         return self.name.removesuffix(RETRIED)
 
+    def executed_as(self, result: CallResult) -> str:
+        """Return the name of the step that left *result*."""
+        return f"{self.question}{RETRIED}" if result.retry else self.name
+
     def again(self, begun: frozenset[str]) -> Step:
         """Return the step of the same call after a failure."""
         return Step(f"{self.name}{RETRIED}", self.call, begun)
@@ -57,7 +61,8 @@ class CallResult(Contract):
 
     ``acted`` is True for a step that the gate decided on, ``changes`` if it may have changed something. ``retry``
     counts repetitions. ``folder`` is where a command left the shell, ``started`` the id of a background command.
-    ``artifacts`` were stored by a tool, ``skill_result`` is that of a skill with code. ``note`` is shown at the end.
+    ``artifacts`` were stored by a tool, ``skill_result`` is that of a skill with code. ``note`` is shown at the end;
+    ``recorded`` is True if the log has the event already.
     """
 
     text: str = ""
@@ -73,6 +78,7 @@ class CallResult(Contract):
     artifacts: tuple[Artifact, ...] = ()
     skill_result: SkillResult | None = None
     note: str = ""
+    recorded: bool = False
 
     @property
     def is_failure(self) -> bool:

@@ -62,10 +62,10 @@ class RunLog:
         self._turn = 0
         folder.mkdir(parents=True, exist_ok=True)
         self._earlier = _earlier_events(folder)
-        self._step_file = StepFile(folder, redactor)
-        self.steps = self._step_file.steps
-        if self._earlier and (reason := _lost_steps(folder, self._step_file)):
-            self._step_file.close()
+        self.step_file = StepFile(folder, redactor)
+        self.steps = self.step_file.steps
+        if self._earlier and (reason := _lost_steps(folder, self.step_file)):
+            self.step_file.close()
             raise InvalidInput(reason)
         self._file = (folder / EVENTS_FILE).open("ab")
 
@@ -133,7 +133,7 @@ class RunLog:
         """Flush and close the log."""
         self._end_words()
         self._file.close()
-        self._step_file.close()
+        self.step_file.close()
 
     def _end_words(self) -> None:
         if self._on_words is not None and (rest := self._stream.rest()):
