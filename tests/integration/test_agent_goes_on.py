@@ -151,7 +151,7 @@ def test_run_whose_steps_are_lost_is_refused(kept_lines: int | None, root: Path)
         steps.write_bytes(b"".join(lines[:kept_lines]))
     done = agent(root, "resume", "latest", "--yes")
     assert done.code == 1
-    assert "going on would repeat them" in done.stderr and "agent replay" in done.stderr
+    assert "resuming would run them again" in done.stderr and "agent replay" in done.stderr
     assert (root / "log").read_text() == "a\nb\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.swarm.task import TaskStatus
-from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, thinking
+from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, thinking, told
 from tests.support.api import open_api
 from tests.support.swarm import open_test_swarm
 
@@ -20,14 +19,14 @@ USES = ["current_time", "web_fetch", "session_file_system"]
 
 
 def call(tool: str, **given: str) -> dict[str, Any]:
-    return decide(act("call_tool", tool=tool, input=json.dumps(given)))
+    return decide(act(tool, **given))
 
 
 async def test_agent_with_two_kinds_of_files_does_its_task(tmp_path: Path) -> None:
-    told: list[str] = []
+    shown_to: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
-        told.append(request.messages[-1].text)
+        shown_to.append(told(request))
         steps = [
             call("read_file", path="plan.md"),
             call("session_file_system_write_file", path="/plan.md", content="of the session"),
@@ -52,7 +51,7 @@ async def test_agent_with_two_kinds_of_files_does_its_task(tmp_path: Path) -> No
             shown = await api.get(f"/v1/tasks/{task['task_id']}")
     assert ended.status is TaskStatus.DONE, ended.error
     assert shown["result"]["summary"] == "both were read"
-    assert "of the workspace" in told[1] and "of the session" in told[3]
+    assert "of the workspace" in shown_to[1] and "of the session" in shown_to[3]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from tests.integration.test_thinking import (
     one_turn,
     reclaimed,
     submit,
+    told,
     was_killed,
 )
 from tests.integration.test_thinking import thinking as thinking_swarm
@@ -62,8 +62,7 @@ class Model:
         self.asked.append(turn)
         if turn < len(self.commands):
             return decide(act("run_command", command=self.commands[turn]))
-        [told] = [json.loads(line) for line in request.messages[-1].text.splitlines() if line.startswith('{"step_id"')]
-        return decide(act("finish", answer=told["stderr_summary"] or told["stdout_summary"]))
+        return decide(act("finish", answer=told(request).strip().removeprefix("refused: ")))
 
 
 def thinking(swarm: SwarmRig, model: Any, folder: Path, **settings: Any) -> Swarm:
@@ -213,8 +212,8 @@ async def test_a_skill_that_names_scripts_of_other_folders_runs_nothing(
 ) -> None:
     def model(request: ChatRequest) -> dict[str, Any]:
         turn = answers_so_far(request)
-        step = [act("call_skill", skill="borrower", input="{}"), act("run_command", command="echo ran >> log.txt")]
-        return decide(step[turn] if turn < 2 else act("finish", answer=request.messages[-1].text), skill="borrower")
+        step = [act("use_skill", name="borrower", reason="x"), act("run_command", command="echo ran >> log.txt")]
+        return decide(step[turn] if turn < 2 else act("finish", answer=told(request)))
 
     core = thinking(swarm, model, tmp_path, skills={"outside_scripts": setting})
     folder = tmp_path / "skills" / "borrower"
@@ -264,7 +263,7 @@ async def test_a_plans_task_keeps_the_rules_of_its_parent(swarm: SwarmRig, tmp_p
     def script(request: ChatRequest) -> dict[str, Any]:
         if "You may" in request.messages[0].text or "tasks_of_your_plan" in request.messages[0].text:
             return decide(act("finish", answer="looked"))
-        return decide(act("finish", answer="a plan", result=json.dumps(plan)))
+        return decide(act("finish", answer="a plan", result=plan))
 
     rules = {"permissions": {"deny": ["Bash(tee:*)"], "ask": []}}
     await submit(swarm, tmp_path, role="architect", constraints=rules)
@@ -330,11 +329,10 @@ async def approved_despite_a_kill(folder: Path, monkeypatch: pytest.MonkeyPatch,
 async def test_the_diff_of_a_write_is_shown_and_approved_with_it(swarm: SwarmRig, tmp_path: Path) -> None:
     files = SessionFiles(StoreShelf(swarm.store, "s1"), SessionFilesConfig())
     await files.write_file("/note.txt", "one\n")
-    given = json.dumps({"path": "/note.txt", "content": "two\n"})
 
     def script(request: ChatRequest) -> dict[str, Any]:
         if not answers_so_far(request):
-            return decide(act("call_tool", tool="write_file", input=given))
+            return decide(act("write_file", path="/note.txt", content="two\n"))
         return decide(act("finish", answer="done"))
 
     core = thinking(swarm, script, tmp_path, permissions={"ask": ["write_file(/note*)"]})

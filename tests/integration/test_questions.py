@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +39,7 @@ async def asked(swarm: SwarmRig, *questions: Question) -> Task:
 
 
 def heard(request: ChatRequest) -> str:
-    return json.loads(request.messages[-1].text.splitlines()[-1])["stdout_summary"]
+    return request.messages[-1].outputs[-1].text
 
 
 @pytest.mark.parametrize("name", [{}, {"name": ""}, {"name": "sure"}])
@@ -76,8 +75,7 @@ async def test_two_questions_of_one_decision_get_their_own_answers(swarm: SwarmR
     def script(request: ChatRequest) -> dict[str, Any]:
         if not answers_so_far(request):
             return decide(act("ask_user", question="Delete A?"), act("ask_user", question="Delete B?"))
-        results = [json.loads(line)["stdout_summary"] for line in request.messages[-1].text.splitlines()[1:]]
-        return decide(act("finish", answer=" then ".join(results)))
+        return decide(act("finish", answer=" then ".join(output.text for output in request.messages[-1].outputs)))
 
     core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.swarm import Swarm
-from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
+from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.swarm import SwarmRig
 from tests.support.talking import SKILLS, lay_out_skills
 
@@ -53,9 +52,9 @@ class Calls:
 
     def __call__(self, request: ChatRequest) -> dict[str, Any]:
         turn = answers_so_far(request)
-        self.shown.append(request.messages[-1].text)
+        self.shown.append(told(request))
         if turn < len(self.given):
-            return decide(act("call_skill", skill=self.skill, input=json.dumps(self.given[turn])))
+            return decide(act("use_skill", name=self.skill, reason="x", input=self.given[turn]))
         return decide(act("finish", answer="did without"))
 
 
@@ -65,9 +64,9 @@ async def test_skill_with_persistent_state_is_refused_inside_a_run(swarm: SwarmR
     await submit(swarm, tmp_path, context={"log": str(tmp_path / "ran")})
     task = await one_turn(swarm, core)
     assert task.status is TaskStatus.DONE, task.error
-    told = model.shown[-1]
-    assert '"status": "refused"' in told and "skill 'survey' keeps a conversation over the turns of a task" in told
-    assert "Finish with a task in result.tasks that names the skill" in told
+    shown = model.shown[-1]
+    assert "refused: " in shown and "skill 'survey' keeps a conversation over the turns of a task" in shown
+    assert "Finish with a task in result.tasks that names the skill" in shown
     assert not (tmp_path / "ran").exists(), "it was not run"
 
 
@@ -76,8 +75,8 @@ async def test_refused_skill_can_be_delegated_to_a_task_as_advised(swarm: SwarmR
 
     def model(request: ChatRequest) -> dict[str, Any]:
         if answers_so_far(request) == 0:
-            return decide(act("call_skill", skill="survey", input="{}"))
-        return decide(act("finish", answer="handed over", result=json.dumps(plan)))
+            return decide(act("use_skill", name="survey", reason="x"))
+        return decide(act("finish", answer="handed over", result=plan))
 
     core = with_conversing_skills(swarm, model, tmp_path)
     await submit(swarm, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.swarm.swarm import Swarm
-from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking
+from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
@@ -21,13 +20,10 @@ pytestmark = pytest.mark.anyio
 
 def noting(request: ChatRequest) -> dict[str, Any]:
     """Take a note if a tool for it is offered, then finish with the names of all offered tools."""
-    if answers_so_far(request) == 0 and "`add_note`" in request.system:
-        return decide(act("call_tool", tool="add_note", input=json.dumps({"text": "five apples", "source": "basket"})))
-    return decide(act("finish", answer=f"tools: {[line.split('`')[1] for line in tools_of(request)]}"))
-
-
-def tools_of(request: ChatRequest) -> list[str]:
-    return [line for line in request.system.partition("# Tools")[2].splitlines() if line.startswith("- `")]
+    names = [tool.name for tool in request.tools]
+    if answers_so_far(request) == 0 and "add_note" in names:
+        return decide(act("add_note", text="five apples", source="basket"))
+    return decide(act("finish", answer=f"tools: {names}"))
 
 
 def names_in(folder: Path) -> set[str]:
@@ -80,10 +76,10 @@ def planning(*names: str) -> Any:
     def answer(request: ChatRequest) -> dict[str, Any]:
         if "# What was brought" in request.messages[0].text and "carry out the part" in request.messages[0].text:
             return noting(request)
-        refused = "does not offer" in request.messages[-1].text
+        refused = "does not offer" in told(request)
         part = {"key": "part", "assigned_to": "scout", "objective": "carry out the part: count the things"}
         plan = {"tasks": [part | ({} if refused else {"capabilities": list(names)})]}
-        return decide(act("finish", answer=f"refused: {refused}", result=json.dumps(plan)))
+        return decide(act("finish", answer=f"refused: {refused}", result=plan))
 
     return answer
 

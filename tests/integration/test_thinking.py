@@ -45,6 +45,12 @@ def decide(*calls: dict[str, Any]) -> dict[str, Any]:
     return {"text": "as told", "calls": list(calls)}
 
 
+def told(request: ChatRequest) -> str:
+    """All that the model is told last: the outputs of its calls, and the text."""
+    last = request.messages[-1]
+    return "\n".join([*(output.text for output in last.outputs), last.text])
+
+
 def answers_so_far(request: ChatRequest) -> int:
     return sum(message.role == "assistant" for message in request.messages)
 
@@ -304,7 +310,7 @@ async def test_question_blocks_the_task_and_its_answer_resumes_the_run(swarm: Sw
 
 async def test_exceeded_budget_blocks_the_task_before_the_next_call(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
-    core = thinking(swarm, model, tmp_path, budget={"task_tokens": 3_000})
+    core = thinking(swarm, model, tmp_path, budget={"task_tokens": 5_000})
     await submit(swarm, tmp_path)
     task = await one_turn(swarm, core)
     assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.BUDGET_EXCEEDED)
@@ -330,7 +336,7 @@ async def test_command_of_a_read_only_task_cannot_write(swarm: SwarmRig, tmp_pat
     seen: list[str] = []
 
     def script(request: ChatRequest) -> dict[str, Any]:
-        seen.append(request.messages[-1].text)
+        seen.append(told(request))
         if len(seen) == 1:
             return decide(act("run_command", command="touch written.txt || echo in vain"))
         return decide(act("finish", answer="refused"))
@@ -370,6 +376,7 @@ async def test_retry_asks_the_model_again_after_an_unusable_answer(swarm: SwarmR
             return "I would rather not."
         return decide(act("run_command", command="echo one")) if len(asked) == 1 else decide(act("finish", answer="ok"))
 
+    script.tools = False  # pyright: ignore[reportFunctionMemberAccess] - it answers with JSON
     core = thinking(swarm, script, tmp_path)
     await submit(swarm, tmp_path)
     task = await one_turn(swarm, core)

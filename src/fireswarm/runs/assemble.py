@@ -1,0 +1,75 @@
+"""Put a model's run together: its grant, its tools for files, and its system text. Agent, role and preview use it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
+from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.grant import Grant, Verdict, stricter_profile
+from fireswarm.contracts.skills.permissions import StricterPermissions
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.mind import gate
+from fireswarm.settings.agent import AgentSettings
+
+Publish = Callable[[str, Path], Awaitable[str]]
+"""Stores a file of the output folder by its name, and returns its URI."""
+
+
+def grant_of(
+    settings: AgentSettings,
+    cwd: Path,
+    *rules: StricterPermissions,
+    auto: Verdict = Verdict.ALLOW,
+    constraints: Constraints = Constraints(),
+    yes: bool = False,
+) -> Grant:
+    """Return the grant of a run in *cwd*. *rules* are those of the role card and the task.
+
+    *auto* decides on a change that no rule allows, if ``permissions.default`` is ``auto``. *yes* approves every call
+    that no rule denies.
+    """
+    stricter = StricterPermissions()
+    for each in rules:
+        stricter = stricter.and_also(each)
+    given, runtime = settings.permissions, settings.runtime
+    return Grant(
+        cwd,
+        stricter_profile(constraints, runtime.profile),
+        given.allow,
+        given.ask,
+        given.deny,
+        auto if given.default == "auto" else Verdict(given.default),
+        stricter,
+        yes,
+        confined=runtime.confinement != "none",
+        runs_outside_scripts=settings.skills.outside_scripts != "block",
+    )
+
+
+def file_tools(
+    grant: Grant, outputs: Path, clean: Callable[[str], str], publish: Publish | None = None
+) -> dict[str, Tool]:
+    """Return the tools for files. Those that write are bound to the output folder if the run may not write elsewhere.
+
+    *clean* removes secrets from a text. *publish* stores an artifact; without it, its file stays where it is.
+    """
+
+    def refusal(path: str) -> str:
+        match gate.decide(gate.read_call(path), grant):
+            case gate.Allow():
+                return ""
+            case gate.Ask(reason) | gate.Deny(reason):
+                return reason
+
+    writer = ArtifactWriter(grant.cwd, outputs, clean, refusal=refusal)
+    if publish is not None:
+        writer = ArtifactWriter(grant.cwd, outputs, clean, publish, refusal)
+    return workspace_tools(grant.cwd, outputs, writable=grant.writes) | artifact_tools(writer)
+
+
+def system_text(parts: Iterable[str]) -> str:
+    """Return the system text: the parts that are not empty."""
+    return "\n\n".join(text for part in parts if (text := part.strip()))

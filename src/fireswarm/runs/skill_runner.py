@@ -1,0 +1,79 @@
+"""Run skills with code for a model's run, and pass the results of one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fireswarm.contracts.skills.artifact import Artifact, Signal
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
+from fireswarm.errors import SkillFailed
+from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.execute import CodeRules, run_skill
+from fireswarm.skills.running.inline_call import call_within
+
+Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artifact, ...]]]]
+"""Stores what a skill left in its workdir; returns the result, and its artifacts as the next skill can read them."""
+
+
+@dataclass(slots=True)
+class SkillRunner:
+    """Runs skills on *request*, with the parameters of each call in its context.
+
+    ``advice`` tells a model that calls a skill which needs its own task how to get one. ``hold`` returns the seconds in
+    which a skill may still start, or raises LeaseLost. ``artifacts`` and ``signals`` are those of the skills so far.
+    """
+
+    request: SkillRequest
+    rules: CodeRules
+    advice: str
+    publish: Publish
+    limiter: anyio.CapacityLimiter | None = None
+    hold: Callable[[], Awaitable[float]] | None = None
+    timeout_seconds: float | None = None
+    artifacts: list[Artifact] = field(default_factory=list[Artifact])
+    signals: list[Signal] = field(default_factory=list[Signal])
+
+    async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
+        """Run *skill* with the *answers* to its questions; its artifacts are published before its result returns."""
+        return await self.run_with(skill, params, answers=dict(answers))
+
+    async def run_with(self, skill: Skill, params: Mapping[str, Any], **more: Any) -> SkillResult:
+        """Run *skill*; *more* are further fields of its request. The next skill gets its artifacts and signals."""
+        result, readable = await self.run_once(self.request.workdir / skill.name, skill, params, **more)
+        if result.state not in (SkillState.FAILED, SkillState.DELEGATING):
+            self.artifacts += readable
+            self.signals += result.signals
+        return result
+
+    async def run_once(
+        self, workdir: Path, skill: Skill, params: Mapping[str, Any], **more: Any
+    ) -> tuple[SkillResult, tuple[Artifact, ...]]:
+        """Run *skill* in *workdir*; returns its result, and its artifacts as the next skill can read them.
+
+        Raises SkillFailed and SkillRefused.
+        """
+        workdir.mkdir(parents=True, exist_ok=True)
+        request = self.request.model_copy(
+            update={
+                "context": {**self.request.context, **params},
+                "artifacts": (*self.request.artifacts, *self.artifacts),
+                "signals": (*self.request.signals, *self.signals),
+                "workdir": workdir,
+                **more,
+            }
+        )
+        run = partial(run_skill, limiter=self.limiter, hold=self.hold, rules=self.rules)
+        try:
+            with anyio.fail_after(self.timeout_seconds):
+                result = await call_within(skill, request, self.advice, run)
+        except TimeoutError as error:
+            raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+        if result.state is SkillState.FAILED:
+            return result, ()
+        return await self.publish(result, workdir)

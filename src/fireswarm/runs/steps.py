@@ -1,0 +1,154 @@
+"""The steps of a run: one that has finished is not executed again, even after a crash.
+
+A step is kept by its name and its inputs. Where it is kept is a sink's matter: pages of a run document for a task of a
+swarm, a file for the stand-alone agent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fireswarm.contracts.swarm.task import StepDecision, canonical_json
+
+STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED = (
+    "step_started",
+    "step_finished",
+    "step_failed",
+    "step_replayed",
+    "step_redone",
+    "step_skipped",
+)
+
+CALL_RECORDS = ("act", "ask", "denied", "left")
+"""Kinds of steps that one call of a model may leave: it was executed, asked, denied, or left out."""
+
+_HASH = re.compile(r":[0-9a-f]{16}$")
+
+
+def step_id(name: str, inputs: Any) -> str:
+    """Identify a step by its name and a hash of its inputs: changed inputs make another step."""
+    return f"{name}:{hashlib.sha256(canonical_json(inputs).encode()).hexdigest()[:16]}"
+
+
+def step_name(step: str) -> str:
+    """Return the name in the id of a step."""
+    return _HASH.sub("", step)
+
+
+@dataclass(slots=True)
+class KnownSteps:
+    """Steps of earlier starts of a run: finished ones with what was kept of them, and those that are in doubt."""
+
+    finished: dict[str, Any] = field(default_factory=dict[str, Any])
+    in_doubt: set[str] = field(default_factory=set[str])
+    redone: set[str] = field(default_factory=set[str])
+    skipped: set[str] = field(default_factory=set[str])
+
+    def learn(self, kind: str, step: str, kept: Any = None) -> None:
+        """Add one record, in order."""
+        match kind:
+            case "step_started":
+                self.in_doubt.add(step)
+            case "step_finished":
+                self.in_doubt.discard(step)
+                self.finished[step] = kept
+            case "step_failed":
+                self.in_doubt.discard(step)
+            case "step_skipped":
+                self.in_doubt.discard(step)
+                self.skipped.add(step)
+            case _:
+                pass
+
+    def has_begun(self, step: str) -> bool:
+        """Return True for a step that is not executed again."""
+        return step in self.finished or step in self.in_doubt or step in self.skipped
+
+    def decide(self, decisions: Mapping[str, StepDecision]) -> None:
+        """Apply an operator's decisions, by step name, to the steps learned so far."""
+        for step in {*self.finished, *self.in_doubt}:
+            decision = decisions.get(step_name(step))
+            if decision is StepDecision.REDO:
+                self.finished.pop(step, None)
+                self.in_doubt.discard(step)
+                self.redone.add(step)
+            elif decision is StepDecision.SKIP and step in self.in_doubt:
+                self.in_doubt.discard(step)
+                self.skipped.add(step)
+
+
+class StepSink(Protocol):
+    """Where steps are kept.
+
+    ``note_step`` adds a record without results. ``begin_step`` returns once a step that may not be repeated is known as
+    started, and ``check`` before work that is about to start. ``finish_step`` keeps a result and returns it as it was
+    kept; with *last*, the sink may keep it later. ``load_result`` returns what was kept. ``doubt`` returns the result
+    of a step whose end is not known, or raises.
+    """
+
+    def note_step(self, kind: str, step: str, **more: Any) -> None: ...
+    def fail_step(self, step: str, error: Exception) -> None: ...
+    async def begin_step(self, step: str) -> None: ...
+    async def check(self) -> object: ...
+    async def finish_step(self, step: str, result: Any, *, last: bool) -> Any: ...
+    async def load_result(self, kept: Any) -> Any: ...
+    async def doubt(self, step: str, skipped: Any) -> Any: ...
+
+
+@dataclass(slots=True)
+class StepLog:
+    """Executes steps once. ``known`` are those of earlier starts, ``sink`` keeps the new ones."""
+
+    sink: StepSink
+    known: KnownSteps = field(default_factory=KnownSteps)
+
+    def has_begun(self, name: str, inputs: Any = None) -> bool:
+        """Return True for a step that an earlier start has finished, or may have executed."""
+        return self.known.has_begun(step_id(name, inputs))
+
+    def begun(self, call: str, prefix: str = "") -> frozenset[str]:
+        """Return the kinds of steps that an earlier start left for a call of a model."""
+        if not (self.known.finished or self.known.in_doubt or self.known.skipped):
+            return frozenset()
+        return frozenset(kind for kind in CALL_RECORDS if self.has_begun(f"{prefix}{kind}:{call}"))
+
+    async def step(
+        self,
+        name: str,
+        inputs: Any,
+        run: Callable[[], Awaitable[Any]],
+        *,
+        idempotent: bool,
+        last: bool = False,
+        skipped: Any = None,
+    ) -> Any:
+        """Execute a step once, even after a crash: a finished step returns its kept result.
+
+        *inputs* and the result are JSON. A step that is not idempotent is kept as started before it runs; if an earlier
+        start did not finish it, the sink decides. With *last*, the result of an idempotent step is kept by the commit
+        that ends the run. *skipped* is the result if an operator takes the step as done.
+        """
+        step, known, sink = step_id(name, inputs), self.known, self.sink
+        if step in known.skipped:
+            sink.note_step(STEP_SKIPPED, step, by="operator")
+            return skipped
+        if step in known.redone:
+            sink.note_step(STEP_REDONE, step, by="operator")
+        if step in known.finished:
+            sink.note_step(STEP_REPLAYED, step)
+            return await sink.load_result(known.finished[step])
+        if step in known.in_doubt:  # begun as one that may not be repeated, whatever it would be now
+            return await sink.doubt(step, skipped)
+        if not idempotent:
+            await sink.begin_step(step)
+        await sink.check()
+        try:
+            result = await run()
+        except Exception as error:  # kept and raised again, so that the step does not count as unfinished
+            sink.fail_step(step, error)
+            raise
+        return await sink.finish_step(step, result, last=last and idempotent)
