@@ -43,7 +43,7 @@ from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import JournalRecorder
-from fireswarm.swarm.turn.state import open_journal
+from fireswarm.swarm.turn.turn import open_journal
 from fireswarm.wiring.model import make_mind
 from tests.support.providers import FakeProviders, Received, Reply
 from tests.support.wire_bodies import plain

@@ -22,7 +22,7 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import FireswarmError
 from fireswarm.llm.providers.scripted import load_script
-from fireswarm.runs.sinks.documents import (
+from fireswarm.runs.steps import (
     STEP_FAILED,
     STEP_FINISHED,
     STEP_REDONE,

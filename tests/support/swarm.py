@@ -29,7 +29,7 @@ from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.swarm import Swarm
-from fireswarm.swarm.turn.state import open_journal
+from fireswarm.swarm.turn.turn import open_journal
 from fireswarm.wiring import packaged_path
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")

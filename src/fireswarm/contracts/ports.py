@@ -40,6 +40,7 @@ __all__ = [
     "Recorder",
     "Sandbox",
     "SkillTerms",
+    "StepSink",
     "Store",
     "PendingWrites",
     "DELETE_FIELD",
@@ -179,6 +180,26 @@ class Recorder(Protocol):
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]: ...
     def body(self, name: str, content: str) -> None: ...
+
+
+class StepSink(Protocol):
+    """Where the steps of a run are kept.
+
+    ``note_step`` adds a record without results. ``begin_step`` returns once a step that may not be repeated is known as
+    started. While ``may_start`` is false, ``renew`` makes work possible again, or raises. ``finish_step`` keeps a
+    result and returns it as it was kept; with *last*, the sink may keep it later. ``load_result`` returns what was
+    kept. ``doubt`` returns the result of a step whose end is not known, or raises.
+    """
+
+    @property
+    def may_start(self) -> bool: ...
+    def note_step(self, kind: str, step: str, **more: Any) -> None: ...
+    def fail_step(self, step: str, error: Exception) -> None: ...
+    async def begin_step(self, step: str) -> None: ...
+    def renew(self) -> Awaitable[None]: ...
+    async def finish_step(self, step: str, result: Any, *, last: bool) -> Any: ...
+    async def load_result(self, kept: Any) -> Any: ...
+    async def doubt(self, step: str, skipped: Any) -> Any: ...
 
 
 class SkillTerms(Protocol):

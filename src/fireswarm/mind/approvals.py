@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 
-from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.permissions import (
@@ -31,7 +30,7 @@ from fireswarm.contracts.skills.permissions import (
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.mind import gate
 from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.calls.results import CallResult, Record, Step
 from fireswarm.redaction import Redactor, shows, spell
 
 DIGEST_CHARS = 16
@@ -55,6 +54,10 @@ class PreviewFailed(Exception):
         super().__init__(result.errors)
         self.result = result
 
+    async def fail(self) -> Record:
+        """Return the record of the failure, in place of the call."""
+        return self.result.record()
+
 
 @dataclass(slots=True)
 class Approvals:
@@ -66,27 +69,21 @@ class Approvals:
     decided: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     one_question: anyio.Lock = field(default_factory=anyio.Lock)  # calls that run side by side ask one by one
 
-    async def reason_to_refuse(self, step: Step, call: gate.Call, grant: Grant, preview: Preview | None = None) -> str:
-        """Return why a call may not run, or "": by the gate, or by a person if the gate asks for one.
+    async def ask(self, step: Step, call: gate.Call, because: str, preview: Preview | None = None) -> str:
+        """Let a person decide on a call; returns why it may not run, or "".
 
         *preview* returns the change to show. Raises NeedsAnswer until the answer is known, and PreviewFailed.
         """
-        if "act" in step.begun:
-            return ""  # its result is known, and nothing is executed
-        if "denied" in step.begun:
-            return await self._record_denial(step, "")
-        match gate.decide(call, grant):
-            case gate.Allow():
-                return ""
-            case gate.Deny(reason):
-                return reason
-            case gate.Ask(because):
-                if preview is not None:
-                    call = replace(call, diff=await preview())
-                if reason := reason_too_long(call, self.redact.clean):
-                    return reason
-                refused = refusal_reason(await self._decision(step.question, call, because))
-                return refused and await self._record_denial(step, f"{refused}. Do not try it again in another form.")
+        if preview is not None:
+            call = replace(call, diff=await preview())
+        if reason := reason_too_long(call, self.redact.clean):
+            return reason
+        refused = refusal_reason(await self._decision(step.question, call, because))
+        return refused and await self._record_denial(step, f"{refused}. Do not try it again in another form.")
+
+    async def recall_denial(self, step: Step) -> str:
+        """Return why a person denied a call at an earlier start of the run."""
+        return await self._record_denial(step, "")
 
     async def _record_denial(self, step: Step, reason: str) -> str:
         """Record why a person denied a call, and return it; if it is known, *reason* is not used."""

@@ -10,7 +10,7 @@ from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.calls import FINISH, action_of, action_of_tool
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
-from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.calls.results import RETRIED, CallResult, Step
 from fireswarm.mind.mind import Mind
 from fireswarm.redaction import spell
 
@@ -43,7 +43,7 @@ def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: C
         return
     action = action_of(step.call) if result.acted else action_of_tool(step.call)
     executed = StepExecutionResult(
-        step_id=step.executed_as(result),
+        step_id=f"{step.question}{RETRIED}" if result.retry else step.name,
         exit_code=result.exit_code,
         stdout_summary=truncate(result.text, SHOWN_OUTPUT_CHARS),
         stderr_summary=truncate(result.errors, SHOWN_OUTPUT_CHARS),

@@ -73,8 +73,9 @@ async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Concl
 class Run:
     """A run in progress. ``answer`` is the last answer of the model, ``outputs`` those of its calls so far.
 
-    ``notes`` are told with the next message. ``unanswered`` is True from a request to its answer. ``reopened`` are the
-    steps of messages after which the run went on.
+    ``output_room`` is the number of characters that all outputs of one answer may take. ``notes`` are told with the
+    next message. ``unanswered`` is True from a request to its answer. ``reopened`` are the steps of messages after
+    which the run went on.
     """
 
     mind: Mind
@@ -84,6 +85,7 @@ class Run:
     transcript: Transcript
     asking: Asking | None
     turn_limit: int
+    output_room: int
     answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
     outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
     notes: list[Part] = field(default_factory=list[Part])
@@ -100,7 +102,8 @@ class Run:
         if mind.client is not None:
             asking = Asking(mind.client, recorder, transcript, recorder.words if recorder.follows else None)
         limit = mind.settings.runtime.max_turns + assignment.extra_turns
-        return cls(mind, assignment, recorder, state, transcript, asking, limit)
+        room = prompt_limit(mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
+        return cls(mind, assignment, recorder, state, transcript, asking, limit, room)
 
     async def conclude(self) -> Conclusion:
         """Run to the end, end the background commands, and record the end."""
@@ -206,8 +209,7 @@ class Run:
             return await self._take_answer()
         self.outputs, state.has_failed = [], False
         calls = list(enumerate(answer.calls, 1))
-        room = prompt_limit(self.mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
-        most = state.outputs.share(len(calls), room)
+        most = state.outputs.share(len(calls), self.output_room)
         calls[most:] = [(n, call.model_copy(update={"fault": TOO_MANY.format(most)})) for n, call in calls[most:]]
         if answer.stop in CUT_SHORT:
             calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": cut_call(answer.stop)}))
@@ -217,8 +219,9 @@ class Run:
             batch, calls = calls[:size], calls[size:]
             work = [tools.call(call, f"{state.turn}.{number}", state) for number, call in batch]
             self.outputs += [await work[0]] if len(work) == 1 else await _side_by_side(work)
-        self._wait_for_planned()
-        if news := await state.background.news(state.turn):
+        if state.planned:
+            self._wait_for_planned()
+        if state.background.known and (news := await state.background.news(state.turn)):
             self._note(news)
         if state.finished is not None:
             text, result = state.finished
@@ -227,10 +230,9 @@ class Run:
 
     def _wait_for_planned(self) -> None:
         """Suspend the run until the tasks planned in this answer have ended. Raises Delegates."""
-        if self.state.planned:
-            tasks, self.state.planned = tuple(self.state.planned.values()), {}
-            summary = f"waits for {', '.join(task.assigned_to for task in tasks)}"
-            raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
+        tasks, self.state.planned = tuple(self.state.planned.values()), {}
+        summary = f"waits for {', '.join(task.assigned_to for task in tasks)}"
+        raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
 
     async def _take_answer(self) -> Conclusion | None:
         """End the run with the answer, or say what it lacks; a person may reply to it."""

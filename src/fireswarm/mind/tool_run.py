@@ -13,17 +13,16 @@ from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.mind import events
+from fireswarm.mind import events, gate
 from fireswarm.mind.approvals import Approvals, Preview, PreviewFailed
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.briefing import Briefing
 from fireswarm.mind.calls.kept import KeptWords
 from fireswarm.mind.calls.outputs import Outputs
-from fireswarm.mind.calls.results import RETRIED, SKIPPED, CallResult, Step, refusal
+from fireswarm.mind.calls.results import RETRIED, SKIPPED, CallResult, Record, Step, refusal
 from fireswarm.mind.calls.steering import SteeredSteps
 from fireswarm.mind.commands.background import BackgroundCommands
 from fireswarm.mind.commands.place import CommandPlace
-from fireswarm.mind.gate import Call
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.processes.output import OutputTail
@@ -101,37 +100,43 @@ class ToolRun:
 
     def cut(self, text: str) -> str:
         """Remove secrets from a text, and cut it to the size of a result."""
+        data = (clean := self.mind.redact.clean(text)).encode("utf-8", "replace")
+        if len(data) <= MAX_KEPT_OUTPUT_BYTES:
+            return clean
         tail = OutputTail(MAX_KEPT_OUTPUT_BYTES, "ask for less at a time")
-        tail.add(self.mind.redact.clean(text).encode("utf-8", "replace"))
+        tail.add(data)
         return tail.text()
 
     async def act(
         self,
         step: Step,
-        call: Call,
-        work: Callable[[], Awaitable[CallResult]],
+        call: gate.Call,
+        work: Callable[[], Awaitable[Record]],
         *,
         idempotent: bool,
         preview: Preview | None = None,
     ) -> CallResult:
-        """Execute *work* once as a recorded step, if the gate or a person allows the call.
+        """Execute *work* once as a recorded step, if the gate or a person allows the call; it returns the record.
 
         Raises NeedsAnswer for an open question, and what *work* raises.
         """
-        if (left := await self.steered.leave_out(step)) is not None:
+        if (step.begun or self.steered.leaves_out) and (left := await self.steered.leave_out(step)) is not None:
             return left
-        failure: CallResult | None = None
-        try:
-            if reason := await self.approvals.reason_to_refuse(step, call, self.grant, preview):
-                return refusal(reason)
-        except PreviewFailed as error:
-            failure = error.result
-
-        async def record() -> dict[str, Any]:
-            return (failure or await work()).record()
-
-        skipped = CallResult(text=SKIPPED, acted=True).record()
-        stored = await self.recorder.step(f"act:{step.name}", record, idempotent=idempotent, skipped=skipped)
+        if "denied" in step.begun:
+            return refusal(await self.approvals.recall_denial(step))
+        if "act" not in step.begun:  # otherwise its result is known, and nothing is executed
+            match gate.decide(call, self.grant):
+                case gate.Allow():
+                    pass
+                case gate.Deny(reason):
+                    return refusal(reason)
+                case gate.Ask(because):
+                    try:
+                        if reason := await self.approvals.ask(step, call, because, preview):
+                            return refusal(reason)
+                    except PreviewFailed as error:
+                        work = error.fail
+        stored = await self.recorder.step(f"act:{step.name}", work, idempotent=idempotent, skipped=SKIPPED)
         return CallResult.model_validate(stored | {"acted": True})
 
     async def act_by_policy(self, step: Step, act: Callable[[Step], Awaitable[CallResult]]) -> CallResult:

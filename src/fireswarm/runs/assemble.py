@@ -18,12 +18,15 @@ Publish = Callable[[str, Path], Awaitable[str]]
 """Stores a file of the output folder by its name, and returns its URI."""
 
 
+NO_CONSTRAINTS = Constraints()
+
+
 def grant_of(
     settings: AgentSettings,
     cwd: Path,
     *rules: StricterPermissions,
     auto: Verdict = Verdict.ALLOW,
-    constraints: Constraints = Constraints(),
+    constraints: Constraints = NO_CONSTRAINTS,
     yes: bool = False,
 ) -> Grant:
     """Return the grant of a run in *cwd*. *rules* are those of the role card and the task.

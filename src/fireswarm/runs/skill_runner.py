@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
@@ -58,7 +59,7 @@ class SkillRunner:
 
         Raises SkillFailed and SkillRefused.
         """
-        workdir.mkdir(parents=True, exist_ok=True)
+        await anyio.to_thread.run_sync(partial(workdir.mkdir, parents=True, exist_ok=True))
         request = self.request.model_copy(
             update={
                 "context": {**self.request.context, **params},

@@ -10,8 +10,9 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from fireswarm.contracts.ports import StepSink
 from fireswarm.contracts.swarm.task import StepDecision, canonical_json
 
 STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED = (
@@ -81,24 +82,6 @@ class KnownSteps:
                 self.skipped.add(step)
 
 
-class StepSink(Protocol):
-    """Where steps are kept.
-
-    ``note_step`` adds a record without results. ``begin_step`` returns once a step that may not be repeated is known as
-    started, and ``check`` before work that is about to start. ``finish_step`` keeps a result and returns it as it was
-    kept; with *last*, the sink may keep it later. ``load_result`` returns what was kept. ``doubt`` returns the result
-    of a step whose end is not known, or raises.
-    """
-
-    def note_step(self, kind: str, step: str, **more: Any) -> None: ...
-    def fail_step(self, step: str, error: Exception) -> None: ...
-    async def begin_step(self, step: str) -> None: ...
-    async def check(self) -> object: ...
-    async def finish_step(self, step: str, result: Any, *, last: bool) -> Any: ...
-    async def load_result(self, kept: Any) -> Any: ...
-    async def doubt(self, step: str, skipped: Any) -> Any: ...
-
-
 @dataclass(slots=True)
 class StepLog:
     """Executes steps once. ``known`` are those of earlier starts, ``sink`` keeps the new ones."""
@@ -145,7 +128,8 @@ class StepLog:
             return await sink.doubt(step, skipped)
         if not idempotent:
             await sink.begin_step(step)
-        await sink.check()
+        if not sink.may_start:
+            await sink.renew()
         try:
             result = await run()
         except Exception as error:  # kept and raised again, so that the step does not count as unfinished

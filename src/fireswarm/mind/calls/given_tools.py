@@ -13,7 +13,7 @@ from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import FireswarmError, LeaseLost
 from fireswarm.mind import gate
 from fireswarm.mind.approvals import PreviewFailed
-from fireswarm.mind.calls.results import CallResult, Step
+from fireswarm.mind.calls.results import CallResult, Record, Step
 from fireswarm.mind.tool_run import RunTool, ToolRun
 
 
@@ -30,15 +30,16 @@ async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
     """Call the tool as one step, if it is allowed."""
     call = gate.tool_call(tool, step.input)
 
-    async def work() -> CallResult:
+    async def work() -> Record:
         try:
             value = await tool.run(step.input)
         except LeaseLost:
             raise
         except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
-            return _failure(error_text(error), run)
-        answer = value if isinstance(value, ToolAnswer) else ToolAnswer(_text_of(value))
-        return CallResult(text=run.cut(_text_of(answer.text)), media=answer.media, artifacts=answer.artifacts)
+            return _failure(error_text(error), run).record()
+        if not isinstance(value, ToolAnswer):
+            value = ToolAnswer(value if isinstance(value, str) else _json(value))
+        return CallResult(text=run.cut(value.text), media=value.media, artifacts=value.artifacts).record()
 
     async def preview() -> str:
         return await _preview(tool, step.input, run)
@@ -69,8 +70,8 @@ def _failure(reason: str, run: ToolRun) -> CallResult:
     return CallResult(errors=run.cut(reason), exit_code=1, status=StepStatus.FAILED)
 
 
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def error_text(error: Exception) -> str:

@@ -22,7 +22,10 @@ MAX_VALUE_CHARS = 4_000
 
 MAX_SIGNALS_SHOWN = 30
 
-SKIPPED = "The operator takes this step as done: an earlier run had started it. Its output is not known."
+Record = dict[str, Any]
+"""A result as it is recorded: JSON without the fields that have their default."""
+
+SKIPPED: Record = {"text": "Skipped by the operator. An earlier run started this step; its output is unknown."}
 
 
 RETRIED = ".r1"
@@ -46,10 +49,6 @@ class Step:
     def question(self) -> str:
         """Name of the step in questions: the same when it is executed again."""
         return self.name.removesuffix(RETRIED)
-
-    def executed_as(self, result: CallResult) -> str:
-        """Return the name of the step that left *result*."""
-        return f"{self.question}{RETRIED}" if result.retry else self.name
 
     def again(self, begun: frozenset[str]) -> Step:
         """Return the step of the same call after a failure."""
@@ -85,7 +84,7 @@ class CallResult(Contract):
         """True for a call that was executed and failed, or took too long."""
         return self.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the result as it is recorded."""
         return self.model_dump(mode="json", exclude_defaults=True)
 

@@ -16,7 +16,7 @@ from fireswarm.errors import InvalidInput, SkillFailed, SkillRefused
 from fireswarm.llm.codecs.json_text import Undecodable, json_params
 from fireswarm.mind import gate
 from fireswarm.mind.approvals import NeedsAnswer
-from fireswarm.mind.calls.results import CallResult, Step, describe_skill_result, refusal
+from fireswarm.mind.calls.results import CallResult, Record, Step, describe_skill_result, refusal
 from fireswarm.mind.calls.texts import number_in
 from fireswarm.mind.tool_run import ToolRun
 from fireswarm.skills.packs.catalog import Skill
@@ -53,13 +53,13 @@ async def _run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
     place = f"{run.assignment.phase}/{step.name}/{skill.name}"
     retry = int(step.name != step.question)
 
-    async def work() -> CallResult:
+    async def work() -> Record:
         try:
             result = await run.assignment.run_skill(skill, inputs, run.assignment.answered.get(place, {}))
         except SkillRefused as error:
-            return refusal(str(error))
+            return refusal(str(error)).record()
         except SkillFailed as error:
-            return CallResult(errors=run.cut(str(error)), exit_code=1, status=StepStatus.FAILED, retry=retry)
+            return CallResult(errors=run.cut(str(error)), exit_code=1, status=StepStatus.FAILED, retry=retry).record()
         if result.state is SkillState.INPUT_REQUIRED:
             questions = tuple(item.model_copy(update={"step": place}) for item in result.questions)
             raise NeedsAnswer(result.summary, questions)
@@ -72,7 +72,7 @@ async def _run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
             status=StepStatus.FAILED if failed else StepStatus.OK,
             retry=retry,
             skill_result=result,
-        )
+        ).record()
 
     result = await run.act(step, gate.skill_call(skill, inputs), work, idempotent=skill.idempotent)
     if result.skill_result is not None:

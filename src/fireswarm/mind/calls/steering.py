@@ -35,9 +35,14 @@ class SteeredSteps:
 
         return str((await self.recorder.step(step, hear, idempotent=True))["text"])
 
+    @property
+    def leaves_out(self) -> bool:
+        """True if the run was stopped, and a message says how to go on."""
+        return self.steering.stopped and bool(self.steering.text)
+
     async def leave_out(self, step: Step) -> CallResult | None:
         """Return the result of a call that is left out because the run was stopped before it ended, or None."""
-        if "left" not in step.begun and (step.begun or not (self.steering.stopped and self.steering.text)):
+        if "left" not in step.begun and (step.begun or not self.leaves_out):
             return None
 
         async def leave() -> dict[str, Any]:

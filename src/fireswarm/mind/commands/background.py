@@ -37,7 +37,9 @@ class BackgroundCommands:
     _all: list[BackgroundCommand] = field(default_factory=list)
     """Also one whose start could not be recorded, so that its id was given again."""
 
-    _known: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    """All that this run started, now or before it was interrupted."""
+
     _told: set[str] = field(default_factory=set)
     """Those whose end the model knows."""
 
@@ -49,7 +51,7 @@ class BackgroundCommands:
                 f"{len(active)} background commands are running ({', '.join(active)}), and no more are allowed: "
                 f"end one with {STOP_COMMAND}"
             )
-        name = f"c{len(self._known) + 1}"
+        name = f"c{len(self.known) + 1}"
         self._live[name] = await BackgroundCommand.start(self.shell, line, cwd, seconds, view)
         self._all.append(self._live[name])
         network = "" if view is None or view.network else " Other commands do not reach its ports."
@@ -60,7 +62,7 @@ class BackgroundCommands:
 
     def note_started(self, name: str) -> None:
         """Remember a command that this run started, now or before it was interrupted."""
-        self._known.append(name)
+        self.known.append(name)
 
     async def read(self, step: str, given: Mapping[str, Any]) -> str:
         """Return the new output and the state of a command. Raises InvalidInput."""
@@ -93,7 +95,7 @@ class BackgroundCommands:
 
     async def news(self, turn: int) -> str:
         """Return which commands have ended, of those whose end the model does not know; "" if none has."""
-        open_ones = [name for name in self._known if name not in self._told]
+        open_ones = [name for name in self.known if name not in self._told]
         if not open_ones:
             return ""
 
@@ -113,8 +115,8 @@ class BackgroundCommands:
 
     def _check_id(self, given: Mapping[str, Any]) -> str:
         name = str(given.get("id") or "")
-        if name not in self._known:
-            raise InvalidInput(f"unknown command {name!r}; started: {', '.join(self._known) or 'none'}")
+        if name not in self.known:
+            raise InvalidInput(f"unknown command {name!r}; started: {', '.join(self.known) or 'none'}")
         return name
 
     def _end_of(self, name: str) -> str:

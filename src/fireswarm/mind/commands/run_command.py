@@ -6,7 +6,7 @@ from functools import partial
 
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.mind.calls.results import CallResult, Step, refusal
+from fireswarm.mind.calls.results import CallResult, Record, Step, refusal
 from fireswarm.mind.commands.place import MAX_TIMES
 from fireswarm.mind.gate import command_call, may_change
 from fireswarm.mind.tool_run import ToolRun
@@ -46,19 +46,19 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
     view, line = place.view(skill, writes=writes), place.line_of(command, skill)
     wanted, retry = step.input.get("timeout_seconds"), int(step.name != step.question)
 
-    async def work() -> CallResult:
+    async def work() -> Record:
         try:
             if not in_background:
-                return await _run_to_end(run, line, place.seconds(wanted), view, retry)
+                return (await _run_to_end(run, line, place.seconds(wanted), view, retry)).record()
             seconds = place.seconds(wanted, usual=MAX_TIMES)
             name, text = await run.background.start(line, run.assignment.cwd, seconds, view)
-            return CallResult(text=text, started=name, retry=retry)
+            return CallResult(text=text, started=name, retry=retry).record()
         except SandboxRefused as error:
-            return refusal(str(error))
+            return refusal(str(error)).record()
         except CannotStart as error:
             return CallResult(
                 errors=run.mind.redact.clean(str(error)), exit_code=CANNOT_START, status=StepStatus.FAILED, retry=retry
-            )
+            ).record()
 
     result = await run.act(step, call, work, idempotent=not writes)
     if result.folder:

@@ -32,6 +32,7 @@ ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 EPOCHS_REPLAYED = 50
 """Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
 
+
 @dataclass(slots=True)
 class Journal:
     """The open journal of one run. Events are buffered until ``flush`` or ``closing``.
@@ -99,7 +100,7 @@ class Journal:
         resume
         in the middle of its turn, long after another agent took and finished the task.
         """
-        if self.lease.over or self.lease.expires_at <= self.clock.now():
+        if not self.may_start:
             await self.renew()
         return (self.lease.expires_at - self.clock.now()).total_seconds()
 
@@ -132,9 +133,10 @@ class Journal:
         self.note(STEP_STARTED, step=step)
         await self.flush()
 
-    async def check(self) -> float:
-        """Raise LeaseLost if no work may start."""
-        return await self.seconds_left()
+    @property
+    def may_start(self) -> bool:
+        """True while the lease lasts."""
+        return not self.lease.over and self.lease.expires_at > self.clock.now()
 
     async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
         """Store the result of a step; with *last*, the commit that settles the task stores it."""

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
-from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.run_folders import RUN_ID
+from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.runs.sinks.step_file import STEPS_FILE, StepFile
@@ -64,6 +64,7 @@ class RunLog:
         self._earlier = _earlier_events(folder)
         self.step_file = StepFile(folder, redactor)
         self.steps = self.step_file.steps
+        self.begun = self.steps.begun
         if self._earlier and (reason := _lost_steps(folder, self.step_file)):
             self.step_file.close()
             raise InvalidInput(reason)
@@ -107,10 +108,6 @@ class RunLog:
     def has_begun(self, name: str) -> bool:
         """Return True for a step that an earlier start of the run has finished, or may have executed."""
         return self.steps.has_begun(name)
-
-    def begun(self, call: str) -> frozenset[str]:
-        """Return the kinds of steps that an earlier start left for a call of the model."""
-        return self.steps.begun(call)
 
     async def step(
         self,
@@ -171,14 +168,12 @@ def _lost_steps(folder: Path, file: StepFile) -> str:
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
     lost_turns = {turn for turn in turns if not file.has_answer(turn)}
-    lost_actions = {
-        action for action in actions if not file.steps.begun(action) & {"act", "left"}
-    }
+    lost_actions = {action for action in actions if not file.steps.begun(action) & {"act", "left"}}
     if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
         return ""
     return (
-        f"{folder / STEPS_FILE} is missing {len(lost_turns)} answers and {len(lost_actions)} commands or skills recorded "
-        f"in {EVENTS_FILE}; resuming would run them again. Restore the file, or begin a new run; "
+        f"{folder / STEPS_FILE} is missing {len(lost_turns)} answers and {len(lost_actions)} commands or skills "
+        f"recorded in {EVENTS_FILE}; resuming would run them again. Restore the file, or begin a new run; "
         f"`agent replay {folder.name}` shows what was done"
     )
 

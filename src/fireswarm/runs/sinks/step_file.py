@@ -71,14 +71,20 @@ class StepFile:
         """Write that a step begins which may not be repeated."""
         self._write({"step": step, "state": "started"})
 
-    async def check(self) -> None:
-        """Allow the work: no other process has the run."""
+    @property
+    def may_start(self) -> bool:
+        """True: no other process has the run."""
+        return True
+
+    async def renew(self) -> None:
+        """Do nothing: the run is this process's until it ends."""
 
     async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
         """Write the result of a step without secrets, and return it so."""
         kept = self._redactor.step_result(result)
         self._write({"step": step, "state": "finished", "result": kept})
-        self._known.learn(STEP_FINISHED, step, kept)
+        self._known.in_doubt.discard(step)
+        self._known.finished[step] = kept
         return dict(kept)
 
     async def load_result(self, kept: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
@@ -59,21 +58,10 @@ class Turn:
     origins: dict[str, str] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
 
-    @classmethod
-    async def open(cls, lease: HeldLease, swarm: Swarm) -> Turn:
-        """Open the journal of the lease's run. Raises StoreError."""
-        task = lease.task
-        return cls(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
-
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
         """Close the run and return the end of the turn; with *discard*, without the writes that the turn gathered."""
         writes = () if discard else self.writes
         return TurnEnd(outcome, (*writes, *_closing_writes(self.journal, outcome)))
-
-
-async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
-    """Open the journal of a lease's run."""
-    return await Journal.open(swarm.store, swarm.clock, swarm.blobs, lease, partial(swarm.board.renew, lease))
 
 
 def _closing_writes(journal: Journal, outcome: Outcome) -> Sequence[Write]:

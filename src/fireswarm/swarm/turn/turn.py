@@ -5,7 +5,10 @@ Every error becomes an Outcome, except LeaseLost and cancellation.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fireswarm.errors import LeaseLost
+from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.conversation import TurnRefused
@@ -16,11 +19,17 @@ from fireswarm.swarm.turn.outputs import gather_writes
 from fireswarm.swarm.turn.state import Turn, TurnEnd
 
 
+async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
+    """Open the journal of a lease's run. Raises StoreError."""
+    return await Journal.open(swarm.store, swarm.clock, swarm.blobs, lease, partial(swarm.board.renew, lease))
+
+
 async def run_turn(lease: HeldLease, swarm: Swarm) -> TurnEnd:
     """Work on a leased task until it is done, fails, waits or delegates."""
-    turn = await Turn.open(lease, swarm)
+    task = lease.task
+    turn = Turn(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
     try:
-        if lease.task.duplicate_of is not None:
+        if task.duplicate_of is not None:
             return turn.end(await outcome_of_original(turn))
         turn.request = await gather_inputs(turn)  # dependencies, children, envelope, facts
         turn.engine = choose_engine(turn)  # code, model or advice

@@ -22,8 +22,8 @@ from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.outputs import remove_outputs
-from fireswarm.swarm.turn.state import TurnEnd, open_journal
-from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.swarm.turn.state import TurnEnd
+from fireswarm.swarm.turn.turn import open_journal, run_turn
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 from fireswarm.swarm.worker.upkeep import Upkeep
