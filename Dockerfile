@@ -7,13 +7,14 @@ RUN python -m venv /opt/fireswarm
 COPY requirements-run.lock ./
 RUN /opt/fireswarm/bin/pip install --no-cache-dir --require-hashes --requirement requirements-run.lock
 COPY pyproject.toml README.md LICENSE firebase.json firestore.indexes.json firestore.rules ./
+COPY packages ./packages
 COPY src ./src
 COPY roles ./roles
 COPY mailbox ./mailbox
 COPY schemas ./schemas
 COPY skills ./skills
 COPY samples ./samples
-RUN /opt/fireswarm/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN /opt/fireswarm/bin/pip install --no-cache-dir --no-deps --no-build-isolation ./packages/firelite .
 
 FROM python:3.12-slim
 # git: the scout reads the history of a folder, the pipeline makes its patch.

@@ -1,7 +1,8 @@
 # A newcomer needs only `make demo` and `make test`; each first installs its requirements.
 PY := .venv/bin/python
+PROJECTS := pyproject.toml packages/firelite/pyproject.toml
 SETUP := tools/setup.sh tools/find.sh tools/uv.txt
-COVERED := swarm/board/* swarm/records/mailbox.py swarm/records/journal.py swarm/worker/loop.py swarm/worker/upkeep.py firelite/*
+COVERED := $(addprefix fireswarm/swarm/,board/* records/mailbox.py records/journal.py worker/loop.py worker/upkeep.py) firelite/*
 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
@@ -15,10 +16,10 @@ setup: .venv/.ready-run ## Create .venv for the demo
 
 setup-dev: .venv/.ready-dev ## Add the packages for the tests
 
-.venv/.ready-run: requirements-run.lock pyproject.toml $(SETUP)
+.venv/.ready-run: requirements-run.lock $(PROJECTS) $(SETUP)
 	@sh tools/setup.sh run
 
-.venv/.ready-dev: requirements.lock pyproject.toml $(SETUP)
+.venv/.ready-dev: requirements.lock $(PROJECTS) $(SETUP)
 	@sh tools/setup.sh dev
 
 demo: setup ## Run the swarm on this folder and read its report
@@ -46,9 +47,9 @@ unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
 	@.venv/bin/pytest -n 4 --dist worksteal --cov --cov-report= -q
 	@for part in $(COVERED); do \
-		.venv/bin/coverage report --include "*/fireswarm/$$part" --format total > /dev/null; \
+		.venv/bin/coverage report --include "*/src/$$part" --format total > /dev/null; \
 		printf 'branch coverage of %-12s' "$$part"; \
-		.venv/bin/coverage report --include "*/fireswarm/$$part" --fail-under 90 --format total || exit 1; \
+		.venv/bin/coverage report --include "*/src/$$part" --fail-under 90 --format total || exit 1; \
 	done
 
 generate: setup-dev ## Write the files generated from the code
@@ -61,13 +62,15 @@ format: setup-dev ## Format, and apply automatic lint fixes
 lock: ## Resolve the dependencies into both locks
 	@sh tools/lock.sh
 
-ON_EMULATOR := tests/conformance tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+CONFORMANCE := packages/firelite/tests/conformance
 
-SOME_ON_EMULATOR := tests/conformance/differential tests/conformance/test_transforms.py tests/integration/test_raw_client.py
+ON_EMULATOR := $(CONFORMANCE) tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+
+SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py tests/integration/test_raw_client.py
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
 	@if $(PY) tools/emulator.py true; then \
-		FIRESWARM_CASES=100 $(PY) tools/emulator.py .venv/bin/pytest $(SOME_ON_EMULATOR) -k emulator -q -p no:cacheprovider; \
+		FIRELITE_CASES=100 $(PY) tools/emulator.py .venv/bin/pytest $(SOME_ON_EMULATOR) -k emulator -q -p no:cacheprovider; \
 	else echo "no test ran on Google's emulator"; fi
 
 test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's emulator (gcloud's component, Java 17, npm)

@@ -12,11 +12,11 @@ from dataclasses import asdict
 import anyio
 
 from benchmarks.common import benchmark_kit, drained, emit, submit_noops, workers
+from firelite.database import Database
+from firelite.query.index_definitions import IndexSet
+from firelite.wire.inprocess import connect
 from fireswarm import wiring
 from fireswarm.clocks import VirtualClock
-from fireswarm.firelite.database import Database
-from fireswarm.firelite.query.index_definitions import IndexSet
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.settings import Settings
 from fireswarm.storage.firestore.store import FirestoreStore
 

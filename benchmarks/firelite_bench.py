@@ -26,9 +26,9 @@ from google.cloud.firestore_v1 import _helpers
 from google.cloud.firestore_v1.base_query import FieldFilter
 from google.cloud.firestore_v1.types import document, firestore
 
-from fireswarm.firelite.database import Database
-from fireswarm.firelite.documents.protos import Write
-from fireswarm.firelite.wire.inprocess import connect
+from firelite.database import Database
+from firelite.documents.protos import Write
+from firelite.wire.inprocess import connect
 
 ROUNDS = 1000
 CLIENTS = 20
@@ -233,7 +233,7 @@ async def over_grpc() -> dict[str, Any]:
 
 def served(folder: Path) -> dict[str, Any]:
     """The same over gRPC, the server in a process of its own."""
-    command = [sys.executable, "-m", "fireswarm.firelite", "--data", str(folder / "grpc.db")]
+    command = [sys.executable, "-m", "firelite", "serve", "--data", str(folder / "grpc.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         os.environ["FIRESTORE_EMULATOR_HOST"] = json.loads(server.stdout.readline())["endpoint"]

@@ -24,7 +24,7 @@ TASKS = 3_000
 PROFILED_TASKS = 1_000
 ROUNDS = 3
 WARMUP = 100
-PARTS = ("firelite", "stores", "board", "worker", "turn", "journal", "contracts")
+PARTS = ("stores", "board", "worker", "turn", "journal", "contracts")
 
 
 async def drain(*, grpc: bool, tasks: int, profile: cProfile.Profile | None = None) -> dict[str, float]:
@@ -64,7 +64,9 @@ def shares(profile: cProfile.Profile) -> dict[str, float]:
 
 
 def _part(filename: str) -> str:
-    if "fireswarm" in filename:
+    if "/firelite/" in filename:
+        return "firelite"
+    if "/fireswarm/" in filename:
         return next((f"fireswarm.{part}" for part in PARTS if f"/{part}" in filename), "fireswarm, rest")
     if "site-packages" in filename:
         return filename.partition("site-packages/")[2].partition("/")[0]

@@ -26,6 +26,8 @@ PROPERTIES = frozenset({"property", "cached_property", "setter"})
 ALLOWED = frozenset({"documented", "feed", "embed", "need"})
 """Words in -ed that are verbs, and the helper ``documented``, which declares a field with its description."""
 ROOT = Path(__file__).resolve().parents[1]
+SOURCES = (ROOT / "src" / "fireswarm", ROOT / "packages" / "firelite" / "src" / "firelite")
+"""The packages that are held to the gates, each by itself."""
 
 
 def tracked() -> list[Path]:
@@ -69,7 +71,7 @@ def layout_faults(source: Path) -> Iterator[str]:
 
 
 def name_faults(source: Path) -> Iterator[str]:
-    """Yield class names used twice outside firelite, renamed imports of modules, functions named by participles."""
+    """Yield class names used twice, renamed imports of modules, functions named by participles."""
     homes: dict[str, Path] = {}
     modules = {
         ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -79,7 +81,7 @@ def name_faults(source: Path) -> Iterator[str]:
         name = path.relative_to(source)
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and name.parts[0] != "firelite":
+            if isinstance(node, ast.ClassDef):
                 if node.name in homes:
                     yield f"{name}:{node.lineno} class {node.name}: {homes[node.name]} has one of that name"
                 homes.setdefault(node.name, name)
@@ -126,15 +128,15 @@ def _is_participle(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
+CHECKS = (layout_faults, name_faults, typing_faults, cut_faults)
+"""Gates of one package."""
+
+
 def main() -> int:
     """Print every fault and return the exit code."""
-    source = ROOT / "src" / "fireswarm"
     found = [
         *(fault for path in tracked() for fault in faults(path)),
-        *layout_faults(source),
-        *name_faults(source),
-        *typing_faults(source),
-        *cut_faults(source),
+        *(fault for source in SOURCES for check in CHECKS for fault in check(source)),
         *cut_faults(ROOT / "skills"),
         *prose.faults(),
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "security.md"
-TEST = re.compile(r"`(tests/[\w/]+\.py(?:::\w+)?)`")
+TEST = re.compile(r"`((?:packages/firelite/)?tests/[\w/]+\.py(?:::\w+)?)`")
 
 
 def attacks() -> list[str]:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "fireswarm"
+ROOT = Path(__file__).resolve().parents[1]
+FIRESWARM = ROOT / "src" / "fireswarm"
+FIRELITE = ROOT / "packages" / "firelite" / "src" / "firelite"
 
 
-def rooms() -> list[tuple[str, str]]:
-    """Return the packages and the root's files with the first line of their docstrings, in tree order."""
-    packages = [(f"{_name(path.parent)}/", _purpose(path)) for path in SOURCE.rglob("__init__.py")]
-    root = [(_name(path), _purpose(path)) for path in SOURCE.glob("*.py")]
-    return sorted(row for row in (*packages, *root) if row[0] not in ("./", "__init__.py"))
+def rooms() -> list[tuple[Path, str, str]]:
+    """Return the packages and the root's files with name and first line of the docstring: fireswarm's, then firelite's.
+
+    Names of fireswarm's leave out ``fireswarm/``.
+    """
+    inside = [path for path in FIRESWARM.rglob("__init__.py") if path.parent != FIRESWARM]
+    root = [path for path in FIRESWARM.glob("*.py") if path.name != "__init__.py"]
+    rows: list[tuple[Path, str, str]] = []
+    for base, paths in ((FIRESWARM, [*inside, *root]), (FIRELITE.parent, list(FIRELITE.rglob("__init__.py")))):
+        rows += sorted(((path, _name(path, base), _purpose(path)) for path in paths), key=lambda row: row[1])
+    return rows
 
 
 def files(package: Path) -> list[tuple[str, str]]:
@@ -22,22 +30,24 @@ def files(package: Path) -> list[tuple[str, str]]:
 
 def room_table() -> str:
     """Return the packages as a Markdown table."""
-    return "\n".join(["| room | purpose |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in rooms())])
+    return "\n".join(["| room | purpose |", "| --- | --- |", *(f"| `{name}` | {text} |" for _, name, text in rooms())])
 
 
 def file_tables() -> str:
     """Return a section per package with a table of its files."""
     sections: list[str] = []
-    for name, text in rooms():
-        rows = files(SOURCE / name) if name.endswith("/") else []
+    for path, name, text in rooms():
+        rows = files(path.parent) if name.endswith("/") else []
         if rows:
             table = ["| file | purpose |", "| --- | --- |", *(f"| `{file}` | {purpose} |" for file, purpose in rows)]
             sections.append("\n".join([f"## {name}", "", text, "", *table]))
     return "\n\n".join(sections)
 
 
-def _name(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
+def _name(path: Path, base: Path) -> str:
+    if path.name == "__init__.py":
+        return f"{path.parent.relative_to(base).as_posix()}/"
+    return path.relative_to(base).as_posix()
 
 
 def _purpose(path: Path) -> str:

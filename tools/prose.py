@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNTS = Path("tools") / "prose_counts.json"
-PYTHON = ("src/**/*.py", "skills/**/*.py")
-PAGES = ("README.md", "docs/**/*.md", "roles/**/*.md", "skills/**/*.md")
-TESTS = ("tests/**/test_*.py",)
+PYTHON = ("src/**/*.py", "packages/*/src/**/*.py", "skills/**/*.py")
+PAGES = ("README.md", "packages/*/README.md", "docs/**/*.md", "roles/**/*.md", "skills/**/*.md")
+TESTS = ("tests/**/test_*.py", "packages/*/tests/**/test_*.py")
 
 OPENING = "question word first"
 PHRASES: dict[str, re.Pattern[str]] = {

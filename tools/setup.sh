@@ -125,8 +125,8 @@ else
 fi
 end
 
-begin "fireswarm itself"
-must "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable .
+begin "firelite and fireswarm themselves"
+must "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable packages/firelite --editable .
 end
 touch .venv/.ready-run
 [ "$kind" = run ] || touch .venv/.ready-dev

@@ -4,7 +4,7 @@
 
 A move is a function call that leads into another file of the worker's path than the call before it. The trace goes
 from the claim to the settled task, in the worker's own thread, for the second task of a worker. Reading a property is
-not a call. Left out are the store adapter, firelite, contracts, settings, redaction and the files of the root.
+not a call. Left out are the store adapter, contracts, settings, redaction and the files of the root.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring import open_swarm
 
 SOURCE = str(Path(fireswarm.__file__).parent)
-LEFT_OUT = ("storage/", "firelite/", "contracts/", "settings/", "redaction/", "processes/startup.py")
+LEFT_OUT = ("storage/", "contracts/", "settings/", "redaction/", "processes/startup.py")
 MAX_MOVES = 25
 FIRST_INSTRUCTIONS = 10
 """Bytecode offset up to which a frame has just begun: RETURN_GENERATOR, POP_TOP, RESUME, and free variables."""

@@ -22,7 +22,6 @@ from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.outcome import Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.storage.documents.paths import AGENTS, CONTEXTS, FILES, KEYS, MAILBOX, MEMORY, REQUESTS, RUNS, TASKS
 from fireswarm.storage.documents.read import parse_task_snapshot
 from tests.support.swarm import SwarmRig, done, open_test_swarm
@@ -155,7 +154,7 @@ async def check_queue(swarm: SwarmRig) -> None:
 async def test_no_document_stops_a_worker_or_hides_a_good_task(seed: int) -> None:
     rng = random.Random(seed)
     async with open_test_swarm() as swarm:
-        client = connect(swarm.database)
+        client = swarm.connect()
         documents = await good_documents(swarm)
         async with working(with_skills(swarm)) as worker:
             await write_poison(documents, client, rng)

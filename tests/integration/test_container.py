@@ -24,8 +24,8 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from firelite.__main__ import TOKEN, main
 from fireswarm.cli.swarm.main import app as swarm_app
-from fireswarm.firelite.__main__ import main as serve_firelite
 from fireswarm.swarm.roles.card import load_roles
 from tests.support.image import SUBSTITUTES, USER, Image, Stage, exec_form, parse
 
@@ -72,10 +72,12 @@ def test_command_of_the_store_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     async def record(options: Any) -> None:
         given.append(options)
 
-    monkeypatch.setattr("fireswarm.firelite.__main__._serve", record)
-    monkeypatch.setenv("FIRESWARM_STORE_TOKEN", "token")
-    assert SERVICES["store"]["entrypoint"] == ["python", "-m", "fireswarm.firelite"]
-    assert serve_firelite(SERVICES["store"]["command"]) == 0
+    monkeypatch.setattr("firelite.__main__._serve", record)
+    for name, value in SERVICES["store"]["environment"].items():
+        monkeypatch.setenv(name, value)
+    assert TOKEN in SERVICES["store"]["environment"]
+    assert SERVICES["store"]["entrypoint"] == ["firelite"]
+    assert main(SERVICES["store"]["command"]) == 0
     assert (given[0].host, given[0].port) == ("0.0.0.0", 8080)
     assert ROLES["scout"]["environment"]["FIRESTORE_EMULATOR_HOST"] == "store:8080"
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from firelite.wire.server import Server
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
-from fireswarm.firelite.wire.server import Server
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts

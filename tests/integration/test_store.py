@@ -12,7 +12,6 @@ from google.api_core import exceptions as google
 from fireswarm import wiring
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
 from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, StoreRejected, StoreUnavailable
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
@@ -199,7 +198,7 @@ async def test_open_swarm_opens_and_closes_a_store_in_memory() -> None:
 
 async def test_secrets_are_redacted_from_written_documents(swarm: SwarmRig) -> None:
     """The store redacts every write, even if its caller forgot to."""
-    store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
+    store = FirestoreStore(swarm.connect(), swarm.clock, Redactor(["hunter2-is-my-password"]))
     shaped = "sk-ant-api03-abcdefghijklmnop0123456789"
     fields = {
         "task_id": "hunter2-is-my-password",

@@ -12,7 +12,6 @@ from fireswarm.cli.swarm.tasks import submit_task
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.swarm.board import Board
 from fireswarm.swarm.records.heartbeats import Heartbeats
@@ -38,7 +37,7 @@ async def test_waiting_for_a_task_costs_at_most_20_reads_among_60_dead_agents(
         await swarm.core.heartbeats.beat(dead)
     await swarm.clock.advance(600)
     core = with_skills(swarm)
-    store = FirestoreStore(connect(swarm.database), swarm.clock)
+    store = FirestoreStore(swarm.connect(), swarm.clock)
     operator = replace(
         core,
         store=store,

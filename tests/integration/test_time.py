@@ -10,7 +10,6 @@ from google.api_core.exceptions import ServiceUnavailable
 
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.swarm.board import Board
 from tests.support.swarm import SwarmRig
@@ -33,7 +32,7 @@ async def test_worker_whose_clock_is_off_steals_no_lease_at_boot(
 
     monkeypatch.setattr("fireswarm.clocks.datetime", Wrong)
     clock = ServerClock(lambda: 0.0)
-    store = FirestoreStore(connect(swarm.database), clock)
+    store = FirestoreStore(swarm.connect(), clock)
     swept = await Board(store, clock, frozenset(swarm.core.roles)).sweep("scout")
     assert (swept.queued, swept.blocked) == ((), ())
     assert abs(clock.now() - swarm.clock.now()) < timedelta(milliseconds=1)

@@ -30,7 +30,7 @@ from fireswarm.runs.steps import (
     STEP_SKIPPED,
     STEP_STARTED,
 )
-from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, Settings, load_settings
+from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, STORE_TOKEN, Settings, load_settings
 from fireswarm.settings.sample import keys
 from fireswarm.settings.trust import VARIABLE
 from fireswarm.skills.packs.catalog import load_catalog
@@ -41,10 +41,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "fireswarm"
-PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "packages" / "firelite" / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
-STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
 """Variables that set-up and compose.yaml read, not fireswarm itself."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -211,16 +210,14 @@ def test_every_environment_variable_is_documented_with_its_key_and_default() -> 
 
 def test_pages_name_only_known_environment_variables() -> None:
     text = "\n".join(read(page) for page in PAGES)
-    differential = "tests/conformance/differential/test_differential.py"
     outside = {
         NO_SYSTEM_PACKAGES: "tools/setup.sh",
-        STORE_TOKEN: "src/fireswarm/storage/firestore/channel.py",
+        STORE_TOKEN: "src/fireswarm/settings/swarm.py",
         FOLDER_OF_TASKS: "compose.yaml",
         VARIABLE: "src/fireswarm/settings/trust.py",
         "FIRESWARM_PUBLIC_SKILLS": "tests/packs/test_public_skills.py",
         "FIRESWARM_PUBLIC_SKILLS_PYTHON": "tests/packs/test_public_skills.py",
     }
-    outside |= dict.fromkeys(("FIRESWARM_CASE", "FIRESWARM_CASES", "FIRESWARM_SEED"), differential)
     assert all(name in read(ROOT / file) for name, file in outside.items())
     assert set(re.findall(r"\bFIRESWARM_[A-Z_]+", text)) <= {*ENVIRONMENT, TOKEN_VARIABLE, *outside}
 

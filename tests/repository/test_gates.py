@@ -13,9 +13,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "fireswarm"
+FIRELITE = ROOT / "packages" / "firelite" / "src" / "firelite"
 ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
 UPWARD = {room: "fireswarm.cli" for room in ROOMS if room != "cli"}
-SDK_ROOMS = {"api", "cli", "firelite", "llm", "storage", "wiring"}
+SDK_ROOMS = {"api", "cli", "llm", "storage", "wiring"}
 
 
 def gates() -> ModuleType:
@@ -34,16 +35,17 @@ def gates() -> ModuleType:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return import-linter's report on a copy in which every room has a forbidden import."""
     copy = tmp_path_factory.mktemp("copy")
-    shutil.copytree(SOURCE, copy / "fireswarm", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (SOURCE, FIRELITE):
+        shutil.copytree(package, copy / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", copy)
     for room in ROOMS:
         above = UPWARD.get(room)
         lines = [f"import {above}\n"] if above else []
         if room not in SDK_ROOMS:
             lines += ["import typer\n", "import google.cloud.firestore_v1\n"]
-        if room == "firelite":
-            lines.append("from fireswarm.redaction import Redactor\n")
         (copy / "fireswarm" / room / "planted.py").write_text('"""Planted."""\n' + "".join(lines), encoding="utf-8")
+    for name, line in (("firelite", "import fireswarm.redaction"), ("fireswarm/swarm", "import firelite.database")):
+        (copy / name / "planted_too.py").write_text(f'"""Planted."""\n{line}\n', encoding="utf-8")
     program = (
         "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command as run; "
         "sys.argv = ['lint-imports', '--no-cache']; run()"
@@ -66,8 +68,12 @@ def test_sdk_in_a_room_of_the_core_is_reported(planted: str, room: str) -> None:
         assert f"fireswarm.{room}.planted -> {sdk}" in planted
 
 
-def test_import_of_another_room_in_firelite_is_reported(planted: str) -> None:
-    assert "fireswarm.firelite.planted -> fireswarm.redaction" in planted
+def test_import_of_fireswarm_in_firelite_is_reported(planted: str) -> None:
+    assert "firelite.planted_too -> fireswarm.redaction" in planted
+
+
+def test_import_of_firelite_outside_wiring_and_the_store_commands_is_reported(planted: str) -> None:
+    assert "fireswarm.swarm.planted_too -> firelite.database" in planted
 
 
 def test_folder_with_too_many_files_is_reported(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_threat_names_tests_that_exist() -> None:
-    named = re.findall(r"`(tests/[^`:]+)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text())
+    named = re.findall(
+        r"`((?:packages/firelite/)?tests/[^`:]+)(?:::(\w+))?`", (ROOT / "docs" / "security.md").read_text()
+    )
     assert len(named) > 20
     for file, test in named:
         assert f"def {test or 'test_'}" in (ROOT / file).read_text(), f"{file} has no test {test}"

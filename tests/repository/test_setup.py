@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hatchling.builders.sdist import SdistBuilder
+from packaging.requirements import Requirement
 
 from tests.support.image import pins
 
@@ -24,7 +26,7 @@ LOCKS = ("requirements.lock", "requirements-run.lock")
 
 def hashed_pins(name: str) -> dict[str, str]:
     """Return the text of each pin by package, with its hashes and without comments."""
-    text = re.sub(r"^ +#.*\n", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.M)
+    text = re.sub(r"^ *#.*\n", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.M)
     found = [pin.strip() for pin in re.split(r"^(?=\S)", text, flags=re.M) if pin.strip()]
     return {pin.split("==")[0]: pin for pin in found}
 
@@ -41,6 +43,15 @@ def test_locks_name_no_index_and_no_host(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert "://" not in text
     assert not re.search(r"^\s*(-i|-f|--(extra-)?index|--find-links|--trusted-host|--default-index)", text, re.M)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_hold_the_packages_that_firelite_needs_but_not_firelite_and_no_path(name: str) -> None:
+    project = tomllib.loads((ROOT / "packages" / "firelite" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = set(hashed_pins(name))
+    assert {Requirement(line).name for line in project["dependencies"]} <= locked
+    assert project["name"] not in locked
+    assert not [pin for pin in hashed_pins(name).values() if "/" in pin or pin.startswith("-e")]
 
 
 def test_small_lock_contains_runtime_packages_and_no_development_tools() -> None:
@@ -92,9 +103,10 @@ class Machine:
     def __init__(self, folder: Path, *, pip: bool = True, root: bool = False) -> None:
         self.clone, self.bin, self.home = folder / "clone", folder / "bin", folder / "home"
         self.log = folder / "calls"
-        for place in (self.clone / "tools", self.bin, self.home):
+        for place in (self.clone / "tools", self.clone / "packages" / "firelite", self.bin, self.home):
             place.mkdir(parents=True)
-        for name in ("Makefile", "pyproject.toml", *LOCKS, *(f"tools/{path.name}" for path in ROOT.glob("tools/*.*"))):
+        tools = (f"tools/{path.name}" for path in ROOT.glob("tools/*.*"))
+        for name in ("Makefile", "pyproject.toml", "packages/firelite/pyproject.toml", *LOCKS, *tools):
             shutil.copy(ROOT / name, self.clone / name)
         for name in (*SHELL_TOOLS, "chmod"):
             (self.bin / name).symlink_to(str(shutil.which(name)))
@@ -142,13 +154,14 @@ def test_set_up_without_uv_installs_the_pinned_version_and_prints_each_phase(mac
         f"[1/4] uv {machine.version} -> .tools, about 40 MB: the installer, used only in this folder ... N s",
         "[2/4] Python 3.12.9 -> .venv ... N s",
         f"[3/4] {count} packages from requirements-run.lock ... N s",
-        "[4/4] fireswarm itself ... N s",
+        "[4/4] firelite and fireswarm themselves ... N s",
     ]
     assert done.stderr.splitlines()[-1].startswith("ready: .venv has ")
     calls = machine.calls("python -m pip install", "uv")
     assert [call.split(" --")[0] for call in calls] == ["python -m pip install", "uv venv", *["uv pip install"] * 2]
     assert "--require-hashes --requirement tools/uv.txt --target .tools/uv" in calls[0]
     assert calls[2].endswith("--require-hashes --requirement requirements-run.lock")
+    assert calls[3].endswith("--editable packages/firelite --editable .")
 
 
 def test_set_up_is_not_repeated_until_a_lock_changes(machine: Machine) -> None:

@@ -10,29 +10,28 @@ from pkgutil import walk_packages
 
 from coverage import Coverage
 
-CORE = ("fireswarm.firelite", "fireswarm.swarm.board", "fireswarm.swarm.records", "fireswarm.swarm.worker")
+CORE = ("firelite", "fireswarm.swarm.board", "fireswarm.swarm.records", "fireswarm.swarm.worker")
 MEASURED = (
-    "fundamentals",
-    "conformance",
-    "unit/firelite",
-    "unit/storage",
-    "unit/swarm",
-    "chaos/test_poison_documents.py",
-    "integration/test_answers_by_hand.py",
-    "integration/test_answers_by_mail.py",
-    "integration/test_bad_documents.py",
-    "integration/test_time.py",
-    "integration/test_upkeep.py",
-    "integration/test_work_by_mail.py",
-    "integration/test_worker.py",
-    "integration/test_worker_faults.py",
+    "packages/firelite/tests",
+    "tests/fundamentals",
+    "tests/unit/storage",
+    "tests/unit/swarm",
+    "tests/chaos/test_poison_documents.py",
+    "tests/integration/test_answers_by_hand.py",
+    "tests/integration/test_answers_by_mail.py",
+    "tests/integration/test_bad_documents.py",
+    "tests/integration/test_time.py",
+    "tests/integration/test_upkeep.py",
+    "tests/integration/test_work_by_mail.py",
+    "tests/integration/test_worker.py",
+    "tests/integration/test_worker_faults.py",
 )
 """Tests whose branch coverage counts: the others do not aim at the core, and tracing doubles the time of a test."""
 
 REPEATING = (
-    "fundamentals/test_big_fans.py",
-    "unit/firelite/test_query_model.py",
-    "unit/firelite/test_watch_model.py",
+    "packages/firelite/tests/unit/test_query_model.py",
+    "packages/firelite/tests/unit/test_watch_model.py",
+    "tests/fundamentals/test_big_fans.py",
 )
 """Tests among them that run the same code thousands of times, and those of firelite over gRPC: not measured either."""
 
@@ -53,9 +52,9 @@ class Measuring:
     and coverage then resumes an earlier one of the same worker, whose data are not kept.
     """
 
-    def __init__(self, tests: Path) -> None:
-        self._measured = tuple(tests / name for name in MEASURED)
-        self._repeating = {tests / name for name in REPEATING}
+    def __init__(self, root: Path) -> None:
+        self._measured = tuple(root / name for name in MEASURED)
+        self._repeating = {root / name for name in REPEATING}
         self._known: dict[Path, bool] = {}  # by file: comparing paths takes seconds for all tests
         self._coverage: Coverage | None = None
         while (running := Coverage.current()) is not None:

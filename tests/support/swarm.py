@@ -10,13 +10,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from google.cloud.firestore import AsyncClient
+
+from firelite.database import Database
+from firelite.query.index_definitions import IndexSet
+from firelite.wire.inprocess import connect
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.outcome import Done, Outcome
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec
-from fireswarm.firelite.database import Database
-from fireswarm.firelite.query.index_definitions import IndexSet
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
@@ -30,7 +32,7 @@ from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring import packaged_path
+from fireswarm.wiring import LOCAL_PROJECT, packaged_path
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
@@ -50,6 +52,10 @@ class SwarmRig:
     @property
     def store(self) -> Any:
         return self.core.store
+
+    def connect(self) -> AsyncClient:
+        """Return another client of the swarm's documents."""
+        return connect(self.database, LOCAL_PROJECT)
 
     async def submit(self, objective: str = "look around", role: str = "scout", **fields: Any) -> Task:
         spec = TaskSpec(objective=objective, assigned_to=role, session_hash=fields.pop("session", "s1"), **fields)
@@ -97,7 +103,7 @@ async def open_test_swarm(
     with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         if database is None:
             database = stack.enter_context(Database.open(None, indexes=indexes, clock=clock.nanoseconds))
-        store = FirestoreStore(connect(database), clock)
+        store = FirestoreStore(connect(database, LOCAL_PROJECT), clock)
         roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
         board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
         core = Swarm(

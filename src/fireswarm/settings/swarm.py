@@ -13,6 +13,8 @@ from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings
 
 CONFIG_FILE = "swarm.yaml"
+STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
+"""Environment variable with the token of a firelite that needs one."""
 
 
 class StoreSettings(SettingsSection):

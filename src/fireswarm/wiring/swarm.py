@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from firelite.errors import DataFileInUse, FireliteError
 from fireswarm.clocks import ServerClock, VirtualClock
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
-from fireswarm.firelite.errors import DataFileInUse, FireliteError
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.settings import Settings
@@ -54,7 +54,7 @@ from fireswarm.wiring.model import (
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
 
-    from fireswarm.firelite.database import Database
+    from firelite.database import Database
 
 EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
@@ -144,8 +144,8 @@ def open_database(
     settings: Settings, *, memory: bool = False, nanoseconds: Callable[[], int] | None = None
 ) -> Database:
     """Open the embedded store's file, with index enforcement. Raises DataFileInUse or another StoreError."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.query.index_definitions import IndexSet
+    from firelite.database import Database
+    from firelite.query.index_definitions import IndexSet
 
     indexes = IndexSet.load(data_path(settings, INDEXES_FILE))
     path = None if memory else settings.path(settings.store.data)
@@ -171,7 +171,7 @@ async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenera
     if settings.store.uri not in ("embedded", "memory"):
         yield settings.store.uri
         return
-    from fireswarm.firelite.wire.server import Server
+    from firelite.wire.server import Server
 
     try:
         database = await _open_when_free(settings)
@@ -258,7 +258,7 @@ async def open_client(
     settings: Settings, *, nanoseconds: Callable[[], int] | None = None
 ) -> AsyncGenerator[AsyncClient]:
     """Yield the official client, connected to the configured store."""
-    from fireswarm.firelite.wire.inprocess import connect
+    from firelite.wire.inprocess import connect
     from fireswarm.storage.firestore.channel import close
 
     uri = settings.store.uri

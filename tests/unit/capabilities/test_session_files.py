@@ -20,7 +20,6 @@ from fireswarm.capabilities.session_files.capability import WRITE_ATTEMPTS, Sess
 from fireswarm.capabilities.session_files.storage import FolderShelf, StoredFile, StoreShelf
 from fireswarm.contracts.ports import Query
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, NotFound
-from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FILES
 from fireswarm.storage.firestore.store import FirestoreStore
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 def process(swarm: SwarmRig, session: str = "s1", **config: Any) -> Hands:
     """Make the tools of another process of the session: a separate client of the same database."""
-    store = FirestoreStore(connect(swarm.database), swarm.clock)
+    store = FirestoreStore(swarm.connect(), swarm.clock)
     return Hands(CapabilityContext(session, Path(), swarm.clock, store), **config)
 
 
@@ -309,7 +308,7 @@ async def test_stored_document_describes_the_file(swarm: SwarmRig) -> None:
 
 
 async def test_secret_known_only_to_the_store_is_redacted(swarm: SwarmRig) -> None:
-    store = FirestoreStore(connect(swarm.database), swarm.clock, Redactor(["hunter2-is-my-password"]))
+    store = FirestoreStore(swarm.connect(), swarm.clock, Redactor(["hunter2-is-my-password"]))
     use = Hands(CapabilityContext("s1", Path(), swarm.clock, store))
     await use("write_file", path="/a", content="it is hunter2-is-my-password")
     read = await use("read_file", path="/a")

@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
+from firelite.errors import FireliteError
 from fireswarm import wiring
 from fireswarm.cli.shared.options import (
     AsJson,
@@ -27,7 +28,6 @@ from fireswarm.cli.shared.options import (
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
-from fireswarm.firelite.errors import FireliteError
 from fireswarm.llm.budget import Meter
 from fireswarm.settings import Settings
 from fireswarm.settings.model_limits import UNKNOWN, limits_of

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from firelite.errors import FireliteError
 from fireswarm import __version__
 from fireswarm.cli.demo import demo
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, doctor, fleet, inspect, pipeline, store, tasks
 from fireswarm.cli.watch import artifacts, open_artifact
-from fireswarm.firelite.errors import FireliteError
 from fireswarm.redaction import environment_redactor
 
 app = typer.Typer(

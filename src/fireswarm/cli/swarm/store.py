@@ -12,6 +12,7 @@ import typer
 from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
 from fireswarm.errors import InvalidInput
+from fireswarm.settings import STORE_TOKEN
 
 app = typer.Typer(help="Manage the embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
 
@@ -40,12 +41,12 @@ def serve(
     root: Root = Path(),
 ) -> None:
     """Serve Firestore's protocol on loopback for any official client, until interrupted."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.query.index_definitions import IndexSet
-    from fireswarm.firelite.wire.server import TOKEN, Server
+    from firelite.database import Database
+    from firelite.query.index_definitions import IndexSet
+    from firelite.wire.server import Server
 
     path = None if memory else _path(root, data)
-    token = os.environ.get(TOKEN, "")
+    token = os.environ.get(STORE_TOKEN, "")
 
     async def main() -> None:
         index_set = None if indexes is None else IndexSet.load(indexes)
@@ -65,8 +66,8 @@ def serve(
 @app.command()
 def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> None:
     """Show documents and bytes by collection."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.wire import admin
+    from firelite.database import Database
+    from firelite.wire import admin
 
     with Database.open(_path(root, data)) as database:
         stats = admin.stats(database)
@@ -89,8 +90,8 @@ def export(
     root: Root = Path(),
 ) -> None:
     """Export every document, with exact types, to a file."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.wire import admin
+    from firelite.database import Database
+    from firelite.wire import admin
 
     with Database.open(_path(root, data)) as database:
         count = admin.export_jsonl(database, target)
@@ -104,8 +105,8 @@ def import_(
     root: Root = Path(),
 ) -> None:
     """Import documents from an exported file."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.wire import admin
+    from firelite.database import Database
+    from firelite.wire import admin
 
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store export`")
@@ -121,8 +122,8 @@ def reset(
     root: Root = Path(),
 ) -> None:
     """Delete every document of the embedded store."""
-    from fireswarm.firelite.database import Database
-    from fireswarm.firelite.wire import admin
+    from firelite.database import Database
+    from firelite.wire import admin
 
     path = _path(root, data)
     if not yes:

@@ -16,8 +16,7 @@ from typing import Any
 
 from google.cloud.firestore_v1 import AsyncClient
 
-TOKEN = "FIRESWARM_STORE_TOKEN"
-"""Environment variable with the token of a firelite that needs one."""
+from fireswarm.settings import STORE_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Channel:
 def channel_of(client: AsyncClient) -> Channel:
     """Return the channel that *client* uses."""
     metadata = [(name, value) for name, value in client._rpc_metadata]
-    if token := os.environ.get(TOKEN):
+    if token := os.environ.get(STORE_TOKEN):
         metadata = [item for item in metadata if item[0] != "authorization"] + [("authorization", f"Bearer {token}")]
     return Channel(client._firestore_api, client._database_string, metadata)
 

@@ -18,6 +18,7 @@ from fireswarm.errors import (
     StoreRejected,
     StoreUnavailable,
 )
+from fireswarm.settings import STORE_TOKEN
 
 CONFLICTS = (google.AlreadyExists, google.FailedPrecondition, google.Aborted, google.NotFound)
 TRANSIENT = (google.ServiceUnavailable, google.DeadlineExceeded, google.InternalServerError, google.Unknown)
@@ -41,7 +42,8 @@ def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) 
     if isinstance(error, (google.PermissionDenied, google.Unauthenticated)):
         return StoreError(
             f"{doing}: {text}. "
-            "Run `gcloud auth application-default login`, or give the service account roles/datastore.user."
+            f"A firelite needs its token in {STORE_TOKEN}. For Google Cloud, run "
+            "`gcloud auth application-default login`, or give the service account roles/datastore.user."
         )
     if isinstance(error, google.InvalidArgument):
         return StoreRejected(f"{doing}: {text}")

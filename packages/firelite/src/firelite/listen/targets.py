@@ -1,0 +1,133 @@
+"""Targets of a listener: documents by name, or a query. Computes the changes of each commit for a target.
+
+A target returns a mapping from document names to their new version: a Record that belongs to the target now, or None
+if the document does not belong to it (any more). ``watch`` turns the mapping into messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from firelite.documents.paths import check_document_name
+from firelite.documents.record import Record
+from firelite.errors import InvalidArgument
+from firelite.query.planner import IndexHome, index_home
+from firelite.query.query import Query
+from firelite.query.slices import at_once
+from firelite.storage.snapshot_scan import snapshot_steps
+from firelite.storage.versions import Change, Store
+
+type Events = dict[str, Record | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Initial state of a target.
+
+    ``reset``: the client must discard its state. ``count``: how many documents belong to the target. It is sent as an
+    existence filter if deletions since the resume token are unknown; a client with another count starts over.
+    """
+
+    events: Events
+    reset: bool = False
+    count: int | None = None
+
+
+class DocumentsTarget:
+    """Target of named documents."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        if not names:
+            raise InvalidArgument("A documents target needs at least one document.")
+        self.names = [check_document_name(name) for name in names]
+
+    @property
+    def homes(self) -> list[IndexHome]:
+        """Keys under which the hub registers the target."""
+        return [("document", name) for name in self.names]
+
+    def open(self, store: Store, resume_us: int | None) -> Opening:
+        """Return all the documents, or those changed since ``resume_us``, and always the missing ones."""
+        events: Events = {}
+        for name in self.names:
+            record = store.get(name)
+            if record is None or resume_us is None or record.update_us > resume_us:
+                events[name] = record
+        return Opening(events)
+
+    def update(self, store: Store, changes: Sequence[Change]) -> Events:
+        """Return the target's changes caused by a commit."""
+        return {change.new.name: change.new if change.new.exists else None for change in changes}
+
+
+@dataclass(slots=True)
+class QueryTarget:
+    """Target of a query's documents."""
+
+    query: Query
+    shown: dict[str, int] = field(default_factory=dict[str, int])  # name -> update time of the version sent
+
+    @property
+    def homes(self) -> list[IndexHome]:
+        """Keys under which the hub registers the target."""
+        return [index_home(self.query.scope)]
+
+    def open(self, store: Store, resume_us: int | None) -> Opening:
+        """Return the whole result, or its changes since ``resume_us``."""
+        records, _ = store.run(self.query)
+        self.shown = {record.name: record.update_us for record in records}
+        if resume_us is None:
+            return Opening({record.name: record for record in records})
+        newer: Events = {record.name: record for record in records if record.update_us > resume_us}
+        if resume_us >= store.horizon_us:
+            return Opening(self._since(store, resume_us, records, newer))
+        if self.query.bounded:
+            # An old document may have moved into the result; neither its time nor a count would show it.
+            return Opening({record.name: record for record in records}, reset=True)
+        return Opening(newer, count=len(records))
+
+    def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
+        if self.query.bounded:
+            before, _ = at_once(snapshot_steps(store, self.query, resume_us))
+            return _difference({record.name: record.update_us for record in before}, found)
+        for name in store.changed_since(resume_us):
+            if name not in self.shown and self.query.scope.contains(name):
+                newer[name] = None
+        return newer
+
+    def update(self, store: Store, changes: Sequence[Change]) -> Events:
+        """Return the target's changes caused by a commit."""
+        events: Events = {}
+        for change in changes:
+            new = change.new
+            if change.fields is not None and self._matches(new, change):
+                events[new.name] = new
+            elif new.name in self.shown:
+                events[new.name] = None
+        if not events:
+            return events
+        if self.query.bounded:
+            records, _ = store.run(self.query)
+            events = _difference(self.shown, records)
+            self.shown = {record.name: record.update_us for record in records}
+            return events
+        for name, record in events.items():
+            if record is None:
+                del self.shown[name]
+            else:
+                self.shown[name] = record.update_us
+        return events
+
+    def _matches(self, new: Record, change: Change) -> bool:
+        return self.query.scope.contains(new.name) and self.query.matches(change.fields, new.key)
+
+
+type Target = DocumentsTarget | QueryTarget
+
+
+def _difference(before: dict[str, int], found: list[Record]) -> Events:
+    events: Events = {record.name: record for record in found if before.get(record.name) != record.update_us}
+    names = {record.name for record in found}
+    events.update(dict.fromkeys(name for name in before if name not in names))
+    return events

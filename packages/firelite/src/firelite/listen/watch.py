@@ -1,0 +1,314 @@
+"""Listen: streams of changes to documents and queries.
+
+The hub receives every commit and looks up the targets registered for the documents, collections and collection groups
+it touched, so other listeners cost a commit nothing. A stream's outbox is filled within the commit. A stream therefore
+always sends a consistent state, the one at its read_time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import suppress
+
+from firelite.documents.fields import project
+from firelite.documents.protos import (
+    ListenResponse,
+    MessagePb,
+    Status,
+    TargetChange,
+    TargetChangeType,
+    TargetPb,
+    micros_of,
+    set_time,
+)
+from firelite.documents.record import Record
+from firelite.errors import FireliteError, InvalidArgument, Unavailable
+from firelite.listen.targets import DocumentsTarget, Events, QueryTarget, Target
+from firelite.query.parse import parse_query
+from firelite.query.planner import IndexHome
+from firelite.query.query import Query
+from firelite.query.slices import in_slices
+from firelite.status import CODES
+from firelite.storage.clock import CommitClock
+from firelite.storage.group_commit import CommitGroup
+from firelite.storage.versions import Change, Store, homes_of
+
+# Clients close a silent stream after a while (the Node.js client: 120 s) and open a new one.
+HEARTBEAT_SECONDS = 30.0
+# Beyond this backlog, resuming the client is cheaper than keeping the messages.
+BACKLOG_MAX_MESSAGES = 100_000
+
+_TOKEN = struct.Struct(">q")
+
+
+class WatchHub:
+    """All listening streams of a database.
+
+    ``check_query`` raises FireliteError for a query that is not allowed.
+    """
+
+    def __init__(
+        self, store: Store, group: CommitGroup, clock: CommitClock, check_query: Callable[[Query], None]
+    ) -> None:
+        """Set up an empty hub that receives the commits of *group*."""
+        self.store = store
+        self.group = group
+        self.clock = clock
+        self.check_query = check_query
+        self._closed = False
+        self._filed: dict[IndexHome, dict[tuple[ListenStream, int], Target]] = {}
+        self._streams: dict[ListenStream, None] = {}
+        group.listeners.append(self._publish)
+
+    def attach(self, stream: ListenStream) -> None:
+        """Register an open stream. Raises Unavailable after ``close``."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        self._streams[stream] = None
+
+    def detach(self, stream: ListenStream) -> None:
+        """Remove a stream that ended."""
+        self._streams.pop(stream, None)
+
+    def file(self, stream: ListenStream, target_id: int, target: Target) -> None:
+        """Register a target for all commits from now on."""
+        for home in target.homes:
+            self._filed.setdefault(home, {})[stream, target_id] = target
+
+    def unfile(self, stream: ListenStream, target_id: int, target: Target) -> None:
+        """Unregister a target."""
+        for home in target.homes:
+            filed = self._filed[home]
+            filed.pop((stream, target_id), None)
+            if not filed:
+                del self._filed[home]
+
+    def _publish(self, changes: Sequence[Change], commit_us: int) -> None:
+        """Pass the changes of a commit to the streams whose targets they touch."""
+        if not self._filed:
+            return
+        touched: dict[ListenStream, dict[int, tuple[Target, list[Change]]]] = {}
+        for change in changes:
+            for home in (("document", change.new.name), *homes_of(change.new.collection)):
+                for (stream, target_id), target in self._filed.get(home, {}).items():
+                    targets = touched.setdefault(stream, {})
+                    targets.setdefault(target_id, (target, []))[1].append(change)
+        for stream, targets in touched.items():
+            stream.publish(targets, commit_us)
+
+    def close(self) -> None:
+        """End all streams, because the database closes."""
+        self._closed = True
+        for stream in list(self._streams):
+            stream.fail(Unavailable("The database was closed."))
+
+
+class ListenStream:
+    """One Listen call: its targets and unsent messages."""
+
+    def __init__(self, hub: WatchHub) -> None:
+        self._hub = hub
+        self._targets: dict[int, Target] = {}
+        self._outbox: deque[MessagePb] = deque()
+        self._ready = asyncio.Event()
+        self._failure: FireliteError | None = None
+        self._ended = False
+        self._next_id = 1
+
+    async def responses(self, requests: AsyncIterator[MessagePb]) -> AsyncGenerator[MessagePb]:
+        """Serve the requests until the client ends. Raises the FireliteError that ended the stream."""
+        self._hub.attach(self)
+        reader = asyncio.create_task(self._read(requests))
+        try:
+            while True:
+                while self._outbox:
+                    yield self._outbox.popleft()
+                if self._failure is not None:
+                    raise self._failure
+                if self._ended:
+                    return
+                self._ready.clear()
+                try:
+                    async with asyncio.timeout(HEARTBEAT_SECONDS):
+                        await self._ready.wait()
+                except TimeoutError:
+                    self._snapshot(self._hub.clock.now())
+        finally:
+            reader.cancel()
+            self._hub.detach(self)
+            for target_id in list(self._targets):
+                self._drop(target_id)
+
+    async def _read(self, requests: AsyncIterator[MessagePb]) -> None:
+        try:
+            async for request in requests:
+                await self._prepare(request)
+                self.handle(request)
+        except FireliteError as error:
+            self.fail(error)
+        finally:
+            self._ended = True
+            self._ready.set()
+
+    async def _prepare(self, request: MessagePb) -> None:
+        """Build the indexes of a new target's query while other requests are served."""
+        message = request.add_target.query
+        if not message.HasField("structured_query"):
+            return
+        with suppress(FireliteError):  # `handle` reports it
+            query = parse_query(message.parent, message.structured_query)
+            self._hub.check_query(query)
+            await in_slices(self._hub.store.all_index_steps(query))
+
+    def fail(self, error: FireliteError) -> None:
+        """End the stream with an error, after the unsent messages."""
+        self._failure = self._failure or error
+        self._ready.set()
+
+    def handle(self, request: MessagePb) -> None:
+        """Add or remove a target. An invalid target is removed with the reason, and the stream continues."""
+        kind = request.WhichOneof("target_change")
+        if kind == "add_target":
+            self._add(request.add_target)
+        elif kind == "remove_target":
+            self._drop(request.remove_target)
+            self._send_target(TargetChangeType.REMOVE, request.remove_target)
+        else:
+            raise InvalidArgument("A ListenRequest must add or remove a target.")
+
+    def _add(self, message: TargetPb) -> None:
+        """Add a target: send its initial state, then register it unless it is a one-time target."""
+        target_id = message.target_id or self._free_id()
+        if target_id in self._targets:
+            raise InvalidArgument(f"Target {target_id} is already in use on this stream.")
+        try:
+            target = self._make_target(message)
+            resume_us = self._resume_us(message)
+        except FireliteError as error:
+            cause = Status(code=CODES[error.code], message=error.message)
+            self._push(ListenResponse(target_change=_target_change(TargetChangeType.REMOVE, [target_id], cause=cause)))
+            return
+        self._send_target(TargetChangeType.ADD, target_id)
+        self._hub.group.flush()
+        reset = resume_us is not None and resume_us > self._hub.clock.now()
+        opening = target.open(self._hub.store, None if reset else resume_us)
+        read_us = self._hub.clock.now()
+        if reset or opening.reset:
+            self._send_target(TargetChangeType.RESET, target_id)
+        self._targets[target_id] = target
+        self._send_events({target_id: opening.events}, read_us)
+        if opening.count is not None:
+            response = ListenResponse()
+            response.filter.target_id = target_id
+            response.filter.count = opening.count
+            self._push(response)
+        self._push(ListenResponse(target_change=_target_change(TargetChangeType.CURRENT, [target_id], read_us)))
+        self._snapshot(read_us)
+        if message.once:
+            del self._targets[target_id]
+            self._send_target(TargetChangeType.REMOVE, target_id)
+        else:
+            self._hub.file(self, target_id, target)
+
+    def _make_target(self, message: TargetPb) -> Target:
+        kind = message.WhichOneof("target_type")
+        if kind == "documents":
+            return DocumentsTarget(message.documents.documents)
+        if kind != "query":
+            raise InvalidArgument("A target must name documents or a query.")
+        query = parse_query(message.query.parent, message.query.structured_query)
+        self._hub.check_query(query)
+        return QueryTarget(query)
+
+    def _resume_us(self, message: TargetPb) -> int | None:
+        kind = message.WhichOneof("resume_type")
+        if kind == "read_time":
+            return micros_of(message.read_time)
+        if kind is None or not message.resume_token:
+            return None
+        if len(message.resume_token) != _TOKEN.size:
+            raise InvalidArgument("The resume token was not made by this server.")
+        return _TOKEN.unpack(message.resume_token)[0]
+
+    def _free_id(self) -> int:
+        while self._next_id in self._targets:
+            self._next_id += 1
+        return self._next_id
+
+    def _drop(self, target_id: int) -> None:
+        target = self._targets.pop(target_id, None)
+        if target is not None:
+            self._hub.unfile(self, target_id, target)
+
+    def publish(self, touched: dict[int, tuple[Target, list[Change]]], commit_us: int) -> None:
+        """Send a commit's changes of the touched targets."""
+        if self._failure is not None:
+            return
+        if len(self._outbox) > BACKLOG_MAX_MESSAGES:
+            self._outbox.clear()
+            self.fail(Unavailable("The listener fell too far behind; resume it."))
+            return
+        store = self._hub.store
+        events = {target_id: target.update(store, changes) for target_id, (target, changes) in touched.items()}
+        if any(events.values()):
+            self._send_events(events, commit_us)
+            self._snapshot(commit_us)
+
+    def _send_events(self, events: dict[int, Events], read_us: int) -> None:
+        """Send one message per document, for all targets together."""
+        documents: dict[str, tuple[Record | None, list[int], list[int]]] = {}
+        for target_id, changed in sorted(events.items()):
+            for name, record in changed.items():
+                shown, present, gone = documents.get(name, (None, [], []))
+                (gone if record is None else present).append(target_id)
+                documents[name] = (record or shown, present, gone)
+        for name, (record, present, gone) in documents.items():
+            self._push(self._document_message(name, record, present, gone, read_us))
+
+    def _document_message(
+        self, name: str, record: Record | None, present: list[int], gone: list[int], read_us: int
+    ) -> MessagePb:
+        """Return the message about one document: changed, deleted or removed from targets."""
+        # A document that left a query but still exists is sent with its new content, as in production.
+        record = record or self._hub.store.get(name)
+        response = ListenResponse()
+        if record is None:
+            response.document_delete.document = name
+            response.document_delete.removed_target_ids.extend(gone)
+            set_time(response.document_delete.read_time, read_us)
+            return response
+        change = response.document_change
+        targets = [self._targets.get(target_id) for target_id in present]
+        only = targets[0] if len(targets) == 1 else None
+        if isinstance(only, QueryTarget) and only.query.projection is not None:
+            change.document.CopyFrom(project(record.data or b"", only.query.projection))
+        else:
+            change.document.MergeFromString(record.data)
+        change.target_ids.extend(present)
+        change.removed_target_ids.extend(gone)
+        return response
+
+    def _send_target(self, kind: TargetChangeType, target_id: int) -> None:
+        self._push(ListenResponse(target_change=_target_change(kind, [target_id])))
+
+    def _snapshot(self, read_us: int) -> None:
+        """Send that all messages so far are the state at ``read_us``."""
+        if self._targets:
+            self._push(ListenResponse(target_change=_target_change(TargetChangeType.NO_CHANGE, [], read_us)))
+
+    def _push(self, response: MessagePb) -> None:
+        self._outbox.append(response)
+        self._ready.set()
+
+
+def _target_change(
+    kind: TargetChangeType, target_ids: list[int], read_us: int | None = None, cause: MessagePb | None = None
+) -> MessagePb:
+    change = TargetChange(target_change_type=kind, target_ids=target_ids, cause=cause)
+    if read_us is not None:
+        set_time(change.read_time, read_us)
+        change.resume_token = _TOKEN.pack(read_us)
+    return change

@@ -1,0 +1,161 @@
+"""Sorted in-memory indexes, built by the first query that needs one and updated by every commit.
+
+An index is built in steps. Commits update it from the first step on, so they may come between two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from firelite.documents.record import Record
+from firelite.documents.values import descending
+from firelite.query.planner import IndexHome, Scan, Shape
+from firelite.query.query import EncodedFields
+from firelite.query.slices import STEP_DOCUMENTS
+
+# A program has a few dozen query shapes; one that sorts by every field must not keep an index for each forever.
+SHAPES_PER_HOME_MAX = 64
+
+
+class OrderedIndex:
+    """The sorted documents of an index family that have all fields of a shape."""
+
+    __slots__ = ("_components", "_entries", "_keys", "shape")
+
+    def __init__(self, shape: Shape) -> None:
+        """Start without documents."""
+        self.shape = shape
+        self._components = [
+            *((path, False) for path in shape.equal),
+            *((order.path, order.descending) for order in shape.orders),
+        ]
+        # A document's one key, or its keys. A tuple for each of many documents would cause full garbage collections.
+        self._keys: dict[str, bytes | tuple[bytes, ...]] = {}
+        self._entries: Any = SortedDict()  # sort key -> document name; sortedcontainers' types are not generic
+
+    def _keys_of(self, fields: EncodedFields) -> tuple[bytes, ...]:
+        """Return the document's keys: one, or one per array element; none if a field is missing."""
+        parts: list[bytes] = []
+        for path, turn in self._components:
+            encoded = fields[path]
+            if encoded is None:
+                return ()
+            parts.append(descending(encoded) if turn else encoded)
+        key = b"".join(parts)
+        if self.shape.contains is None:
+            return (key,)
+        return tuple(element + key for element in fields.elements(self.shape.contains))
+
+    def update(self, name: str, fields: EncodedFields | None) -> None:
+        """Enter a document's new fields; None removes it."""
+        new = () if fields is None else self._keys_of(fields)
+        stored = self._keys.get(name, ())
+        old = (stored,) if isinstance(stored, bytes) else stored
+        if new == old:
+            return
+        for key in old:
+            del self._entries[key]
+        for key in new:
+            self._entries[key] = name
+        if new:
+            self._keys[name] = new[0] if len(new) == 1 else new
+        else:
+            del self._keys[name]
+
+    def scan(self, scan: Scan) -> Iterator[tuple[bytes, str]]:
+        """Yield (sort key, document name) of every entry between the bounds, in order."""
+        entries = self._entries
+        for key in entries.irange(scan.low, scan.high, inclusive=(True, False)):
+            yield key[scan.skip :], entries[key]
+
+    def following(self, scan: Scan, after: bytes | None, count: int) -> list[tuple[bytes, str]]:
+        """Return the first keys between the bounds, or the first ones after a key, with their document names."""
+        entries = self._entries
+        low, inclusive = (scan.low, True) if after is None else (after, False)
+        if low >= scan.high:
+            return []
+        keys = entries.irange(low, scan.high, inclusive=(inclusive, False))
+        return [(key, entries[key]) for key in islice(keys, count)]
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self._entries)
+
+    def count(self, scan: Scan) -> int:
+        """Count the entries between the bounds without reading them."""
+        return max(0, self._entries.bisect_left(scan.high) - self._entries.bisect_left(scan.low))
+
+
+class IndexBuild:
+    """An index that does not hold all documents yet."""
+
+    __slots__ = ("_names", "index")
+
+    def __init__(self, shape: Shape, names: Iterable[str]) -> None:
+        self.index = OrderedIndex(shape)
+        self._names = iter(names)
+
+    def step(self, current: Callable[[str], Record | None]) -> bool:
+        """Enter a few documents. Returns True if these were the last."""
+        names = list(islice(self._names, STEP_DOCUMENTS))
+        for name in names:
+            record = current(name)
+            if record is not None:
+                self.index.update(name, EncodedFields(record.fields(), record.key))
+        return len(names) < STEP_DOCUMENTS
+
+
+class IndexCatalog:
+    """The indexes of all index families."""
+
+    def __init__(self) -> None:
+        self._homes: dict[IndexHome, dict[Shape, OrderedIndex]] = {}  # least recently used shape first
+        self._builds: dict[IndexHome, dict[Shape, IndexBuild]] = {}
+
+    def find(self, home: IndexHome, shape: Shape) -> OrderedIndex | None:
+        """Return an existing index, or None. Marks it as recently used."""
+        shapes = self._homes.get(home)
+        if shapes is None or shape not in shapes:
+            return None
+        index = shapes[shape] = shapes.pop(shape)
+        return index
+
+    def build(
+        self, home: IndexHome, shape: Shape, names: Iterable[str], current: Callable[[str], Record | None]
+    ) -> None:
+        """Do one step of building an index; the last step makes it available.
+
+        ``names`` are the documents, used by the first step only; ``current`` returns the newest version of one.
+        """
+        builds = self._builds.setdefault(home, {})
+        build = builds.get(shape)
+        if build is None:
+            build = builds[shape] = IndexBuild(shape, names)
+        if build.step(current):
+            del builds[shape]
+            if not builds:
+                del self._builds[home]
+            self._add(home, build.index)
+
+    def _add(self, home: IndexHome, index: OrderedIndex) -> None:
+        """Enter an index, and drop the family's least recently used one if there are too many."""
+        shapes = self._homes.setdefault(home, {})
+        shapes[index.shape] = index
+        if len(shapes) > SHAPES_PER_HOME_MAX:
+            del shapes[next(iter(shapes))]
+
+    def covering(self, homes: Iterable[IndexHome]) -> list[OrderedIndex]:
+        """Return all indexes of these families: those that must contain a document in them."""
+        indexes = [index for home in homes if home in self._homes for index in self._homes[home].values()]
+        if self._builds:
+            indexes += [build.index for home in homes for build in self._builds.get(home, {}).values()]
+        return indexes
+
+    def drop(self, home: IndexHome) -> None:
+        """Drop the indexes of a family without documents."""
+        self._homes.pop(home, None)
+        self._builds.pop(home, None)

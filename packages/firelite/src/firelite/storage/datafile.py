@@ -1,0 +1,172 @@
+"""The durable table: one SQLite row per document, written in one transaction per commit group.
+
+All reads use memory; SQLite is read once on opening and then only written. WAL with ``synchronous=FULL`` syncs the log
+before a commit returns, so acknowledged commits survive a kill or a power cut.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from firelite.documents.record import Record
+from firelite.errors import CorruptDataFile, FireliteError, ResourceExhausted, Unavailable
+
+APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
+FORMAT_VERSION = 1
+
+_SCHEMA = (
+    "CREATE TABLE documents (row INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,"
+    " create_us INTEGER NOT NULL, update_us INTEGER NOT NULL)",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO meta VALUES ('last_commit_us', 0)",
+)
+_FULL_ERRORS = frozenset({sqlite3.SQLITE_FULL})
+_DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class Storage(Protocol):
+    """The file that makes commits durable."""
+
+    def load(self) -> Iterator[Record]:
+        """Yield every stored document, once, on opening."""
+        ...
+
+    def last_commit_us(self) -> int:
+        """Return the newest commit time written, in microseconds (0 if there is none)."""
+        ...
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
+        ...
+
+    def close(self) -> None:
+        """Release the file."""
+        ...
+
+
+class MemoryStorage:
+    """Storage that keeps nothing, for a database in memory."""
+
+    def load(self) -> Iterator[Record]:
+        """Return no documents."""
+        return iter(())
+
+    def last_commit_us(self) -> int:
+        """Return 0: there are no stored commits."""
+        return 0
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class SqliteStorage:
+    """One SQLite file.
+
+    Raises CorruptDataFile for a file that is damaged or not firelite's, Unavailable for one that cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file and check or create its schema."""
+        self.path = path
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise Unavailable(f"The data file {path} cannot be opened: {error}.") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._opening_error(error) from error
+        except FireliteError:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Check the file's format, set the pragmas, and create the schema in an empty file."""
+        execute = self._connection.execute
+        (application,) = execute("PRAGMA application_id").fetchone()
+        (version,) = execute("PRAGMA user_version").fetchone()
+        (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != APPLICATION_ID:
+            raise CorruptDataFile(self.path, "it is an SQLite file, but not firelite's")
+        if tables and version != FORMAT_VERSION:
+            raise CorruptDataFile(self.path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
+        # Only one process has the file open (see lockfile), so SQLite need not share its log's index.
+        execute("PRAGMA locking_mode=EXCLUSIVE")
+        execute("PRAGMA journal_mode=WAL")
+        execute("PRAGMA synchronous=FULL")
+        if not tables:
+            execute("BEGIN IMMEDIATE")
+            execute(f"PRAGMA application_id={APPLICATION_ID}")
+            execute(f"PRAGMA user_version={FORMAT_VERSION}")
+            for statement in _SCHEMA:
+                execute(statement)
+            execute("COMMIT")
+
+    def _opening_error(self, error: sqlite3.Error) -> FireliteError:
+        if _primary_code(error) in _DAMAGE_ERRORS:
+            return CorruptDataFile(self.path, str(error))
+        if _primary_code(error) in _FULL_ERRORS:
+            return _disk_full(self.path)
+        return Unavailable(f"The data file {self.path} cannot be opened: {error}.")
+
+    def load(self) -> Iterator[Record]:
+        """Yield every stored document. Raises CorruptDataFile if a row does not match its checksum."""
+        try:
+            rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
+            for row, name, data, crc, create_us, update_us in rows:
+                if zlib.crc32(data) != crc:
+                    raise CorruptDataFile(self.path, f"the checksum of {name} does not match")
+                yield Record(name, data, create_us, update_us, row)
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+
+    def last_commit_us(self) -> int:
+        """Return the newest commit time written, in microseconds."""
+        try:
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+        if row is None:
+            raise CorruptDataFile(self.path, "it holds no last commit time")
+        return int(row[0])
+
+    def write(self, records: Sequence[Record], commit_us: int) -> None:
+        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
+        puts = [(r.row, r.name, r.data, zlib.crc32(r.data), r.create_us, r.update_us) for r in records if r.data]
+        gone = [(record.row,) for record in records if not record.data]
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", puts)
+            connection.executemany("DELETE FROM documents WHERE row = ?", gone)
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'last_commit_us'", (commit_us,))
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # SQLite may have rolled back already; then this statement fails.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            if _primary_code(error) in _FULL_ERRORS:
+                raise _disk_full(self.path) from error
+            raise Unavailable(f"Writing {self.path} failed: {error}. Nothing of this commit was kept.") from error
+
+    def close(self) -> None:
+        """Merge the log into the file and close it."""
+        self._connection.close()
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    # The low byte of an extended result code is the primary code; errors of the module itself have none.
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF
+
+
+def _disk_full(path: Path) -> ResourceExhausted:
+    return ResourceExhausted(f"The disk that holds {path} is full; free some space and retry. Nothing was kept.")

@@ -1,0 +1,295 @@
+"""All documents in memory: the newest versions, recent older ones, collections and indexes.
+
+Old versions stay readable for a while, so a read-only transaction or a ``read_time`` sees one point in time. The
+history is bounded in time and in bytes; times before ``horizon_us`` cannot be read.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from firelite.documents.paths import last_segment, root_of
+from firelite.documents.protos import FieldsPb
+from firelite.documents.record import Record
+from firelite.errors import FailedPrecondition
+from firelite.query.planner import IndexHome, Scan, Shape, index_home, plan
+from firelite.query.query import EncodedFields, Query, Scope
+from firelite.query.slices import SMALL_DOCUMENTS, Steps, at_once
+from firelite.query.sorted_index import IndexCatalog, OrderedIndex
+from firelite.storage.collection_tree import CollectionTree
+
+# A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
+HISTORY_SECONDS = 300
+# Enough for thousands of versions of ordinary documents; bounds a program that rewrites large ones in a loop.
+HISTORY_MAX_BYTES = 64 * 1024 * 1024
+
+
+class Change(NamedTuple):
+    """One document changed by a commit: the version before (None if new) and after (possibly a tombstone)."""
+
+    old: Record | None
+    new: Record
+    fields: FieldsPb | None  # of the new version; None for a tombstone
+
+
+class Store:
+    """The documents of one data file, in all its databases."""
+
+    def __init__(self, horizon_us: int = 0) -> None:
+        """Start without documents; *horizon_us* is the earliest time that can be read."""
+        self.horizon_us = horizon_us  # earlier reads are refused
+        self.last_commit_us = 0
+        self.live = 0
+        self.tree = CollectionTree()
+        self.indexes = IndexCatalog()
+        self._records: dict[str, Record] = {}
+        self._collections: dict[str, dict[str, Record]] = {}
+        self._groups: dict[tuple[str, str], dict[str, None]] = {}
+        self._history: deque[tuple[Record, int]] = deque()  # new version, size of the old one in bytes
+        self._history_bytes = 0
+        self._pins: list[int] = []  # times being read; the history back to the earliest is kept
+
+    def get(self, name: str) -> Record | None:
+        """Return the current document, or None."""
+        record = self._records.get(name)
+        return record if record is not None and record.exists else None
+
+    def get_at(self, name: str, read_us: int) -> Record | None:
+        """Return the document at a past time, or None. Raises FailedPrecondition if that is too long ago."""
+        self.check_readable(read_us)
+        record = self._records.get(name)
+        while record is not None and record.update_us > read_us:
+            record = record.previous
+        return record if record is not None and record.exists else None
+
+    def check_readable(self, read_us: int) -> None:
+        """Raise FailedPrecondition if the time is before the kept history."""
+        if read_us < self.horizon_us:
+            raise FailedPrecondition("The requested read_time is too old: firelite no longer keeps that version.")
+
+    @contextmanager
+    def pin(self, read_us: int) -> Generator[None]:
+        """Keep the history back to this time as long as the block runs."""
+        self._pins.append(read_us)
+        try:
+            yield
+        finally:
+            self._pins.remove(read_us)
+
+    def load(self, records: Iterable[Record]) -> None:
+        """Add the documents of the data file, on opening."""
+        for record in records:
+            self._records[record.name] = record
+            self._enter(record)
+
+    def apply(self, changes: Iterable[Change], now_us: int) -> None:
+        """Apply committed changes and drop history that is too old."""
+        for change in changes:
+            self._apply(change)
+        self._trim(now_us)
+
+    def _apply(self, change: Change) -> None:
+        """Apply one change to the documents, the indexes and the history."""
+        new = change.new
+        new.previous = self._records.get(new.name)
+        self._records[new.name] = new
+        self.last_commit_us = max(self.last_commit_us, new.update_us)
+        if new.exists:
+            self._enter(new)
+        elif change.old is not None:
+            self._leave(new)
+        indexes = self.indexes.covering(homes_of(new.collection))
+        if indexes:
+            fields = None if change.fields is None else EncodedFields(change.fields, new.key)
+            for index in indexes:
+                index.update(new.name, fields)
+        weight = _weight(change.old)
+        self._history.append((new, weight))
+        self._history_bytes += weight
+
+    def _enter(self, record: Record) -> None:
+        members = self._collections.get(record.collection)
+        if members is None:
+            members = self._collections[record.collection] = {}
+            self.tree.add(record.collection)
+            group = (root_of(record.collection), last_segment(record.collection))
+            self._groups.setdefault(group, {})[record.collection] = None
+        self.live += record.name not in members
+        members[record.name] = record
+
+    def _leave(self, record: Record) -> None:
+        members = self._collections[record.collection]
+        del members[record.name]
+        self.live -= 1
+        if not members:
+            del self._collections[record.collection]
+            self.tree.discard(record.collection)
+            group = (root_of(record.collection), last_segment(record.collection))
+            del self._groups[group][record.collection]
+            self.indexes.drop(("collection", record.collection))
+
+    def _trim(self, now_us: int) -> None:
+        oldest_us = now_us - HISTORY_SECONDS * 1_000_000
+        history = self._history
+        while history and (history[0][0].update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
+            if self._pins and history[0][0].update_us > min(self._pins):
+                return
+            new, weight = history.popleft()
+            self._history_bytes -= weight
+            new.previous = None
+            self.horizon_us = max(self.horizon_us, new.update_us)
+            if not new.exists and self._records.get(new.name) is new:
+                del self._records[new.name]
+
+    def changed_since(self, moment_us: int) -> dict[str, Record]:
+        """Return the newest version, tombstones included, of every document changed after the given time."""
+        self.check_readable(moment_us)
+        changed: dict[str, Record] = {}
+        for record, _ in reversed(self._history):
+            if record.update_us <= moment_us:
+                break
+            changed.setdefault(record.name, record)
+        return changed
+
+    def everything(self) -> Iterator[Record]:
+        """Yield every existing document of every database, in no particular order."""
+        for members in self._collections.values():
+            yield from members.values()
+
+    def collections_of(self, collection_id: str) -> list[str]:
+        """Return the paths of all non-empty collections with this id, in all databases."""
+        groups = [paths for (_, group), paths in self._groups.items() if group == collection_id]
+        return [path for paths in groups for path in paths]
+
+    def names_in(self, collection: str) -> list[str]:
+        """Return the names of a collection's documents."""
+        return list(self._collections.get(collection, ()))
+
+    def names_below(self, path: str) -> Iterator[str]:
+        """Yield the names of the documents in the collection at the path and in all collections below it."""
+        for collection, members in self._collections.items():
+            if collection == path or collection.startswith(path + "/"):
+                yield from members
+
+    def collection_paths(self) -> dict[str, int]:
+        """Return every non-empty collection with its number of documents."""
+        return {path: len(members) for path, members in self._collections.items()}
+
+    def run(self, query: Query) -> tuple[list[Record], int]:
+        """Return the query's documents in order, and the number skipped by the offset."""
+        return self._collect(query, plan(query))
+
+    def run_small(self, query: Query) -> tuple[list[Record], int] | None:
+        """Return the same as ``run``, or None if that would take long because of many documents."""
+        scans = plan(query)
+        return self._collect(query, scans) if all(self._is_small(query, scan) for scan in scans) else None
+
+    def _collect(self, query: Query, scans: list[Scan]) -> tuple[list[Record], int]:
+        if query.limit == 0:
+            return [], 0
+        if len(scans) == 1:
+            records = (record for _, record in self._scan(query, scans[0]))
+        else:
+            records = self._merge(query, scans)
+        skipped = sum(1 for _ in islice(records, query.offset)) if query.offset else 0
+        return list(islice(records, query.limit) if query.limit is not None else records), skipped
+
+    def _is_small(self, query: Query, scan: Scan) -> bool:
+        """Return True if the scan reads few documents and its index exists or has few."""
+        index = self.indexes.find(index_home(query.scope), scan.shape)
+        if index is None:
+            return self._has_at_most(SMALL_DOCUMENTS, query.scope)
+        if len(index) <= SMALL_DOCUMENTS:
+            return True
+        if query.limit is not None and not scan.residual and not scan.check_scope:
+            return query.offset + query.limit <= SMALL_DOCUMENTS or index.count(scan) <= SMALL_DOCUMENTS
+        return index.count(scan) <= SMALL_DOCUMENTS
+
+    def _has_at_most(self, number: int, scope: Scope) -> bool:
+        """Return True if the scope's index family has few documents."""
+        if self.live <= number:
+            return True
+        return sum(len(self._collections[path]) for path in self._home_collections(scope)) <= number
+
+    def _home_collections(self, scope: Scope) -> list[str]:
+        """Return the collections of the scope's index family."""
+        if scope.kind == "collection":
+            return [scope.path] if scope.path in self._collections else []
+        if scope.kind == "group":
+            return list(self._groups.get((scope.root, scope.collection_id), ()))
+        return [path for path in self._collections if path.startswith(scope.root + "/")]
+
+    def count(self, query: Query) -> int | None:
+        """Count the matching documents (offset and limit applied), or return None if an index is not sufficient."""
+        scans = plan(query)
+        if len(scans) != 1 or scans[0].residual or scans[0].check_scope:
+            return None
+        matching = max(0, self.index(query.scope, scans[0].shape).count(scans[0]) - query.offset)
+        return matching if query.limit is None else min(matching, query.limit)
+
+    def _merge(self, query: Query, scans: list[Scan]) -> Iterator[Record]:
+        last = None
+        streams = [self._scan(query, scan) for scan in scans]
+        for place, record in heapq.merge(*streams, key=lambda found: found[0]):
+            # A sort key ends with the name: equal keys are one document, found by several disjuncts.
+            if place != last:
+                last = place
+                yield record
+
+    def _scan(self, query: Query, scan: Scan) -> Iterator[tuple[bytes, Record]]:
+        """Yield the sort key and the document of each match of one scan, in order."""
+        index = self.index(query.scope, scan.shape)
+        for place, name in index.scan(scan):
+            if scan.check_scope and not query.scope.contains(name):
+                continue
+            record = self._records[name]
+            if scan.residual:
+                fields = EncodedFields(record.fields(), record.key)
+                if not all(fields.satisfies(predicate) for predicate in scan.residual):
+                    continue
+            yield place, record
+
+    def index(self, scope: Scope, shape: Shape) -> OrderedIndex:
+        """Return the index, and build it first if it is missing."""
+        home = index_home(scope)
+        index = self.indexes.find(home, shape)
+        if index is None:
+            at_once(self.index_steps(scope, shape))
+            index = self.indexes.find(home, shape)
+        assert index is not None
+        return index
+
+    def index_steps(self, scope: Scope, shape: Shape) -> Steps[None]:
+        """Build an index unless it exists. Others may do steps of the same index in between."""
+        home = index_home(scope)
+        while self.indexes.find(home, shape) is None:
+            self.indexes.build(home, shape, self._names_of(scope), self.get)
+            yield
+
+    def all_index_steps(self, query: Query) -> Steps[None]:
+        """Build the missing indexes of a query."""
+        for scan in plan(query):
+            yield from self.index_steps(query.scope, scan.shape)
+
+    def _names_of(self, scope: Scope) -> Iterator[str]:
+        """Yield the documents of the scope's index family; collections that are new meanwhile are left out."""
+        for path in self._home_collections(scope):
+            yield from self.names_in(path)
+
+
+@lru_cache(maxsize=1024)
+def homes_of(collection: str) -> tuple[IndexHome, ...]:
+    """Return the index families of a collection's documents."""
+    root = root_of(collection)
+    return ("collection", collection), ("group", root, last_segment(collection)), ("all", root)
+
+
+def _weight(old: Record | None) -> int:
+    # The history keeps the replaced version alive; 200 bytes account for the objects around it.
+    return 200 + (len(old.data) if old is not None and old.data is not None else 0)

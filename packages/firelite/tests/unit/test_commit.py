@@ -1,0 +1,88 @@
+"""The effect of one write on a document, compared with the same change made value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firelite.database import Database
+from firelite.documents.fields import merge, parse_mask
+from firelite.documents.limits import SMALL_BYTES
+from firelite.documents.protos import Document, Write
+from firelite.errors import InvalidArgument
+
+from .test_fields import DOCUMENTS, NAMES, content_of, document
+
+NAME = "projects/p/databases/d/documents/c/d"
+
+
+@pytest.fixture
+def db() -> Generator[Database]:
+    with Database.open(None) as opened:
+        yield opened
+
+
+def written(db: Database, write: Any) -> Any:
+    db.group.commit_now([write])
+    record = db.store.get(NAME)
+    assert record is not None
+    return Document.FromString(record.data or b"")
+
+
+def update(content: dict[str, Any], *mask: str, masked: bool = False) -> Any:
+    write = Write()
+    write.update.CopyFrom(document(content))
+    write.update.name = NAME
+    if mask or masked:
+        write.update_mask.field_paths.extend(mask)
+        write.update_mask.SetInParent()
+    return write
+
+
+@settings(deadline=None)
+@given(DOCUMENTS, DOCUMENTS, st.lists(NAMES, unique=True, max_size=3))
+def test_update_with_a_field_mask_equals_merging_value_by_value(
+    before: dict[str, Any], change: dict[str, Any], mask: list[str]
+) -> None:
+    expected = document(before)
+    merge(expected.fields, document(change).fields, parse_mask(mask).paths)
+    with Database.open(None) as db:
+        written(db, update(before))
+        result = written(db, update(change, *mask, masked=True))
+    assert content_of(result) == content_of(expected)
+
+
+def test_map_named_by_a_mask_is_replaced_completely(db: Database) -> None:
+    written(db, update({"lease": {"owner": 1, "epoch": 2}, "other": 3}))
+    result = written(db, update({"lease": {"epoch": 4}}, "lease"))
+    assert content_of(result) == {"lease": {"epoch": 4}, "other": 3}
+
+
+def test_create_and_update_times_sent_by_a_client_are_ignored(db: Database) -> None:
+    first = written(db, update({"a": 1}))
+    write = update({"a": 2}, "a")
+    write.update.create_time.seconds = write.update.update_time.seconds = 7
+    second = written(db, write)
+    assert second.create_time == first.create_time
+    assert second.update_time.seconds > 7
+
+
+def test_write_without_changes_keeps_the_version(db: Database) -> None:
+    first = written(db, update({"a": 1, "b": {"c": 2}}))
+    assert written(db, update({"b": {"c": 2}}, "b", "missing")) == first
+    assert written(db, update({"a": 1, "b": {"c": 2}})) == first
+
+
+def test_existing_fields_count_towards_the_document_size_limit(db: Database) -> None:
+    def large(field: str) -> Any:
+        write = update({}, field)
+        write.update.fields[field].bytes_value = bytes(8 * SMALL_BYTES)
+        return write
+
+    written(db, large("a"))
+    with pytest.raises(InvalidArgument, match="exceeds the maximum"):
+        written(db, large("b"))
