@@ -24,7 +24,7 @@ from fireswarm.contracts.swarm.agent import Agent
 from fireswarm.contracts.swarm.envelope import Envelope, Message
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.contracts.swarm.run import Run
+from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.settings import AgentSettings, Settings
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCHEMAS: dict[str, type[BaseModel]] = {
     "agent_tasks": Task,
     "agents": Agent,
-    "agent_runs": Run,
+    "agent_runs": RunDocument,
     "agent_mailbox": Message,
     "mcp_memory.agent_status": AgentStatus,
     "mcp_memory.fact": Fact,

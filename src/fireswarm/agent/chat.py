@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fireswarm.contracts.run_folders import CHATS_FOLDER
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.tokens import estimate_tokens, prompt_limit
 from fireswarm.runs.sinks.files import read_events, run_folder
 from fireswarm.settings.agent import ModelSettings
+from fireswarm.settings.run_folders import CHATS_FOLDER
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fireswarm.agent.run import Place, Watching, agent_assignment
+from fireswarm.agent.run import RunPlace, Watching, agent_assignment
 from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import MissingApiKey
@@ -27,14 +27,14 @@ class _SilentRecorder:
     def has_begun(self, name: str) -> bool:
         return False
 
-    def begun(self, call: str) -> frozenset[str]:
+    def earlier_kinds(self, call: str) -> frozenset[str]:
         return frozenset()
 
     async def step(self, name: str, run: Any, *, idempotent: bool, skipped: Any = None) -> dict[str, Any]:
         raise AssertionError("a preview has no steps")
 
 
-async def first_request(task: AgentTask, mind: Mind, place: Place) -> dict[str, Any]:
+async def first_request(task: AgentTask, mind: Mind, place: RunPlace) -> dict[str, Any]:
     """Return the first request of a run as the provider's adapter would send it.
 
     Raises RunFailed if no skill fits the task and the settings want one, and MissingApiKey without a model.

@@ -30,7 +30,6 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import ChatModel
-from fireswarm.contracts.run_folders import SPEND_FILE, make_runs_folder
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Question
@@ -45,6 +44,7 @@ from fireswarm.runs.assemble import file_tools, grant_of, system_text
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.run_folders import SPEND_FILE, make_runs_folder
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.wiring.model import (
     AGENT_FILE,
@@ -81,8 +81,11 @@ def agent_capabilities(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run works, and with what. ``root`` holds ``roles/``, ``described`` is the folder's state at the start."""
+class RunPlace:
+    """The folders of a run, its grant and capabilities. ``root`` holds ``roles/``.
+
+    ``described`` is the folder's state at the start.
+    """
 
     root: Path
     grant: Grant
@@ -133,7 +136,7 @@ async def carry_out(
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
             async with agent_capabilities(settings, given.session, Path.cwd(), run_id, outputs) as tools:
                 grant = grant_of(settings, Path.cwd(), auto=Verdict.ASK, yes=given.yes)
-                place = Place(root, grant, outputs, tools, await _folder_at_the_start(log))
+                place = RunPlace(root, grant, outputs, tools, await _folder_at_the_start(log))
                 assignment = agent_assignment(given, mind, place, watching)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
                 return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact), log
@@ -154,7 +157,7 @@ async def _folder_at_the_start(log: RunLog) -> str:
     return str((await log.step("folder", look, idempotent=True))["text"])
 
 
-def agent_assignment(work: AgentTask, mind: Mind, place: Place, watching: Watching) -> Assignment:
+def agent_assignment(work: AgentTask, mind: Mind, place: RunPlace, watching: Watching) -> Assignment:
     """Put the assignment of a run together: system text, tools, skills, and the folder's state."""
     roles, grant = place.root / "roles", place.grant
     texts = (*place.capabilities.prompts, prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))

@@ -158,8 +158,8 @@ class Recorder(Protocol):
     """Records a run. A ``step`` that is known as finished is not run again.
 
     ``has_begun`` is true for a step that an earlier start finished or may have executed; none is executed again.
-    ``begun`` returns the kinds of such steps (act, ask, denied, left) of one call of the model. ``follows`` is true if
-    a reader watches the streamed text.
+    ``earlier_kinds`` returns the kinds of such steps (act, ask, denied, left) of one call of the model. ``follows`` is
+    true if a reader watches the streamed text.
     """
 
     @property
@@ -170,7 +170,7 @@ class Recorder(Protocol):
     def words(self, text: str) -> None: ...
     def record_usage(self, usage: Mapping[str, Any]) -> None: ...
     def has_begun(self, name: str) -> bool: ...
-    def begun(self, call: str) -> frozenset[str]: ...
+    def earlier_kinds(self, call: str) -> frozenset[str]: ...
     async def step(
         self,
         name: str,
@@ -183,7 +183,7 @@ class Recorder(Protocol):
 
 
 class StepSink(Protocol):
-    """Where the steps of a run are kept.
+    """Storage of the steps of a run.
 
     ``note_step`` adds a record without results. ``begin_step`` returns once a step that may not be repeated is known as
     started. While ``may_start`` is false, ``renew`` makes work possible again, or raises. ``finish_step`` keeps a

@@ -48,7 +48,7 @@ class NeedsAnswer(Exception):
 
 
 class PreviewFailed(Exception):
-    """Stops an approval: the preview shows that the call would fail with *result*, so nobody is asked."""
+    """Stops an approval: the preview shows that the call would fail with *result*, so no person is asked."""
 
     def __init__(self, result: CallResult) -> None:
         super().__init__(result.errors)

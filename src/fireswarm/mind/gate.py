@@ -68,7 +68,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The call may not run, and nobody is asked."""
+    """The call may not run, and no person is asked."""
 
     reason: str
 

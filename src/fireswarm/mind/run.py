@@ -34,7 +34,6 @@ from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events, tools
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
-from fireswarm.mind.calls.skills import Delegates
 from fireswarm.mind.calls.texts import (
     CUT_SHORT,
     FAILED,
@@ -46,6 +45,7 @@ from fireswarm.mind.calls.texts import (
     describe_turns,
     outputs_of_all,
 )
+from fireswarm.mind.handlers.skills import Delegates
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.tool_run import ToolRun
@@ -309,7 +309,7 @@ class Run:
             raise RunFailed("stopped_before", "an earlier start stopped here", cause)
 
     async def _reopen(self, reason: str, message: str, error: Exception | None) -> bool:
-        """Go on after a failure with what a person says to it; returns False if nobody says anything."""
+        """Go on after a failure with what a person says to it; returns False without such a message."""
         unanswered = self.unanswered and error is not None and not isinstance(error, DecisionInvalid)
         self.unanswered = False
         step = f"message:{self.state.turn}.{UNANSWERED if unanswered else FAILED}"

@@ -149,7 +149,7 @@ class ToolRun:
         if result.is_failure and policy.startswith("retry_once"):
             events.record_step(self.recorder, self.turn, self.skill, step, result)
             self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": step.name, "retry": 1})
-            step = step.again(self.recorder.begun(f"{step.name}{RETRIED}"))
+            step = step.again(self.recorder.earlier_kinds(f"{step.name}{RETRIED}"))
             result = await act(step)
         if not result.is_failure or policy.endswith("report"):
             return result

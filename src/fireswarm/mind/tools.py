@@ -10,11 +10,12 @@ from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import events
 from fireswarm.mind.assignment import Assignment
-from fireswarm.mind.calls import skills, small_tools, specs
-from fireswarm.mind.calls.given_tools import given_tool
+from fireswarm.mind.calls import specs
 from fireswarm.mind.calls.outputs import REPLACED
 from fireswarm.mind.calls.results import Step, fault
-from fireswarm.mind.commands.run_command import run_command
+from fireswarm.mind.handlers import skills, small_tools
+from fireswarm.mind.handlers.given_tools import given_tool
+from fireswarm.mind.handlers.run_command import run_command
 from fireswarm.mind.tool_run import RunTool, ToolRun
 
 
@@ -55,7 +56,7 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
 
     Raises what ends or suspends the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
     """
-    this = Step(step, asked, run.recorder.begun(step))
+    this = Step(step, asked, run.recorder.earlier_kinds(step))
     try:
         if asked.fault:
             raise InvalidInput(asked.fault)
@@ -65,7 +66,7 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     except InvalidInput as error:
         result = fault(str(error))
     is_command = asked.name == specs.RUN_COMMAND and result.acted
-    text = run.mind.redact.clean(result.shown(command=is_command))
+    text = run.mind.redact.clean(result.render(command=is_command))
     if asked.redacted:
         text = f"{text}\n{REPLACED}"
     if not result.recorded:

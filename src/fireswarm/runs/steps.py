@@ -93,7 +93,7 @@ class StepLog:
         """Return True for a step that an earlier start has finished, or may have executed."""
         return self.known.has_begun(step_id(name, inputs))
 
-    def begun(self, call: str, prefix: str = "") -> frozenset[str]:
+    def earlier_kinds(self, call: str, prefix: str = "") -> frozenset[str]:
         """Return the kinds of steps that an earlier start left for a call of a model."""
         if not (self.known.finished or self.known.in_doubt or self.known.skipped):
             return frozenset()

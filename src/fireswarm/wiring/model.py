@@ -34,7 +34,7 @@ from fireswarm.wiring.adapters import make_model
 PROTOCOL_FILE = "PROTOCOL.md"
 """The form of an answer, for a model that does not call tools itself."""
 TOOLS_FILE = "TOOLS.md"
-"""How a model works with its tools."""
+"""The way of working, for every model."""
 ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 

@@ -14,7 +14,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
-from fireswarm.mind.calls.small_tools import MAX_RESULT_FAULTS
+from fireswarm.mind.handlers.small_tools import MAX_RESULT_FAULTS
 from fireswarm.mind.states import may_follow, states_of
 from tests.support.minds import Bench, Heard, ask, command, decided, use
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.place import OWN_FOLDER
-from fireswarm.contracts.run_folders import CHATS_FOLDER, IGNORE_FILE, IGNORED, RUN_ID, RUN_ID_GLOB, SPEND_FILE
+from fireswarm.settings.run_folders import CHATS_FOLDER, IGNORE_FILE, IGNORED, RUN_ID, RUN_ID_GLOB, SPEND_FILE
 
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", OWN_FOLDER, ".hg", ".svn"})
 SKIPPED_GLOBS = SKIPPED | {RUN_ID_GLOB}

@@ -19,8 +19,8 @@ import anyio
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from fireswarm.contracts.run_folders import make_runs_folder
 from fireswarm.redaction import Redactor, sanitize
+from fireswarm.settings.run_folders import make_runs_folder
 
 CTRL_C = "^C"
 """The line that Ctrl+C leaves at a prompt, as shells show it."""

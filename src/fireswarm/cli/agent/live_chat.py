@@ -20,13 +20,13 @@ from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
-from fireswarm.contracts.run_folders import CHATS_FOLDER
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import Conclusion, Steering
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.run_folders import CHATS_FOLDER
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.wiring.model import redactor_for
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fireswarm.contracts.run_folders import make_runs_folder
 from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.run_folders import make_runs_folder
 from fireswarm.settings.trust import VARIABLE, TrustedFiles, digest_of, guarded_keys
 
 MODEL_FILE = "model.json"

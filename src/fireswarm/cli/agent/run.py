@@ -21,7 +21,7 @@ from fireswarm.agent.chat import too_long
 from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.agent.outputs import left_out_notes
 from fireswarm.agent.preview import first_request
-from fireswarm.agent.run import Place, Watching, agent_capabilities, carry_out
+from fireswarm.agent.run import RunPlace, Watching, agent_capabilities, carry_out
 from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.answers import GivenAnswers, say_waiting
 from fireswarm.cli.agent.ask import ask_person
@@ -134,7 +134,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
         described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder())
         async with agent_capabilities(settings, task.session, cwd) as given:
             grant = grant_of(settings, cwd, auto=Verdict.ASK)
-            return await first_request(task, mind, Place(cwd, grant, outputs, given, described))
+            return await first_request(task, mind, RunPlace(cwd, grant, outputs, given, described))
 
     try:
         request = anyio.run(call)

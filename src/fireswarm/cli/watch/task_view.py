@@ -14,7 +14,7 @@ from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.contracts.skills.permissions import APPROVE
-from fireswarm.contracts.swarm.run import Run, RunStatus
+from fireswarm.contracts.swarm.run import RunDocument, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents import queries
@@ -36,7 +36,7 @@ class Seen:
 
     task: Task
     why: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunDocument, ...]
     relatives: dict[str, Task]
     events: tuple[Mapping[str, Any], ...] = ()
     answer: str = ""

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.media import MediaBlock
 from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.media import MediaBlock
 
 
 @dataclass(frozen=True, slots=True)

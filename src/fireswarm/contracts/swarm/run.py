@@ -37,7 +37,7 @@ class RunEvent(Stored):
     payload: JsonObject = Field(default_factory=dict)
 
 
-class Run(Stored):
+class RunDocument(Stored):
     """A document of ``agent_runs``."""
 
     run_id: str

@@ -10,8 +10,8 @@ from typing import Any
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.llm.chat import ToolCall
 from fireswarm.contracts.llm.decision import StepStatus
-from fireswarm.contracts.media import MediaBlock
 from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.media import MediaBlock
 from fireswarm.contracts.skills.skill import SkillResult
 
 REFUSED_CODE = 126
@@ -56,7 +56,7 @@ class Step:
 
 
 class CallResult(Contract):
-    """What a call did. ``text`` is its output; ``errors`` and ``exit_code`` are those of a command.
+    """The effect of a call. ``text`` is its output; ``errors`` and ``exit_code`` are those of a command.
 
     ``acted`` is True for a step that the gate decided on, ``changes`` if it may have changed something. ``retry``
     counts repetitions. ``folder`` is where a command left the shell, ``started`` the id of a background command.
@@ -88,7 +88,7 @@ class CallResult(Contract):
         """Return the result as it is recorded."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
-    def shown(self, *, command: bool) -> str:
+    def render(self, *, command: bool) -> str:
         """Return the result for the model: the output, the errors, and the exit code of a *command*."""
         if self.status is StepStatus.REFUSED:
             return f"refused: {self.errors}"

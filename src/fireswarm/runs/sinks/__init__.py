@@ -1,1 +1,1 @@
-"""Where runs are kept: documents for tasks of a swarm, files for the stand-alone agent."""
+"""Storage of runs: documents for tasks of a swarm, files for the stand-alone agent."""

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
-from fireswarm.contracts.run_folders import RUN_ID
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
 from fireswarm.runs.sinks.step_file import STEPS_FILE, StepFile
+from fireswarm.settings.run_folders import RUN_ID
 
 EVENTS_FILE = "events.jsonl"
 
@@ -64,7 +64,7 @@ class RunLog:
         self._earlier = _earlier_events(folder)
         self.step_file = StepFile(folder, redactor)
         self.steps = self.step_file.steps
-        self.begun = self.steps.begun
+        self.earlier_kinds = self.steps.earlier_kinds
         if self._earlier and (reason := _lost_steps(folder, self.step_file)):
             self.step_file.close()
             raise InvalidInput(reason)
@@ -168,7 +168,7 @@ def _lost_steps(folder: Path, file: StepFile) -> str:
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
     lost_turns = {turn for turn in turns if not file.has_answer(turn)}
-    lost_actions = {action for action in actions if not file.steps.begun(action) & {"act", "left"}}
+    lost_actions = {action for action in actions if not file.steps.earlier_kinds(action) & {"act", "left"}}
     if not lost_actions and (not lost_turns or (lost_turns == {max(turns)} and len(turns) > 1)):
         return ""
     return (

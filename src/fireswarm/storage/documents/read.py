@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Snapshot
-from fireswarm.contracts.swarm.run import Run
+from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, NO_DEADLINE, Task, idempotency_key
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.build import parse_task
@@ -65,10 +65,10 @@ def _key_or_empty(data: Mapping[str, Any]) -> str:
         return ""
 
 
-def parse_run_snapshot(snapshot: Snapshot) -> Run:
+def parse_run_snapshot(snapshot: Snapshot) -> RunDocument:
     """Parse a run. Raises InvalidInput that names every invalid field."""
     try:
-        return Run.model_validate(snapshot.data)
+        return RunDocument.model_validate(snapshot.data)
     except ValidationError as error:
         raise InvalidInput(f"{snapshot.path} is not a run: {explain_validation(error)}") from error
 

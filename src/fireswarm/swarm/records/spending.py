@@ -12,7 +12,7 @@ from typing import Any
 
 from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import Store
-from fireswarm.contracts.swarm.run import Run
+from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
@@ -64,7 +64,7 @@ class Spending:
     by_model: dict[str, Total] = field(default_factory=dict)
     objectives: dict[str, str] = field(default_factory=dict)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: RunDocument) -> None:
         """Add one run. A run without model calls adds nothing."""
         if not run.usage.get("calls"):
             return
@@ -105,7 +105,7 @@ async def read_spending(store: Store, limit: int, session: str | None = None) ->
     return spending
 
 
-def sum_runs(runs: Iterable[Run], *, more: bool = False) -> Spending:
+def sum_runs(runs: Iterable[RunDocument], *, more: bool = False) -> Spending:
     """Sum *runs*."""
     listed = list(runs)
     spending = Spending(len(listed), more)

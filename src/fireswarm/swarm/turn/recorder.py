@@ -71,9 +71,9 @@ class JournalRecorder:
         """Return True for a step that an earlier run has finished, or may have executed."""
         return self.journal.steps.has_begun(f"{self.phase}/{name}")
 
-    def begun(self, call: str) -> frozenset[str]:
+    def earlier_kinds(self, call: str) -> frozenset[str]:
         """Return the kinds of steps that an earlier run left for a call of the model."""
-        return self.journal.steps.begun(call, f"{self.phase}/")
+        return self.journal.steps.earlier_kinds(call, f"{self.phase}/")
 
     async def step(
         self,

@@ -17,7 +17,7 @@ STEP = "skill"
 
 
 def grant_for(turn: Turn, cwd: Path) -> Grant:
-    """Return the grant of the turn's task. A change that no rule names is allowed: nobody sits at a terminal."""
+    """Return the grant of the turn's task. A change that no rule names is allowed: no person sits at a terminal."""
     limits = turn.task.constraints
     return grant_of(turn.swarm.settings, cwd, turn.card.permissions, limits.permissions, constraints=limits)
 

@@ -1,0 +1,1 @@
+"""Execute the calls of a model: one function for each tool."""
