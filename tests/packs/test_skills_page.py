@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fireswarm.cli.shared.skills import app
+from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills.checks.pack import FIELDS, check_file
-from fireswarm.skills.disclosure import DisclosureLimits
 from fireswarm.skills.packs import field_values
 from fireswarm.skills.packs.cache import LEAST_CACHED
 from fireswarm.skills.packs.discovery import DiscoveryLimits
@@ -57,12 +57,12 @@ def test_script_of_the_page_succeeds(command: str) -> None:
 
 def test_figures_of_the_page_match_the_code() -> None:
     assert set(re.findall(r"^\| `([a-z-]+)` \| (?:1 to|text|tools|a map)", PAGE, re.M)) == set(FIELDS)
-    limits, bounds = DisclosureLimits(), DiscoveryLimits()
+    limits, bounds = SkillSettings(), DiscoveryLimits()
     for text in (
         f"1 to {field_values.MAX_NAME_CHARS} of",
         f"1 to {field_values.MAX_DESCRIPTION_CHARS:,} characters",
         f"1 to {field_values.MAX_COMPATIBILITY_CHARS} characters",
-        f"{limits.max_reference_bytes:,} bytes and {limits.max_reference_tokens:,} tokens",
+        f"{limits.disclosure_max_reference_tokens:,} tokens (`skills.disclosure_max_reference_tokens`",
         f"{bounds.max_folders:,} folders;",
         f"score of {MIN_SCORE:.0f} or more",
         f"From {LEAST_CACHED} skills on",

@@ -11,7 +11,7 @@ import pytest
 
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolOutput, ToolSpec
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.openai import OpenAiModel

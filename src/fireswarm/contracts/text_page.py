@@ -9,8 +9,11 @@ PAGE_CHARS = 15_000
 MAX_LINE_CHARS = 2_000
 
 
-def page_of_lines(lines: list[str], offset: int, limit: int, named: str) -> str:
-    """Return a page of numbered lines from line *offset* on, and how to read on after it."""
+def page_of_lines(lines: list[str], offset: int, limit: int, named: str, most_chars: int = PAGE_CHARS) -> str:
+    """Return a page of numbered lines from line *offset* on, and how to read on after it.
+
+    The page has at most *most_chars* characters, but at least one line.
+    """
     if offset > max(1, len(lines)):
         return f"[{named} has {len(lines):,} lines; offset {offset:,} is behind the last one]"
     shown: list[str] = []
@@ -20,7 +23,7 @@ def page_of_lines(lines: list[str], offset: int, limit: int, named: str) -> str:
         if len(line) > MAX_LINE_CHARS:
             text += f"[{len(line) - MAX_LINE_CHARS:,} more characters in this line]"
         size += len(text) + 1
-        if shown and size > PAGE_CHARS:
+        if shown and size > most_chars:
             break
         shown.append(text)
     last = offset - 1 + len(shown)

@@ -7,7 +7,7 @@ import json
 import re
 
 from fireswarm.contracts.llm.chat import ChatRequest, TokenUsage, ToolSpec
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.settings.agent import ModelSettings
 
 CHARS_PER_TOKEN = 4

@@ -16,9 +16,10 @@ from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.contracts.text_page import page_of_lines
+from fireswarm.contracts.text_page import PAGE_CHARS, page_of_lines
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.prompt import Component, Part
+from fireswarm.llm.tokens import CHARS_PER_TOKEN
 from fireswarm.mind.assignment import Assignment
 from fireswarm.settings.agent import SkillSettings
 from fireswarm.skills import disclosure
@@ -140,7 +141,10 @@ class Briefing:
         """Return lines of a skill's file. Raises InvalidInput if it cannot be read."""
         skill = self.catalog.skills[name]
         path, text = disclosure.file_text(skill, path, block_outside=self._block_outside)
-        page = page_of_lines(text.splitlines(), offset, limit, path)
+        settings = self.settings
+        most = min(PAGE_CHARS, settings.disclosure_max_reference_tokens * CHARS_PER_TOKEN)
+        most = min(most, settings.disclosure_max_reference_bytes)
+        page = page_of_lines(text.splitlines(), offset, limit, path, most)
         self.note_file(name, path, page)
         return page
 

@@ -164,10 +164,10 @@ class SkillSettings(SettingsSection):
     )
     reranker_model: str = Field(default="gemini-embedding-2", description="embedding model of the re-ranker")
     disclosure_max_reference_bytes: int = Field(
-        default=120_000, ge=0, description="maximum bytes of references per run"
+        default=120_000, ge=0, description="maximum bytes of one page of a skill's file"
     )
     disclosure_max_reference_tokens: int = Field(
-        default=4_000, ge=0, description="maximum tokens of references per run"
+        default=4_000, ge=0, description="maximum tokens of one page of a skill's file, about four characters each"
     )
     outside_scripts: Literal["block", "warn"] = Field(
         default="block", description="handling of a skill that references scripts outside its folder"

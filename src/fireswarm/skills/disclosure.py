@@ -2,9 +2,9 @@
 
 ==============  =====================================================================================================
 0 metadata      name and description, as in the list of candidates
-1 overview      title and summary sections of SKILL.md; available sections and references
-2 references    the requested files and sections only, within limits on bytes and tokens
-3 scripts       executable files: path, interpreter and first words; the allowed tools
+1 whole         all of SKILL.md, the skill's folder, its files and its allowed tools, when it is used
+2 files         the requested files and sections, in pages
+3 scripts       executable files: path, interpreter and first words; for people
 ==============  =====================================================================================================
 
 Paths outside the skill's folder are rejected. If a SKILL.md names scripts elsewhere, only its metadata is shown, unless
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,15 +28,6 @@ from fireswarm.skills.packs.scripts import describe, scripts_of
 CHARS_PER_TOKEN = 4
 """Token estimate of the specification: one per four characters, rounded up."""
 
-OVERVIEW_CHARS = 6_000
-"""Maximum characters of SKILL.md text in stage 1 (about 1,500 tokens); the rest is available on request."""
-
-SUMMARY_TITLES = ("overview", "summary", "when to use", "purpose", "about", "introduction", "inputs", "quick start")
-"""Sections whose titles begin like this describe the purpose of a skill, and belong to stage 1."""
-
-LEAST_SHOWN_CHARS = 40
-"""If less than this remains of the limits, the announcement would cost more tokens than the content."""
-
 MAX_OFFERED = 200
 
 MAX_CONTENT_BYTES = 50_000_000
@@ -45,14 +35,6 @@ MAX_CONTENT_BYTES = 50_000_000
 
 MAX_FILES_SEARCHED = 2_000
 """Files of a skill among which one is searched whose name differs in case."""
-
-
-@dataclass(frozen=True, slots=True)
-class DisclosureLimits:
-    """Limits for all references disclosed in a run together; the defaults are from the specification."""
-
-    max_reference_bytes: int = 120_000
-    max_reference_tokens: int = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +69,6 @@ class Disclosed:
         return estimated_tokens(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """References used so far in a run."""
-
-    bytes: int = 0
-    tokens: int = 0
-
-    def plus(self, disclosed: Disclosed) -> Spent:
-        """Return the total after another step; only stage 2 counts against the limits."""
-        if disclosed.stage != 2:
-            return self
-        return Spent(self.bytes + disclosed.bytes, self.tokens + disclosed.tokens)
-
-
 def estimated_tokens(text: str) -> int:
     """Estimate the tokens of *text*: ``ceil(characters / 4)``."""
     return math.ceil(len(text) / CHARS_PER_TOKEN)
@@ -115,18 +83,6 @@ def metadata(skill: Skill) -> Disclosed:
     """Stage 0: name, description and tags."""
     text = f"{skill.name}: {skill.description}" + (f" [{', '.join(skill.tags)}]" if skill.tags else "")
     return Disclosed(0, skill.name, text, (_disclosed_file(skill.file, text),))
-
-
-def overview(skill: Skill, *, block_outside: bool = True) -> Disclosed:
-    """Stage 1: title and summary of SKILL.md, and the available ``SKILL.md#Heading`` sections and reference files."""
-    blocked = _block(skill, 1, block_outside)
-    if blocked is not None:
-        return blocked
-    body = _read(skill).body
-    text, whole = _summary(body)
-    offered = [f"{skill.file}#{section.title}" for section in skill_body.sections(body) if section.text not in text]
-    offered += skill.references_index
-    return Disclosed(1, skill.name, text, (_disclosed_file(skill.file, text, not whole),), tuple(offered[:MAX_OFFERED]))
 
 
 def whole(skill: Skill, *, block_outside: bool = True) -> Disclosed:
@@ -175,41 +131,6 @@ def _check_readable(skill: Skill, block_outside: bool) -> None:
         raise InvalidInput("; ".join(why for _, why in blocked.refused))
 
 
-def references(
-    skill: Skill,
-    requested: Iterable[str],
-    limits: DisclosureLimits | None = None,
-    spent: Spent | None = None,
-    *,
-    block_outside: bool = True,
-) -> Disclosed:
-    """Stage 2: the requested files (``references/x.md``) and sections (``SKILL.md#Heading``), within the limits.
-
-    *spent* is the usage of earlier steps of the run. Longer text is truncated at a line, with a note.
-    """
-    blocked = _block(skill, 2, block_outside)
-    if blocked is not None:
-        return blocked
-    allowed, used = limits or DisclosureLimits(), spent or Spent()
-    text = ""
-    files: list[DisclosedFile] = []
-    refused: list[tuple[str, str]] = []
-    for asked in dict.fromkeys(requested):
-        try:
-            path, content = _asked_for(skill, asked)
-        except (ValueError, OSError) as reason:
-            refused.append((asked, _read_fault(reason)))
-            continue
-        fitted = _fit(path, content, text, allowed, used)
-        if fitted is None:
-            caps = f"{allowed.max_reference_bytes:,} bytes and {allowed.max_reference_tokens:,} tokens"
-            refused.append((asked, f"the limit for references is reached ({caps})"))
-            continue
-        text, shown = fitted
-        files.append(shown)
-    return Disclosed(2, skill.name, text, tuple(files), refused=tuple(refused))
-
-
 def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     """Stage 3: executable files and their constraints. Of each script only the first words are shown."""
     blocked = _block(skill, 3, block_outside)
@@ -227,27 +148,6 @@ def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
     text = "\n".join(lines)
     shown = [_disclosed_file(script.path, describe(script)) for script in scripts]
     return Disclosed(3, skill.name, text, tuple(shown), tuple(script.path for script in scripts))
-
-
-# ── stage 1 ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _summary(body: str) -> tuple[str, bool]:
-    """Return title, introduction and summary sections, or the first section; False if something was truncated."""
-    lines = body.split("\n")
-    marks = skill_body.headings(body)
-    start = next((line for level, _, line in marks if level > 1), len(lines))
-    parts = ["\n".join(lines[:start]).strip()]
-    wanted = [section for section in skill_body.sections(body) if section.title.lower().startswith(SUMMARY_TITLES)]
-    if not wanted and len(parts[0]) < OVERVIEW_CHARS // 20:
-        wanted = [section for section in skill_body.sections(body) if section.level > 1][:1]
-    for section in wanted:
-        if not any(section.text in part for part in parts):
-            parts.append(section.text)
-    text = "\n\n".join(part for part in parts if part)
-    if len(text) <= OVERVIEW_CHARS:
-        return text, True
-    return _cut_at_line(text[:OVERVIEW_CHARS]), False
 
 
 # ── stage 2 ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -301,38 +201,6 @@ def _text_of(file: Path) -> str:
     if b"\0" in data[:SNIFF_BYTES]:
         raise ValueError("it is not text")
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-
-
-def _fit(
-    path: str, content: str, before: str, limits: DisclosureLimits, spent: Spent
-) -> tuple[str, DisclosedFile] | None:
-    """Add *content* below a line that names it, truncated to the remaining limits; None if nothing fits."""
-    gap = "\n\n" if before else ""
-    whole = f"[{path}]\n"
-    note = f"[{path}: truncated, {len(content):,} characters in total]\n"
-    full = before + gap + whole + content
-    if _within(full, limits, spent) == full:
-        return full, _disclosed_file(path, content)
-    fitted = _within(before + gap + note + content, limits, spent)
-    start = len(before + gap + note)
-    if len(fitted) < start + LEAST_SHOWN_CHARS:
-        return None
-    shown = _cut_at_line(fitted[start:])
-    return fitted[:start] + shown, _disclosed_file(path, shown, True)
-
-
-def _within(text: str, limits: DisclosureLimits, spent: Spent) -> str:
-    """Return as much of *text* as both limits leave."""
-    text = text[: max(0, limits.max_reference_tokens - spent.tokens) * CHARS_PER_TOKEN]
-    room = max(0, limits.max_reference_bytes - spent.bytes)
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= room else data[:room].decode("utf-8", "ignore")
-
-
-def _cut_at_line(text: str) -> str:
-    """Drop a partial last line, unless that would drop more than half."""
-    end = text.rfind("\n")
-    return text[:end] if end > len(text) // 2 else text
 
 
 # ── all stages ──────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, ToolCall, ToolOutput, ToolSpec
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.llm.codecs.json_text import Undecodable, json_params, object_in, repair_request
 from fireswarm.llm.codecs.json_tools import NOT_SHOWN, JsonTools, answer_schema, describe_tools
 

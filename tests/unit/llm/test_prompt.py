@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fireswarm.contracts.llm.chat import ToolOutput
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.errors import BudgetExceeded
 from fireswarm.llm.prompt import (
     MAX_MEDIA_CHARS,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fireswarm.errors import InvalidInput
 from fireswarm.skills import disclosure
-from fireswarm.skills.disclosure import DisclosureLimits, Spent
 from fireswarm.skills.packs.catalog import Skill, load_skill
 
 BODY = """# Title
@@ -48,36 +45,27 @@ def test_stage_0_shows_only_name_and_description(tmp_path: Path) -> None:
     assert (shown.files[0].path, shown.files[0].bytes, shown.files[0].tokens) == ("SKILL.md", 9, 3)
 
 
-def test_stage_1_shows_title_and_summary_and_offers_the_rest(tmp_path: Path) -> None:
+def test_stage_1_shows_all_of_a_skill_with_its_folder_and_files(tmp_path: Path) -> None:
     (tmp_path / "s" / "references").mkdir(parents=True)
     (tmp_path / "s" / "references" / "more.md").write_text("More.")
-    shown = disclosure.overview(make(tmp_path))
-    assert shown.text == "# Title\n\nWhat it is for.\n\n## When to use\n\nWhenever it rains."
-    assert shown.offered == ("SKILL.md#Title", "SKILL.md#Steps", "SKILL.md#Detail", "references/more.md")
+    skill = make(tmp_path, header="allowed-tools: Read\ncompatibility: needs git\n")
+    shown = disclosure.whole(skill)
+    assert shown.text.endswith(BODY.strip())
+    for line in (str(skill.folder), "Files: references/more.md", "only these tools: Read", "It needs: needs git"):
+        assert line in shown.text
+    assert shown.offered == ("references/more.md",)
 
 
-def test_stage_1_falls_back_to_the_first_section_and_truncates_long_text(tmp_path: Path) -> None:
-    assert (
-        disclosure.overview(make(tmp_path, "# T\n\n## A\n\nFirst.\n\n## B\n\nSecond.\n")).text
-        == "# T\n\n## A\n\nFirst."
-    )
-    long = disclosure.overview(make(tmp_path, "# T\n\n" + "line of text\n" * 2_000))
-    assert long.files[0].truncated
-    assert len(long.text) <= disclosure.OVERVIEW_CHARS
-    assert long.text.endswith("line of text")
-
-
-def test_stage_2_shows_only_requested_references(tmp_path: Path) -> None:
+def test_stage_2_shows_only_requested_files_and_sections(tmp_path: Path) -> None:
     skill = make(tmp_path)
     (skill.folder / "references" / "a.md").write_text("# A\n\nText of A.\n")
-    (skill.folder / "references" / "b.md").write_text("Text of B.")
-    shown = disclosure.references(skill, ["references/a.md", "SKILL.md#Detail", "./references/a.md#A", "#steps"])
-    assert [file.path for file in shown.files] == [
+    asked = ["references/a.md", "SKILL.md#Detail", "./references/a.md#A", "#steps"]
+    shown = [disclosure.file_text(skill, path) for path in asked]
+    assert [path for path, _ in shown] == [
         "references/a.md", "SKILL.md#Detail", "references/a.md#A", "SKILL.md#Steps",
     ]  # fmt: skip
-    assert shown.text.startswith("[references/a.md]\n# A\n\nText of A.\n")
-    assert "Text of B" not in shown.text
-    assert "Whenever it rains" not in shown.text
+    assert shown[0][1] == "# A\n\nText of A.\n"
+    assert "Whenever it rains" not in shown[3][1]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +76,9 @@ def test_path_outside_the_skill_is_rejected(tmp_path: Path, asked: str) -> None:
     skill = make(tmp_path)
     (tmp_path / "secret.md").write_text("secret")
     (skill.folder / "references" / "link.md").symlink_to(tmp_path / "secret.md")
-    shown = disclosure.references(skill, [asked])
-    assert (shown.text, shown.files) == ("", ())
-    assert shown.refused == ((asked, "it is outside the skill's folder"),)
+    for read in (disclosure.file_text, disclosure.file_content):
+        with pytest.raises(InvalidInput, match="it is outside the skill's folder"):
+            read(skill, asked)
 
 
 def test_file_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
@@ -110,39 +98,14 @@ def test_file_is_found_whatever_the_case_of_its_name(tmp_path: Path) -> None:
 def test_unreadable_reference_is_rejected_with_the_reason(tmp_path: Path) -> None:
     skill = make(tmp_path)
     (skill.folder / "references" / "blob.bin").write_bytes(b"\0\1")
-    asked = ["references/none.md", "references", "SKILL.md#Nowhere", "references/blob.bin"]
-    reasons = [reason for _, reason in disclosure.references(skill, asked).refused]
-    assert reasons == [
-        "the file does not exist", "it is a folder: request the files in it", "SKILL.md has no section 'Nowhere'",
-        "it is not text",
-    ]  # fmt: skip
-
-
-def test_limits_apply_across_steps_and_truncation_is_noted(tmp_path: Path) -> None:
-    skill = make(tmp_path)
-    for name in "abc":
-        (skill.folder / "references" / f"{name}.md").write_text(f"line of {name}\n" * 20)
-    limits = DisclosureLimits(max_reference_bytes=500, max_reference_tokens=100)
-    first = disclosure.references(skill, ["references/a.md"], limits)
-    spent = Spent().plus(first)
-    second = disclosure.references(skill, ["references/b.md", "references/c.md"], limits, spent)
-    assert not first.files[0].truncated
-    assert second.files[0].truncated
-    assert "truncated, 200 characters in total" in second.text
-    assert second.text.endswith("line of b")
-    assert "limit for references is reached" in second.refused[0][1]
-    assert first.tokens + second.tokens <= 100
-    assert Spent().plus(disclosure.overview(skill)) == Spent()
-
-
-@given(st.text(max_size=300), st.integers(0, 300), st.integers(0, 80))
-def test_limits_are_never_exceeded(tmp_path_factory: pytest.TempPathFactory, text: str, most: int, tokens: int) -> None:
-    skill = make(tmp_path_factory.mktemp("x"))
-    (skill.folder / "references" / "r.md").write_text(text, encoding="utf-8", errors="replace", newline="")
-    shown = disclosure.references(skill, ["references/r.md"], DisclosureLimits(most, tokens))
-    assert shown.bytes <= most
-    assert shown.tokens <= tokens
-    assert bool(shown.files) != bool(shown.refused)
+    for asked, reason in (
+        ("references/none.md", "the file does not exist"),
+        ("references", "it is a folder: request the files in it"),
+        ("SKILL.md#Nowhere", "SKILL.md has no section 'Nowhere'"),
+        ("references/blob.bin", "it is not text"),
+    ):
+        with pytest.raises(InvalidInput, match=reason):
+            disclosure.file_text(skill, asked)
 
 
 def test_stage_3_describes_scripts_without_running_them(tmp_path: Path) -> None:
@@ -187,9 +150,12 @@ def test_scripts_outside_block_a_skill_unless_only_warnings_are_requested(
 ) -> None:
     skill = make(tmp_path, body)
     assert len(disclosure.provenance(skill)) == faults == len(skill.outside)
-    for shown in (disclosure.overview(skill), disclosure.references(skill, ["#x"]), disclosure.scripts(skill)):
-        assert (shown.text == "") == (faults > 0 or shown.stage == 2)
-    assert disclosure.overview(skill, block_outside=False).text
+    for shown in (disclosure.whole(skill), disclosure.scripts(skill)):
+        assert (shown.text == "") == (faults > 0)
+    if faults:
+        with pytest.raises(InvalidInput, match="outside the skill's folder|placeholder"):
+            disclosure.file_text(skill, "SKILL.md")
+    assert disclosure.whole(skill, block_outside=False).text
     assert disclosure.metadata(skill).text
 
 
@@ -199,4 +165,4 @@ def test_script_that_links_outside_blocks_the_skill(tmp_path: Path) -> None:
     (skill.folder / "scripts" / "x.sh").symlink_to(tmp_path / "x.sh")
     assert disclosure.provenance(skill) == ("line 5: the script scripts/x.sh is outside the skill's folder",)
     skill.path.unlink()
-    assert disclosure.overview(skill).refused[0][1].startswith("it cannot be read")
+    assert disclosure.whole(skill).refused[0][1].startswith("it cannot be read")

@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types as types
 
 from fireswarm.capabilities.workspace.images import MAX_PDF_BYTES, check_media, kind_of_content
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.contracts.skills.tool import ToolAnswer
 from fireswarm.errors import InvalidInput, ToolFailed
 

@@ -20,7 +20,7 @@ from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import check_glob, check_pattern, match_glob, search_pattern
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
 from fireswarm.errors import ConfigError, InvalidInput

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, Json, JsonObject
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 
 
 class StopReason(StrEnum):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from fireswarm.contracts.base import Contract, JsonObject
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 
 
 class ActionType(StrEnum):

@@ -58,3 +58,10 @@ class Attachment(Contract):
 
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 """A probability-like number between 0 and 1."""
+
+
+class MediaBlock(Contract):
+    """An image or a PDF document for a model: ``data`` in base64, and its media type."""
+
+    media_type: str
+    data: str

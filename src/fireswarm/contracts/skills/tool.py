@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import Artifact, MediaBlock
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from typing import Any
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.llm.chat import ToolCall
 from fireswarm.contracts.llm.decision import StepStatus
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import Artifact, MediaBlock
 from fireswarm.contracts.skills.skill import SkillResult
 
 REFUSED_CODE = 126

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from fireswarm.capabilities.workspace.images import check_media, kind_of_media
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.llm.decision import StepStatus
-from fireswarm.contracts.skills.media import MediaBlock
+from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
 from fireswarm.contracts.text_page import MAX_LINES
 from fireswarm.errors import InvalidInput, SkillFailed, SkillRefused
