@@ -21,8 +21,8 @@ pytestmark = pytest.mark.anyio
 MODEL = '''
 import json
 
-def call(why, name, **given):
-    return {"calls": [{"name": name, "input": given}], "text": why}
+def call(why, tool, **given):
+    return {"calls": [{"name": tool, "input": given}], "text": why}
 
 def answer(request):
     """Call the first skill that is shown, then conclude from what it gave."""

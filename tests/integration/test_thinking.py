@@ -310,7 +310,7 @@ async def test_question_blocks_the_task_and_its_answer_resumes_the_run(swarm: Sw
 
 async def test_exceeded_budget_blocks_the_task_before_the_next_call(swarm: SwarmRig, tmp_path: Path) -> None:
     model = Model()
-    core = thinking(swarm, model, tmp_path, budget={"task_tokens": 5_000})
+    core = thinking(swarm, model, tmp_path, budget={"task_tokens": 6_000})
     await submit(swarm, tmp_path)
     task = await one_turn(swarm, core)
     assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.BUDGET_EXCEEDED)

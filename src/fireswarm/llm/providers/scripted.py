@@ -19,7 +19,7 @@ from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, StopReason, 
 from fireswarm.errors import ConfigError, FireswarmError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
 from fireswarm.llm.recording import recording_of
-from fireswarm.llm.tokens import estimate_tokens
+from fireswarm.llm.tokens import estimate_tokens, estimate_tool
 
 PROVIDER = "scripted"
 
@@ -164,7 +164,8 @@ def _response(answer: Answer, request: ChatRequest, name: str) -> ChatResponse:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     content: list[Any] = [{"type": "text", "text": text}] if text and request.tools else []
     content += [{"type": "tool_use", **call.model_dump(include={"id", "name", "input"})} for call in calls]
-    asked = estimate_tokens(request.system) + sum(
+    asked = estimate_tokens(request.system) + sum(map(estimate_tool, request.tools))
+    asked += sum(
         estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
         for message in request.messages
     )
