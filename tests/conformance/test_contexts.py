@@ -35,12 +35,12 @@ from fireswarm.firelite.query.index_definitions import IndexSet
 from fireswarm.firelite.wire.inprocess import connect
 from fireswarm.firelite.wire.server import Server
 from fireswarm.redaction import Redactor
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.wiring import packaged_path
 from tests.conformance.conftest import close_client, make_client
 from tests.support.postgres import postgres
 

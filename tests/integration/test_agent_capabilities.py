@@ -15,9 +15,9 @@ from fireswarm.errors import ToolFailed
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.run_files import read_events
-from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.journal import Journal
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
 
 
@@ -49,7 +49,7 @@ class Turn:
     """
 
     lease: HeldLease
-    swarm: Swarm
+    swarm: SwarmParts
     journal: Journal
     task: Task
     card: RoleCard
@@ -60,10 +60,10 @@ class Turn:
     writes: list[Write] = field(default_factory=list)
 
     @classmethod
-    async def open(cls, lease: HeldLease, swarm: Swarm) -> Turn:
+    async def open(cls, lease: HeldLease, parts: SwarmParts) -> Turn:
         """Open the journal of the lease's run. Raises StoreError."""
         task = lease.task
-        return cls(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
+        return cls(lease, parts, await open_journal(lease, parts), task, parts.roles[task.assigned_to])
 
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
         """Close the run and return the end of the turn; with *discard*, without the writes that the turn gathered."""
@@ -71,9 +71,9 @@ class Turn:
         return TurnEnd(outcome, (*writes, *_closing_writes(self.journal, outcome)))
 
 
-async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
+async def open_journal(lease: HeldLease, parts: SwarmParts) -> Journal:
     """Open the journal of a lease's run."""
-    return await Journal.open(swarm.store, swarm.clock, swarm.blobs, lease, partial(swarm.board.renew, lease))
+    return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease))
 
 
 def _closing_writes(journal: Journal, outcome: Outcome) -> Sequence[Write]:

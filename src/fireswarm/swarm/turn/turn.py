@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fireswarm.errors import LeaseLost
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import TurnRefused
 from fireswarm.swarm.turn.engines.choose import choose_engine
 from fireswarm.swarm.turn.inputs import gather_inputs
@@ -16,9 +16,9 @@ from fireswarm.swarm.turn.outputs import gather_writes
 from fireswarm.swarm.turn.state import Turn, TurnEnd
 
 
-async def run_turn(lease: HeldLease, swarm: Swarm) -> TurnEnd:
+async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
     """Work on a leased task until it is done, fails, waits or delegates."""
-    turn = await Turn.open(lease, swarm)
+    turn = await Turn.open(lease, parts)
     try:
         if lease.task.duplicate_of is not None:
             return turn.end(await outcome_of_original(turn))
